@@ -1,0 +1,347 @@
+//! One connection to one server: frames go out through a buffer and come back in order. Statements that the caller
+//! does not want to see the replies of (settings, BEGIN, savepoints) travel in the same packet as the next one and
+//! their replies are swallowed here; their error, if any, surfaces at the next read.
+
+use std::collections::{BTreeMap, HashSet};
+
+use bytes::{Bytes, BytesMut};
+use pgherd_wire::backend::{self, ErrorFields, FieldDescription};
+use pgherd_wire::frame::{Frame, next_frame};
+use pgherd_wire::frontend;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+use crate::{BackendError, CancelKey};
+
+/// The largest message taken from a server: PostgreSQL's own limit of 1 GiB and some.
+const FRAME_MAX: usize = (1 << 30) + 1024;
+const READ_CHUNK: usize = 64 * 1024;
+/// Outgoing bytes are pushed to the socket once this many have gathered.
+pub const WRITE_CHUNK: usize = 64 * 1024;
+
+pub struct Connection {
+    stream: TcpStream,
+    read: BytesMut,
+    write: BytesMut,
+    address: String,
+    /// Replies still to be swallowed, counted in ReadyForQuery messages.
+    discard: u32,
+    discard_error: Option<Box<ErrorFields>>,
+    /// As the server reported them.
+    pub parameters: BTreeMap<String, String>,
+    pub cancel_key: Option<CancelKey>,
+    /// Transaction status of the last ReadyForQuery: `I`, `T` or `E`.
+    pub status: u8,
+    /// ReadyForQuery messages still to come.
+    pub in_flight: u32,
+    /// Session settings that we changed on this connection, by lower-case name, with the value in SQL.
+    pub applied: BTreeMap<String, String>,
+    /// Server-side statements prepared here, by the router's number.
+    pub prepared: HashSet<u64>,
+    /// The session behind this connection may have state of unknown kind: DISCARD ALL before anyone else uses it.
+    pub tainted: bool,
+    broken: bool,
+}
+
+/// The collected answer to one or more statements.
+#[derive(Debug, Clone, Default)]
+pub struct QueryResult {
+    pub fields: Vec<FieldDescription>,
+    pub rows: Vec<Vec<Option<Bytes>>>,
+    pub tag: String,
+}
+
+impl QueryResult {
+    /// A field as text; none for NULL, an absent column or bytes that are not UTF-8.
+    pub fn text(&self, row: usize, column: usize) -> Option<&str> {
+        self.rows.get(row)?.get(column)?.as_deref().and_then(|b| std::str::from_utf8(b).ok())
+    }
+}
+
+impl Connection {
+    pub(crate) fn new(stream: TcpStream, address: String) -> Self {
+        Connection {
+            stream,
+            read: BytesMut::with_capacity(8 * 1024),
+            write: BytesMut::with_capacity(4 * 1024),
+            address,
+            discard: 0,
+            discard_error: None,
+            parameters: BTreeMap::new(),
+            cancel_key: None,
+            status: b'I',
+            in_flight: 1,
+            applied: BTreeMap::new(),
+            prepared: HashSet::new(),
+            tainted: false,
+            broken: false,
+        }
+    }
+
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Where messages for the server are written; they leave at the next [`flush`](Self::flush) or
+    /// [`frame`](Self::frame).
+    pub fn buffer(&mut self) -> &mut BytesMut {
+        &mut self.write
+    }
+
+    /// No reply is owed and the stream is whole.
+    pub fn is_idle(&self) -> bool {
+        !self.broken && self.in_flight == 0 && self.discard == 0 && self.write.is_empty() && self.status == b'I'
+    }
+
+    pub fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    /// Marks the connection unusable: it is closed instead of pooled.
+    pub fn poison(&mut self) {
+        self.broken = true;
+    }
+
+    /// A simple Query whose replies the caller will read.
+    pub fn send_query(&mut self, sql: &str) {
+        frontend::write_query(&mut self.write, sql);
+        self.in_flight += 1;
+    }
+
+    /// A Sync whose ReadyForQuery the caller will read.
+    pub fn send_sync(&mut self) {
+        frontend::write_sync(&mut self.write);
+        self.in_flight += 1;
+    }
+
+    /// A simple Query whose replies are swallowed before the next one the caller reads. Only while the caller has no
+    /// reply outstanding.
+    pub fn send_quietly(&mut self, sql: &str) {
+        debug_assert!(self.in_flight == self.discard, "quiet statements come before the caller's own");
+        frontend::write_query(&mut self.write, sql);
+        self.in_flight += 1;
+        self.discard += 1;
+    }
+
+    /// Pushes everything written so far to the socket.
+    pub async fn flush(&mut self) -> Result<(), BackendError> {
+        if self.broken {
+            return Err(self.lost("the connection is closed"));
+        }
+        while !self.write.is_empty() {
+            match self.stream.write_buf(&mut self.write).await {
+                Ok(0) => return Err(self.fail("the server closed the connection")),
+                Ok(_) => {}
+                Err(error) => return Err(self.fail(&error.to_string())),
+            }
+        }
+        Ok(())
+    }
+
+    /// Pushes only once enough has gathered: for streams of CopyData.
+    pub async fn flush_if_full(&mut self) -> Result<(), BackendError> {
+        if self.write.len() >= WRITE_CHUNK { self.flush().await } else { Ok(()) }
+    }
+
+    /// The next message that the caller is meant to see. Cancel safe.
+    pub async fn frame(&mut self) -> Result<Frame, BackendError> {
+        if !self.write.is_empty() {
+            self.flush().await?;
+        }
+        loop {
+            let frame = match next_frame(&mut self.read, FRAME_MAX) {
+                Ok(Some(frame)) => frame,
+                Ok(None) => {
+                    self.fill().await?;
+                    continue;
+                }
+                Err(error) => {
+                    self.broken = true;
+                    return Err(BackendError::protocol(&self.address, &error));
+                }
+            };
+            self.note(&frame)?;
+            if self.discard == 0 {
+                return Ok(frame);
+            }
+            match frame.tag() {
+                b'E' => {
+                    let fields = backend::parse_error(&frame).map_err(|e| self.garbled(&e.to_string()))?;
+                    self.discard_error.get_or_insert(Box::new(fields));
+                }
+                b'Z' => {
+                    self.discard -= 1;
+                    if self.discard == 0
+                        && let Some(fields) = self.discard_error.take()
+                    {
+                        return Err(BackendError::Server(fields));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Keeps what every reader of this connection relies on.
+    fn note(&mut self, frame: &Frame) -> Result<(), BackendError> {
+        match frame.tag() {
+            b'Z' => {
+                self.status = *frame.body().first().ok_or_else(|| self.garbled("short ReadyForQuery"))?;
+                self.in_flight = self.in_flight.saturating_sub(1);
+            }
+            b'S' => {
+                let (name, value) = backend::parse_parameter_status(frame).map_err(|e| self.garbled(&e.to_string()))?;
+                self.parameters.insert(name.to_owned(), value.to_owned());
+            }
+            b'K' => {
+                let (pid, key) = backend::parse_backend_key_data(frame).map_err(|e| self.garbled(&e.to_string()))?;
+                self.cancel_key = Some(CancelKey { pid, key: Bytes::copy_from_slice(key) });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    async fn fill(&mut self) -> Result<(), BackendError> {
+        if self.broken {
+            return Err(self.lost("the connection is closed"));
+        }
+        loop {
+            if let Err(error) = self.stream.readable().await {
+                return Err(self.fail(&error.to_string()));
+            }
+            self.read.reserve(READ_CHUNK);
+            match self.stream.try_read_buf(&mut self.read) {
+                Ok(0) => return Err(self.fail("the server closed the connection")),
+                Ok(_) => return Ok(()),
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(self.fail(&error.to_string())),
+            }
+        }
+    }
+
+    /// True if the connection, idle in a pool, is still open and has said nothing.
+    pub(crate) fn is_alive(&mut self) -> bool {
+        if !self.is_idle() || !self.read.is_empty() {
+            return false;
+        }
+        let mut probe = [0u8; 1];
+        matches!(self.stream.try_read(&mut probe), Err(error) if error.kind() == std::io::ErrorKind::WouldBlock)
+    }
+
+    /// Reads and drops everything until no reply is owed. The first error among the replies is given back.
+    pub async fn drain(&mut self) -> Result<Option<ErrorFields>, BackendError> {
+        let mut first = None;
+        while self.in_flight > 0 {
+            let frame = match self.frame().await {
+                Ok(frame) => frame,
+                Err(BackendError::Server(fields)) => {
+                    first.get_or_insert(*fields);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            match frame.tag() {
+                b'E' => {
+                    let fields = backend::parse_error(&frame).map_err(|e| self.garbled(&e.to_string()))?;
+                    first.get_or_insert(fields);
+                }
+                b'G' | b'W' => frontend::write_copy_fail(&mut self.write, "not expected here"),
+                _ => {}
+            }
+        }
+        Ok(first)
+    }
+
+    /// Runs one or more statements by simple Query and collects the last result set.
+    pub async fn query(&mut self, sql: &str) -> Result<QueryResult, BackendError> {
+        self.send_query(sql);
+        self.collect().await
+    }
+
+    /// Collects the replies up to ReadyForQuery into one result: the last row description wins.
+    pub async fn collect(&mut self) -> Result<QueryResult, BackendError> {
+        let mut result = QueryResult::default();
+        let mut failure = None;
+        loop {
+            let frame = match self.frame().await {
+                Ok(frame) => frame,
+                // A quiet statement failed: the caller's own reply is still to come and is read to its end.
+                Err(BackendError::Server(fields)) => {
+                    failure.get_or_insert(fields);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            match frame.tag() {
+                b'T' => {
+                    result.rows.clear();
+                    result.fields =
+                        backend::parse_row_description(&frame).map_err(|e| self.garbled(&e.to_string()))?;
+                }
+                b'D' => result.rows.push(self.row(&frame)?),
+                b'C' => {
+                    result.tag =
+                        backend::parse_command_complete(&frame).map_err(|e| self.garbled(&e.to_string()))?.to_owned();
+                }
+                b'E' => {
+                    let fields = backend::parse_error(&frame).map_err(|e| self.garbled(&e.to_string()))?;
+                    failure.get_or_insert(Box::new(fields));
+                }
+                b'G' | b'W' => frontend::write_copy_fail(&mut self.write, "not expected here"),
+                b'Z' => {
+                    return match failure {
+                        Some(fields) => Err(BackendError::Server(fields)),
+                        None => Ok(result),
+                    };
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn row(&mut self, frame: &Frame) -> Result<Vec<Option<Bytes>>, BackendError> {
+        let body = frame.body_bytes();
+        let base = body.as_ptr() as usize;
+        let mut row = Vec::new();
+        for field in backend::parse_data_row(frame).map_err(|e| self.garbled(&e.to_string()))? {
+            let field = field.map_err(|e| self.garbled(&e.to_string()))?;
+            row.push(field.map(|f| {
+                let start = f.as_ptr() as usize - base;
+                body.slice(start..start + f.len())
+            }));
+        }
+        Ok(row)
+    }
+
+    /// An error for a message that does not parse; the stream can no longer be trusted.
+    pub fn garbled(&mut self, reason: &str) -> BackendError {
+        self.broken = true;
+        BackendError::Protocol { address: self.address.clone(), reason: reason.to_owned() }
+    }
+
+    fn fail(&mut self, reason: &str) -> BackendError {
+        self.broken = true;
+        // What the server said before it went is the better explanation (57P01 and its like).
+        while let Ok(Some(frame)) = next_frame(&mut self.read, FRAME_MAX) {
+            if frame.tag() == b'E'
+                && let Ok(fields) = backend::parse_error(&frame)
+            {
+                return self.lost(fields.message());
+            }
+        }
+        self.lost(reason)
+    }
+
+    fn lost(&self, reason: &str) -> BackendError {
+        BackendError::Lost { address: self.address.clone(), reason: reason.to_owned() }
+    }
+
+    /// Says goodbye; errors do not matter any more.
+    pub async fn close(mut self) {
+        if !self.broken {
+            frontend::write_terminate(&mut self.write);
+            let _ = self.flush().await;
+        }
+    }
+}

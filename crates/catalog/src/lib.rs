@@ -1,0 +1,10 @@
+//! What the router knows of one database: its nodes, tables, shards and functions, as an immutable [`Snapshot`] at an
+//! epoch, and PostgreSQL's partition hash ([`hash`]).
+//!
+//! Pure: no sockets, no clock. Who loads a snapshot is `pgherd-router` (`metadata`), who changes the tables behind it
+//! is `pgherd-cluster`.
+
+pub mod hash;
+mod snapshot;
+
+pub use snapshot::*;

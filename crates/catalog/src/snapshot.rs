@@ -1,0 +1,250 @@
+//! The catalog of one database as plain data. Everything here is loaded from the coordinator in one transaction.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use crate::hash::KeyType;
+
+/// Object id, as the coordinator numbers it. Workers number their objects differently.
+pub type Oid = u32;
+/// `pg_dist_node.nodeid`.
+pub type NodeId = i32;
+/// `pg_dist_node.groupid`: a primary with its replicas. Group 0 is the coordinator.
+pub type GroupId = i32;
+/// `pg_dist_colocation.colocationid`. 0 means none.
+pub type ColocationId = i32;
+/// `pg_dist_shard.shardid`.
+pub type ShardId = i64;
+
+/// The group of the coordinator.
+pub const COORDINATOR_GROUP: GroupId = 0;
+/// The schema of our own objects, on every node.
+pub const OWN_SCHEMA: &str = "pgherd";
+
+/// One database of the cluster at one epoch.
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    /// Grows with each change of metadata; what the fence on the workers is compared with.
+    pub epoch: i64,
+    pub nodes: Vec<Node>,
+    /// By schema, then name: distributed and reference tables only. What is not here is local to the coordinator.
+    pub tables: HashMap<String, HashMap<String, Arc<Table>>>,
+    pub by_oid: HashMap<Oid, Arc<Table>>,
+    /// `(schema, name)` of every other relation that users may name (local tables, views, foreign tables, …), so that
+    /// an unqualified name is resolved through the search path as PostgreSQL does.
+    pub other_relations: HashSet<(String, String)>,
+    /// Names of functions and aggregates outside `pg_catalog` (any schema): a call of one of these is not built in.
+    pub user_functions: HashSet<String>,
+    /// Names of operators defined outside `pg_catalog`.
+    pub user_operators: HashSet<String>,
+    /// Names of types outside `pg_catalog` and of casts' targets: a cast to one is not built in.
+    pub user_types: HashSet<String>,
+    /// True when some local relation has a user trigger or rule, so that a write to a local table may do anything.
+    pub local_triggers: bool,
+    /// Names of built-in functions whose every overload is immutable.
+    pub immutable_functions: HashSet<String>,
+    /// Names of built-in functions with a volatile overload.
+    pub volatile_functions: HashSet<String>,
+    /// Names of built-in aggregates (`prokind = 'a'`), any schema.
+    pub aggregates: HashSet<String>,
+    /// Names of built-in window functions (`prokind = 'w'`).
+    pub window_functions: HashSet<String>,
+    /// Names of functions (any schema) that return a set.
+    pub set_returning_functions: HashSet<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    pub id: NodeId,
+    pub group: GroupId,
+    pub host: String,
+    pub port: u16,
+    pub is_active: bool,
+    /// `pg_dist_node.shouldhaveshards`.
+    pub should_have_shards: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct Table {
+    /// On the coordinator.
+    pub oid: Oid,
+    pub schema: String,
+    pub name: String,
+    pub kind: TableKind,
+    pub colocation: ColocationId,
+    /// In `attnum` order, without dropped columns.
+    pub columns: Vec<Column>,
+    /// True where a partition named directly would not behave like the table (row security, statement triggers,
+    /// rules, inheritance of the user's own, partitions of the user's own): always go by the parent's name.
+    pub parent_only: bool,
+    /// Some column's type is not built in, so object ids in its binary form differ between servers.
+    pub has_user_types: bool,
+    /// The table has triggers of the user's (any kind).
+    pub has_triggers: bool,
+    /// Row security is enabled.
+    pub row_security: bool,
+    /// Columns of each unique index or primary key that has no expressions and no predicate.
+    pub unique_keys: Vec<Vec<String>>,
+}
+
+#[derive(Debug, Clone)]
+pub enum TableKind {
+    Distributed {
+        /// Index into `columns`.
+        key: usize,
+        key_type: KeyType,
+        /// In remainder order: `shards[i].remainder == i`; the modulus is `shards.len()`.
+        shards: Vec<Shard>,
+    },
+    Reference {
+        shard: ShardId,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shard {
+    pub id: ShardId,
+    pub remainder: u32,
+    pub group: GroupId,
+}
+
+impl Shard {
+    /// The schema on the worker that holds this shard's partition, which has the table's own name.
+    pub fn schema(&self) -> String {
+        format!("pgherd_{}", self.id)
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Column {
+    pub name: String,
+    pub attnum: i16,
+    pub type_oid: Oid,
+    pub typmod: i32,
+    /// As `format_type(type, typmod)` prints it with an empty search path: usable in SQL on any node.
+    pub type_name: String,
+    /// As `format_type(type, NULL)` prints it.
+    pub base_type_name: String,
+    pub collation: Oid,
+    pub not_null: bool,
+    pub default: ColumnDefault,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ColumnDefault {
+    None,
+    /// A default the worker may evaluate: no sequence in it. The SQL text.
+    Expression { sql: String, immutable: bool },
+    /// `nextval` of a coordinator sequence (serial), or any default that has a sequence in it: evaluate on the coordinator.
+    Sequence { sql: String },
+    /// `GENERATED { ALWAYS | BY DEFAULT } AS IDENTITY`; the sequence's qualified name.
+    Identity { always: bool, sequence: String },
+    /// `GENERATED ALWAYS AS (…) STORED` (or VIRTUAL): the worker computes it.
+    Generated,
+}
+
+impl Table {
+    pub fn is_reference(&self) -> bool {
+        matches!(self.kind, TableKind::Reference { .. })
+    }
+
+    /// The distribution column, or none for a reference table.
+    pub fn key_column(&self) -> Option<&Column> {
+        match &self.kind {
+            TableKind::Distributed { key, .. } => self.columns.get(*key),
+            TableKind::Reference { .. } => None,
+        }
+    }
+
+    pub fn key_type(&self) -> Option<&KeyType> {
+        match &self.kind {
+            TableKind::Distributed { key_type, .. } => Some(key_type),
+            TableKind::Reference { .. } => None,
+        }
+    }
+
+    pub fn shards(&self) -> &[Shard] {
+        match &self.kind {
+            TableKind::Distributed { shards, .. } => shards,
+            TableKind::Reference { .. } => &[],
+        }
+    }
+
+    pub fn column(&self, name: &str) -> Option<&Column> {
+        self.columns.iter().find(|c| c.name == name)
+    }
+}
+
+/// What a relation's name means.
+#[derive(Debug, Clone)]
+pub enum Resolved<'a> {
+    /// Distributed or reference.
+    Table(&'a Arc<Table>),
+    /// Something that only the coordinator knows: local table, view, catalog, or nothing at all.
+    Other,
+}
+
+impl Snapshot {
+    /// Resolves a name as PostgreSQL does. `search_path` is the effective list of schemas (`$user` already replaced,
+    /// missing schemas may be left in); `pg_catalog` is searched first where it is not listed. Temporary tables are
+    /// the caller's business.
+    pub fn resolve(&self, schema: Option<&str>, name: &str, search_path: &[String]) -> Resolved<'_> {
+        if let Some(schema) = schema {
+            return self.lookup(schema, name);
+        }
+        for schema in search_path {
+            if let Resolved::Table(table) = self.lookup(schema, name) {
+                return Resolved::Table(table);
+            }
+            if self.other_relations.contains(&(schema.clone(), name.to_owned())) {
+                return Resolved::Other;
+            }
+        }
+        Resolved::Other
+    }
+
+    fn lookup(&self, schema: &str, name: &str) -> Resolved<'_> {
+        match self.tables.get(schema).and_then(|names| names.get(name)) {
+            Some(table) => Resolved::Table(table),
+            None => Resolved::Other,
+        }
+    }
+
+    /// Every distributed and reference table, in no order.
+    pub fn all_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.by_oid.values()
+    }
+
+    /// The primary of a group.
+    pub fn node_of_group(&self, group: GroupId) -> Option<&Node> {
+        self.nodes.iter().find(|n| n.group == group)
+    }
+
+    /// Active groups that hold, or may hold, shards: every worker, in group order.
+    pub fn worker_groups(&self) -> Vec<GroupId> {
+        let mut groups: Vec<GroupId> =
+            self.nodes.iter().filter(|n| n.is_active && n.group != COORDINATOR_GROUP).map(|n| n.group).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        groups
+    }
+
+    /// The groups that hold shards of a distributed table, sorted; all worker groups for a reference table.
+    pub fn groups_of(&self, table: &Table) -> Vec<GroupId> {
+        match &table.kind {
+            TableKind::Distributed { shards, .. } => {
+                let mut groups: Vec<GroupId> = shards.iter().map(|s| s.group).collect();
+                groups.sort_unstable();
+                groups.dedup();
+                groups
+            }
+            TableKind::Reference { .. } => self.worker_groups(),
+        }
+    }
+
+    pub fn insert_table(&mut self, table: Table) {
+        let table = Arc::new(table);
+        self.by_oid.insert(table.oid, table.clone());
+        self.tables.entry(table.schema.clone()).or_default().insert(table.name.clone(), table);
+    }
+}

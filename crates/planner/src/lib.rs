@@ -1,0 +1,3 @@
+//! Statement + catalog → [`Plan`]. Pure.
+mod plan;
+pub use plan::*;

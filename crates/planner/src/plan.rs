@@ -1,0 +1,172 @@
+//! What the planner decides: plain data that can be printed and compared. The router carries it out and adds nothing
+//! to the decision except values known at Bind time.
+
+use std::sync::Arc;
+
+use pgherd_catalog::{GroupId, Table};
+use pgherd_sql::Splice;
+
+/// A settled statement.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub tier: Tier,
+    /// Why this tier and not a cheaper one; printed by EXPLAIN. Lower case, no full stop.
+    pub reason: String,
+    /// The statement may change rows or schema (so its participants must take part in two-phase commit).
+    pub writes: bool,
+    /// Every distributed or reference table the statement names: for fencing and for EXPLAIN.
+    pub tables: Vec<Arc<Table>>,
+}
+
+#[derive(Debug, Clone)]
+pub enum Tier {
+    /// The coordinator alone answers it: no distributed table is named. (Reference tables may be read: the
+    /// coordinator has a copy.) `in_block`: run inside a transaction block, since it may call back and write.
+    Coordinator { sql: Splice, in_block: bool },
+    /// The coordinator answers it, its distributed tables call back into the router. `sql` has ONLY removed before
+    /// distributed tables and own-function names qualified.
+    Federate { sql: Splice },
+    /// One shard group answers it: forward to the worker that owns the key.
+    Route(Route),
+    /// Each involved worker answers for its rows, and the answers are combined.
+    Scatter(Scatter),
+    /// INSERT … VALUES into a distributed table: each row goes to its shard.
+    InsertRows(InsertRows),
+    /// INSERT … SELECT into a distributed table that the workers cannot run by themselves: rows pass the router.
+    InsertSelect(InsertSelect),
+    /// A write to a reference table: the same statement on the coordinator and on every worker. All its
+    /// expressions give the same value everywhere (checked by the planner).
+    ReplicateWrite { sql: Splice, returning: bool },
+    /// INSERT into a reference table whose values must be computed once: run `sql` with RETURNING * on the
+    /// coordinator, then put the resulting rows on each worker.
+    ReplicateRows { table: Arc<Table>, sql: Splice, returning: bool },
+    /// Refused by name: no server is asked.
+    Refuse(Refusal),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    pub sqlstate: &'static str,
+    pub message: String,
+    pub detail: Option<String>,
+    pub hint: Option<String>,
+}
+
+/// A value of the distribution column that is known before any server is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyValue {
+    /// The literal's text as the type's input function would read it.
+    Literal(String),
+    Null,
+    /// `$n`, n from 1. `type_oid`: the parameter's type where the planner can tell it from a cast, 0 where it is the
+    /// column's own type.
+    Param(u16),
+}
+
+#[derive(Debug, Clone)]
+pub struct Route {
+    /// The table whose distribution column is pinned; the other distributed tables are colocated with it.
+    pub table: Arc<Table>,
+    pub key: KeyValue,
+    pub sql: Splice,
+}
+
+/// One statement per worker.
+#[derive(Debug, Clone)]
+pub struct Scatter {
+    /// A table whose placements say which workers take part (all distributed tables of the statement are colocated).
+    pub table: Arc<Table>,
+    /// Only the workers that own these keys are asked (`key IN (…)`); none: all.
+    pub keys: Option<Vec<KeyValue>>,
+    /// What each worker runs.
+    pub sql: Splice,
+    pub combine: Combine,
+}
+
+#[derive(Debug, Clone)]
+pub enum Combine {
+    /// Rows one after another, in any order; command tags are summed.
+    Concatenate,
+    /// Rows one after another, at most this many (`LIMIT` without ORDER BY, OFFSET 0; the workers have the limit too).
+    ConcatenateLimit(u64),
+    /// PostgreSQL combines the partial rows.
+    Merge(Merge),
+}
+
+/// `sql` is run on one server over the workers' partial rows. It reads them from a relation that the router puts in
+/// place of the FROM item written `{{partial}}`: columns `c1 … cn`, cast to the types in which the workers returned
+/// them. Statement parameters keep their numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Merge {
+    pub sql: String,
+}
+
+#[derive(Debug, Clone)]
+pub struct InsertRows {
+    pub table: Arc<Table>,
+    /// Text up to and including `VALUES ` (column list made explicit, sequence columns that were left out appended).
+    pub head: Splice,
+    pub rows: Vec<InsertRow>,
+    /// ON CONFLICT … RETURNING …, or empty.
+    pub tail: Splice,
+    pub returning: bool,
+    /// Expressions the coordinator must evaluate for each row before it can be sent (sequence defaults, and key
+    /// expressions that are not constants).
+    pub needs_coordinator: bool,
+}
+
+/// One VALUES row: its fields in column order.
+#[derive(Debug, Clone)]
+pub struct InsertRow {
+    pub key: RowKey,
+    pub fields: Vec<Field>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RowKey {
+    Value(KeyValue),
+    /// The key is this field, computed by the coordinator.
+    Computed { field: usize },
+}
+
+#[derive(Debug, Clone)]
+pub enum Field {
+    /// Sent to the worker as it stands (an expression text, or DEFAULT).
+    Text(Splice),
+    /// Evaluated on the coordinator as `(sql)::type`, then sent as a literal of that type.
+    Evaluate { sql: String, type_name: String },
+}
+
+#[derive(Debug, Clone)]
+pub struct InsertSelect {
+    pub table: Arc<Table>,
+    /// Names of the target columns in the order of the select list, then those that `defaults` fills.
+    pub columns: Vec<String>,
+    /// The SELECT, as coordinator text (it is planned by itself again: any tier).
+    pub select: String,
+    /// Sequence defaults of columns not named: SQL expressions evaluated on the coordinator per row.
+    pub defaults: Vec<(String, String)>,
+    /// ON CONFLICT … RETURNING …, or none: then the rows are copied.
+    pub tail: Option<Splice>,
+    pub returning: bool,
+}
+
+/// Where a utility statement must run.
+#[derive(Debug, Clone)]
+pub enum DdlScope {
+    /// Names only what the coordinator alone has.
+    Coordinator,
+    /// Every node: coordinator and workers (roles, schemas, types, extensions, functions, …).
+    AllNodes,
+    /// Names these distributed or reference tables: the coordinator, and the workers that have them.
+    Tables(Vec<Arc<Table>>),
+}
+
+/// Where in a plan a table's placements are found.
+pub fn involved_groups(table: &Table) -> Vec<GroupId> {
+    let mut groups: Vec<GroupId> = table.shards().iter().map(|s| s.group).collect();
+    groups.sort_unstable();
+    groups.dedup();
+    groups
+}
+

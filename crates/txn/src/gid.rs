@@ -1,0 +1,54 @@
+//! Names of prepared transactions: everything recovery needs to know is in the name.
+
+use std::fmt;
+
+use pgherd_catalog::GroupId;
+
+/// `pgherd_<decider's group>_<transaction id>_<participant's group>`; at most 200 bytes, as PostgreSQL asks.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Gid {
+    /// Where the commit record is, or will be, or can be kept from ever being.
+    pub decider: GroupId,
+    /// Unique for all time: 128 random bits in hexadecimal.
+    pub transaction: String,
+    pub participant: GroupId,
+}
+
+impl fmt::Display for Gid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pgherd_{}_{}_{}", self.decider, self.transaction, self.participant)
+    }
+}
+
+impl Gid {
+    /// Reads a name back; none for a prepared transaction that is not ours.
+    pub fn parse(name: &str) -> Option<Gid> {
+        let mut parts = name.strip_prefix("pgherd_")?.split('_');
+        let decider = parts.next()?.parse().ok()?;
+        let transaction = parts.next()?;
+        let participant = parts.next()?.parse().ok()?;
+        let well_formed = transaction.len() == 32 && transaction.bytes().all(|b| b.is_ascii_hexdigit());
+        if parts.next().is_some() || !well_formed {
+            return None;
+        }
+        Some(Gid { decider, transaction: transaction.to_owned(), participant })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_read_back_as_written() {
+        let gid = Gid { decider: 0, transaction: "0123456789abcdef0123456789abcdef".into(), participant: 12 };
+        assert_eq!(Gid::parse(&gid.to_string()), Some(gid));
+    }
+
+    #[test]
+    fn foreign_names_are_left_alone() {
+        for name in ["", "pgherd_", "citus_0_1_2", "pgherd_0_xyz_1", "pgherd_0_0123456789abcdef0123456789abcdef_1_9"] {
+            assert_eq!(Gid::parse(name), None, "{name}");
+        }
+    }
+}
