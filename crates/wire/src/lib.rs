@@ -1,0 +1,29 @@
+//! PostgreSQL's frontend/backend protocol, version 3, as pure data: bytes to frames and messages and back, SCRAM, and
+//! the rows of COPY.
+//!
+//! | module | what it is for |
+//! |---|---|
+//! | [`frame`] | where one message ends and the next begins; startup packets |
+//! | [`frontend`] | what clients send |
+//! | [`backend`] | what servers send |
+//! | [`scram`] | SCRAM-SHA-256, both sides, and verifiers |
+//! | [`copy`] | rows of COPY FROM data in all formats, and their distribution column |
+//! | [`error`] | what is wrong with bytes that break the protocol |
+//!
+//! No sockets, no async, no clock and no random source: whoever reads the socket hands in a buffer and gets frames or
+//! "need more"; nonces and salts are arguments. Follows <https://www.postgresql.org/docs/current/protocol.html>.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod backend;
+mod codec;
+pub mod copy;
+pub mod error;
+pub mod frame;
+pub mod frontend;
+pub mod scram;
+
+pub use backend::{ErrorFields, FieldDescription, TransactionStatus};
+pub use error::ProtocolError;
+pub use frame::{Frame, Startup, next_frame, next_startup, peek_frame};
+pub use frontend::{BindMessage, FrontendMessage, parse_frontend};
