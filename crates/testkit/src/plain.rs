@@ -1,0 +1,133 @@
+//! One plain PostgreSQL server that a test starts and that is gone when the test is.
+//!
+//! It is started with the server's own programs and not with `pgherd-cluster`, so that the oracle has nothing to do
+//! with what is tested.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::keeper::Keeper;
+use crate::{Error, Result, Side, Target};
+
+/// The directory of the PostgreSQL programs that tests use: `PGHERD_TEST_PG_BIN`, else the newest installed one.
+pub fn pg_bin() -> Result<PathBuf> {
+    if let Some(directory) = std::env::var_os("PGHERD_TEST_PG_BIN") {
+        return Ok(PathBuf::from(directory));
+    }
+    let mut found: Vec<(u32, PathBuf)> = Vec::new();
+    for entry in std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten() {
+        let bin = entry.path().join("bin");
+        let version = entry.file_name().to_string_lossy().parse();
+        if let (Ok(version), true) = (version, bin.join("postgres").exists()) {
+            found.push((version, bin));
+        }
+    }
+    found.sort();
+    match found.pop() {
+        Some((_, bin)) => Ok(bin),
+        None => Err("no PostgreSQL server is installed: install Debian's postgresql package, or set \
+                     PGHERD_TEST_PG_BIN to the directory of initdb and postgres"
+            .into()),
+    }
+}
+
+/// The program, run as an unprivileged user when we are root, because PostgreSQL refuses to run as root.
+pub fn run_as_owner(program: &Path) -> Command {
+    if !is_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("runuser");
+    command.args(["-u", "postgres", "--"]).arg(program);
+    command
+}
+
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0)
+}
+
+/// A running server. Dropping it stops it and deletes its data; so does the end of this process.
+#[derive(Debug)]
+pub struct Plain {
+    pub target: Target,
+    pub directory: PathBuf,
+    _keeper: Keeper,
+}
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+impl Plain {
+    /// `locale` as initdb's `--locale` takes it, `user` is the superuser. Durability is off: the data does not outlive
+    /// the test.
+    pub fn start(locale: &str, user: &str) -> Result<Plain> {
+        let bin = pg_bin()?;
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let directory = std::env::temp_dir().join(format!("pgherd-plain-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&directory)?;
+        if is_root() {
+            check(Command::new("chown").arg("postgres").arg(&directory))?;
+        }
+        let keeper = Keeper::new(
+            // pg_ctl also waits for the postmaster; a data directory without one is simply deleted.
+            "cd /; if [ \"$(id -u)\" = 0 ]; then runuser -u postgres -- \"$1/pg_ctl\" -D \"$2/data\" -m immediate stop; \
+             else \"$1/pg_ctl\" -D \"$2/data\" -m immediate stop; fi; rm -rf \"$2\"",
+            &[&bin.to_string_lossy(), &directory.to_string_lossy()],
+        )?;
+        let data = directory.join("data");
+        check(
+            run_as_owner(&bin.join("initdb"))
+                .current_dir("/")
+                .arg("-D")
+                .arg(&data)
+                .args(["-U", user, "-A", "trust", "-E", "UTF8", "--no-sync"])
+                .arg(format!("--locale={locale}")),
+        )?;
+        let port = free_port()?;
+        let options = format!(
+            "-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c fsync=off \
+             -c synchronous_commit=off -c full_page_writes=off -c max_prepared_transactions=100 -c max_connections=200"
+        );
+        check(
+            run_as_owner(&bin.join("pg_ctl"))
+                .current_dir("/")
+                .arg("-D")
+                .arg(&data)
+                .arg("-l")
+                .arg(directory.join("data").join("server.log"))
+                .args(["-w", "-t", "60", "-o", &options, "start"]),
+        )?;
+        let target =
+            Target { host: "127.0.0.1".into(), port, user: user.into(), password: None, database: "postgres".into() };
+        Ok(Plain { target, directory, _keeper: keeper })
+    }
+
+    pub fn side(&self, name: &str) -> Side {
+        Side::new(name, self.target.clone(), false)
+    }
+}
+
+/// A port that was free a moment ago.
+fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+/// Runs a command; its output is in the error when it fails.
+fn check(command: &mut Command) -> Result<()> {
+    // Files, not pipes: a server started in the background would keep a pipe open for ever.
+    let log = std::env::temp_dir().join(format!(
+        "pgherd-testkit-{}-{}.log",
+        std::process::id(),
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    ));
+    let file = std::fs::File::create(&log)?;
+    let status = command.stdin(std::process::Stdio::null()).stdout(file.try_clone()?).stderr(file).status();
+    let output = std::fs::read_to_string(&log).unwrap_or_default();
+    let _ = std::fs::remove_file(&log);
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(Error::from(format!("{command:?}: {status}\n{output}"))),
+        Err(error) => Err(Error::from(format!("{command:?}: {error}"))),
+    }
+}
