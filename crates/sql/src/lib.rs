@@ -1,0 +1,21 @@
+//! Parse, scan, inspect and splice SQL. The only crate that names the parser (`pg_query`, PostgreSQL 18's grammar).
+//!
+//! [`split`] gives the statements of a text: each with its kind, its tree ([`ast`]) and every relation it names. Text
+//! is never printed from a tree: [`Splice`] keeps what the user wrote and replaces ranges of it.
+
+pub mod ast;
+mod kind;
+mod lower;
+mod outline;
+mod own;
+mod splice;
+mod statement;
+mod tokens;
+mod walk;
+
+pub use ast::Span;
+pub use kind::*;
+pub use outline::Outline;
+pub use own::*;
+pub use splice::*;
+pub use statement::*;

@@ -1,0 +1,166 @@
+//! From a query string to statements.
+
+use std::sync::Arc;
+
+use pg_query::NodeEnum;
+use pg_query::protobuf::Token;
+
+use crate::ast::{Relation, Span, Tree};
+use crate::kind::{Kinds, StatementKind};
+use crate::lower::Lower;
+use crate::outline::Outline;
+use crate::tokens::Tokens;
+use crate::walk::walk;
+
+/// Deepest nesting that is parsed: parsing and lowering recurse, and a text must not be able to overflow the stack.
+pub const NESTING_MAX: usize = 400;
+
+/// Nesting up to which the caller's own stack is used.
+const NESTING_PLAIN: usize = 24;
+/// Stack for deeper ones, in bytes: debug builds need about 40 kB for each level.
+const DEEP_STACK: usize = 64 << 20;
+
+/// Why a text was not parsed. The server's own message is the better one, so a caller sends the text there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ParseError {
+    pub message: String,
+    /// In characters from 1, as PostgreSQL counts, where it is known.
+    pub position: Option<usize>,
+    /// `42601` (syntax error), or `54001` where the text is nested too deeply for this parser although a server may
+    /// be able to run it.
+    pub sqlstate: &'static str,
+}
+
+/// One statement of a query string.
+#[derive(Debug, Clone)]
+pub struct Statement {
+    /// Without the semicolon and surrounding space.
+    pub text: String,
+    /// Byte offset of `text` in the query string.
+    pub offset: usize,
+    pub kind: StatementKind,
+    /// The tree of a data statement. For EXPLAIN, PREPARE, DECLARE, …: `Utility`; split the inner text.
+    pub tree: Tree,
+    /// Some part of `tree` was not understood; `relations` and `calls` are complete all the same.
+    pub has_unknown: bool,
+    /// Every relation name anywhere in the statement, CTE names included, in tree order.
+    pub relations: Vec<Relation>,
+    /// Every function called, `(schema, name)`, whatever the syntax; sorted, each once.
+    pub calls: Vec<(Option<String>, String)>,
+    /// Every type named.
+    pub types: Vec<(Option<String>, String)>,
+    /// Highest `$n`, 0 where there is none.
+    pub params: u16,
+    pub has_sublink: bool,
+    /// INSERT, UPDATE, DELETE or MERGE, at any level.
+    pub has_modifying: bool,
+    pub(crate) tokens: Arc<Tokens>,
+}
+
+/// Splits a simple Query's text into statements and parses each. An empty or comment-only text has none.
+pub fn split(sql: &str) -> Result<Vec<Statement>, ParseError> {
+    let Some(tokens) = Tokens::scan(sql) else { return Err(syntax("syntax error".to_owned())) };
+    if tokens.list.is_empty() {
+        return Ok(Vec::new());
+    }
+    match tokens.depth_bound() {
+        0..=NESTING_PLAIN => parse(sql, &tokens),
+        0..=NESTING_MAX => std::thread::scope(|scope| {
+            let deep = std::thread::Builder::new().stack_size(DEEP_STACK).spawn_scoped(scope, || parse(sql, &tokens));
+            deep.ok().and_then(|thread| thread.join().ok()).unwrap_or_else(|| Err(too_deep()))
+        }),
+        _ => Err(too_deep()),
+    }
+}
+
+fn syntax(message: String) -> ParseError {
+    ParseError { message, position: None, sqlstate: "42601" }
+}
+
+fn too_deep() -> ParseError {
+    ParseError { message: "statement is nested too deeply".to_owned(), position: None, sqlstate: "54001" }
+}
+
+fn parse(sql: &str, tokens: &Tokens) -> Result<Vec<Statement>, ParseError> {
+    let parsed = match pg_query::parse(sql, 0) {
+        Ok(parsed) => parsed,
+        Err(pg_query::Error::Decode(_)) => return Err(too_deep()),
+        Err(error) => {
+            let message = error.to_string();
+            return Err(syntax(message.trim_start_matches("Invalid statement: ").to_owned()));
+        }
+    };
+    let mut statements = Vec::with_capacity(parsed.protobuf.stmts.len());
+    for raw in &parsed.protobuf.stmts {
+        let Some(node) = raw.stmt.as_ref().and_then(|n| n.node.as_ref()) else { continue };
+        let from = usize::try_from(raw.stmt_location).unwrap_or(0);
+        let to = match usize::try_from(raw.stmt_len) {
+            Ok(len) if len > 0 => from + len,
+            _ => sql.len(),
+        };
+        // The statement's own range runs from its first token to its last one before the semicolon.
+        let first = tokens.from(from);
+        let mut last = tokens.list.partition_point(|t| t.end <= to);
+        while last > first && tokens.kind(last - 1) == Token::Ascii59 {
+            last -= 1;
+        }
+        let span = tokens.span(first, last);
+        statements.push(statement(span.of(sql), span, tokens.slice(span), node));
+    }
+    Ok(statements)
+}
+
+fn statement(text: &str, span: Span, tokens: Tokens, node: &NodeEnum) -> Statement {
+    let found = walk(node);
+    let kind = Kinds { text, tokens: &tokens, base: span.start, relations: &found.relations }.kind(node);
+    let mut lower = Lower { text, tokens: &tokens, base: span.start, unknown: false };
+    let tree = lower.statement(node);
+    let relations = found
+        .relations
+        .iter()
+        .map(|r| {
+            lower.relation(&pg_query::protobuf::RangeVar {
+                catalogname: r.catalog.clone(),
+                schemaname: r.schema.clone(),
+                relname: r.name.clone(),
+                inh: r.inh,
+                relpersistence: r.persistence.clone(),
+                alias: None,
+                location: r.location as i32,
+            })
+        })
+        .collect();
+    let has_unknown = lower.unknown;
+    let sorted = |mut list: Vec<(Option<String>, String)>| {
+        list.sort();
+        list.dedup();
+        list
+    };
+    Statement {
+        text: text.to_owned(),
+        offset: span.start,
+        kind,
+        tree,
+        has_unknown,
+        relations,
+        calls: sorted(found.calls),
+        types: sorted(found.types),
+        params: found.params.iter().copied().max().and_then(|n| u16::try_from(n).ok()).unwrap_or(0),
+        has_sublink: found.has_sublink,
+        has_modifying: found.has_modifying,
+        tokens: Arc::new(tokens),
+    }
+}
+
+impl Statement {
+    /// The clauses of the top-level SELECT, where it is a plain one (no set operation, no brackets around it).
+    pub fn outline(&self) -> Option<Outline> {
+        crate::outline::outline(&self.tokens)
+    }
+
+    /// The text of a range.
+    pub fn slice(&self, span: Span) -> &str {
+        span.of(&self.text)
+    }
+}
