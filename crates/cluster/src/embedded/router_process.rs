@@ -104,19 +104,18 @@ impl RouterProcess {
         ))
     }
 
-    /// Starts `command`, which must take the [`RouterSlot`] of `dir`, in the background, and waits until it listens.
+    /// Starts `command`, which must take the [`RouterSlot`] of `dir` and leave our session, in the background, and waits until it listens.
     /// Whatever it prints goes to its log file.
     pub fn start(dir: &Path, mut command: Command, timeout: Duration) -> Result<RouterProcess, EmbeddedError> {
-        use std::os::unix::process::CommandExt;
         make_directories(&dir.join("router"), 0o700)?;
         let log_file = log_path(dir);
         let log_start = std::fs::metadata(&log_file).map(|meta| meta.len()).unwrap_or(0);
         let log = open_log(&log_file)?;
         let output = log.try_clone().map_err(|error| EmbeddedError::io("open", &log_file, &error))?;
         let mut child =
-            command.current_dir("/").process_group(0).stdin(Stdio::null()).stdout(output).stderr(log).spawn().map_err(
-                |error| EmbeddedError::new(ErrorKind::System, format!("could not start the router: {error}")),
-            )?;
+            command.current_dir("/").stdin(Stdio::null()).stdout(output).stderr(log).spawn().map_err(|error| {
+                EmbeddedError::new(ErrorKind::System, format!("could not start the router: {error}"))
+            })?;
         let started = Instant::now();
         loop {
             let failed = |what: String| {
