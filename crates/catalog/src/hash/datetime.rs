@@ -2,7 +2,7 @@
 //!
 //! Only the ISO forms, which mean the same under every DateStyle and TimeZone: year first with four digits or more,
 //! 24-hour time, numeric zone or Z. Other words and orders are left to the server; so are 24:00:00, second 60 and
-//! more than six fractional digits, which the server rounds or carries over.
+//! fractions that round to a whole second, which the server carries over, and those longer than nanoseconds.
 
 use super::value::{Value, trim};
 
@@ -98,29 +98,36 @@ impl Fields {
         let month = rest.digits(1, 2)?;
         rest.byte(b'-')?;
         let day = rest.digits(1, 2)?;
-        let mut micros = 0;
+        let mut time = None;
         let mut zone_east = None;
         if matches!(rest.0, [b'T' | b't', b'0'..=b'9', ..]) {
             rest.0 = &rest.0[1..];
-            micros = rest.time()?;
+            time = Some(rest.time()?);
         } else if rest.spaces() && rest.0.first().is_some_and(u8::is_ascii_digit) {
-            micros = rest.time()?;
+            time = Some(rest.time()?);
         }
-        let spaced = rest.spaces();
-        // A hyphen right after a date would be a fourth field of it.
-        if matches!(rest.0.first(), Some(b'+' | b'-' | b'Z' | b'z')) {
-            if !spaced && micros == 0 && text.len() - rest.0.len() <= 10 && rest.0.first() != Some(&b'+') {
+        let spaced = rest.spaces() || text.get(text.len() - rest.0.len() - 1) == Some(&b' ');
+        if let Some(sign @ (b'+' | b'-' | b'Z' | b'z')) = rest.0.first() {
+            // A hyphen right after a date would be a fourth field of it, a letter part of a word.
+            if time.is_none() && !spaced && *sign != b'+' {
                 return None;
             }
+            let letter = sign.is_ascii_alphabetic();
             zone_east = Some(rest.zone()?);
-            rest.spaces();
+            if !rest.spaces() && letter && !rest.0.is_empty() {
+                return None;
+            }
         }
         let before_christ = rest.0.eq_ignore_ascii_case(b"bc");
         if !before_christ && !rest.0.is_empty() {
             return None;
         }
         let days = days_from_2000(if before_christ { 1 - year } else { year }, month, day)?;
-        (year > 0 && (DATE_MIN..DATE_END).contains(&days)).then_some(Fields { days, micros, zone_east })
+        (year > 0 && (DATE_MIN..DATE_END).contains(&days)).then_some(Fields {
+            days,
+            micros: time.unwrap_or(0),
+            zone_east,
+        })
     }
 
     fn timestamp(&self, zone_east: i32) -> Option<Value<'static>> {
@@ -160,7 +167,7 @@ impl Cursor<'_> {
         Some(digits.iter().fold(0, |value, b| value * 10 + i64::from(b - b'0')))
     }
 
-    /// `h:mm[:ss[.ffffff]]` in microseconds.
+    /// `h:mm[:ss[.fffffffff]]` in microseconds.
     fn time(&mut self) -> Option<i64> {
         let hour = self.digits(1, 2)?;
         self.byte(b':')?;
@@ -170,15 +177,21 @@ impl Cursor<'_> {
         if self.byte(b':').is_some() {
             second = self.digits(2, 2)?;
             if self.byte(b'.').is_some() {
-                let before = self.0.len();
-                fraction = self.digits(1, 6)?;
-                for _ in before - self.0.len()..6 {
-                    fraction *= 10;
-                }
+                fraction = self.fraction()?;
             }
         }
         (hour < 24 && minute < 60 && second < 60)
             .then_some(((hour * 60 + minute) * 60 + second) * MICROS_PER_SECOND + fraction)
+    }
+
+    /// Up to nine digits as microseconds. The server rounds by way of a double: sure for these, but for ties.
+    fn fraction(&mut self) -> Option<i64> {
+        let before = self.0.len();
+        let digits = self.digits(1, 9)?;
+        let nanos = digits * 10i64.pow(9 - (before - self.0.len()) as u32);
+        let (micros, rest) = (nanos / 1000, nanos % 1000);
+        let rounded = micros + i64::from(rest > 500);
+        (rest != 500 && rounded < MICROS_PER_SECOND).then_some(rounded)
     }
 
     /// `Z`, `±h`, `±hh`, `±hhmm`, `±hh:mm`, `±hh:mm:ss`, in seconds east.

@@ -124,9 +124,9 @@ pub fn key_refusal(column: &str, parts: &[KeyPart]) -> Option<KeyRefusal> {
 }
 
 /// regproc, regprocedure, regoper, regoperator, regclass, regtype, regconfig, regdictionary, regnamespace, regrole,
-/// regcollation, regdatabase (18): src/include/catalog/pg_type.dat.
+/// regcollation: src/include/catalog/pg_type.dat.
 fn is_object_id_alias(oid: crate::Oid) -> bool {
-    matches!(oid, 24 | 2202..=2206 | 3734 | 3769 | 4089 | 4096 | 4191 | 8326)
+    matches!(oid, 24 | 2202..=2206 | 3734 | 3769 | 4089 | 4096 | 4191)
 }
 
 #[cfg(test)]
