@@ -1,0 +1,170 @@
+-- What every node has, coordinator and worker alike: commit records (DESIGN section 5), the fence (section 1), shard
+-- schemas, and the SQL side of table descriptions (describe.sql). Run as one batch (one implicit transaction) by the owner
+-- of the database's objects, a superuser; safe to repeat; PostgreSQL 15 to 18.
+
+DO $$
+BEGIN
+    -- Two programs that start at once run this one after the other; "already exists, skipping" is no news.
+    PERFORM pg_catalog.pg_advisory_xact_lock(1885825124, -1);
+    PERFORM pg_catalog.set_config('client_min_messages', 'warning', true);
+END
+$$;
+
+CREATE SCHEMA IF NOT EXISTS pgherd;
+GRANT USAGE ON SCHEMA pgherd TO PUBLIC;
+
+CREATE TABLE IF NOT EXISTS pgherd.schema_version (version int PRIMARY KEY, at timestamptz NOT NULL DEFAULT now());
+
+DO $$
+DECLARE
+    found int;
+BEGIN
+    SELECT max(version) INTO found FROM pgherd.schema_version;
+    IF found > 1 THEN
+        RAISE EXCEPTION USING ERRCODE = '55000',
+            MESSAGE = format('schema "pgherd" of this database has version %s, newer than this program''s version 1', found),
+            HINT = 'Use the newer program.';
+    END IF;
+END
+$$;
+
+-- Commit records -----------------------------------------------------------------------------------------------------
+
+-- decision: 'c' committed, 'a' aborted. The primary key arbitrates between a commit and whoever recovers its participants.
+CREATE TABLE IF NOT EXISTS pgherd.commit_record (
+    txid text PRIMARY KEY,
+    decision "char" NOT NULL CHECK (decision IN ('c', 'a')),
+    at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    owner name NOT NULL DEFAULT session_user
+);
+
+-- Called by the decider in the transaction that is the decision. Fails where recovery has decided otherwise.
+CREATE OR REPLACE FUNCTION pgherd.record_commit(txid text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO pgherd.commit_record (txid, decision) VALUES ($1, 'c');
+EXCEPTION WHEN unique_violation THEN
+    RAISE EXCEPTION USING ERRCODE = 'PH003',
+        MESSAGE = format('transaction %s was decided by recovery', $1),
+        HINT = 'The transaction is rolled back on every node; run it again.';
+END
+$$;
+
+-- True: the transaction is aborted for good. False: it has committed. Waits for a commit in flight.
+CREATE OR REPLACE FUNCTION pgherd.record_abort(txid text) RETURNS bool
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    found "char";
+BEGIN
+    INSERT INTO pgherd.commit_record (txid, decision) VALUES ($1, 'a')
+        ON CONFLICT ON CONSTRAINT commit_record_pkey DO NOTHING;
+    SELECT r.decision INTO STRICT found FROM pgherd.commit_record r WHERE r.txid = $1;
+    RETURN found = 'a';
+END
+$$;
+
+-- Called once every participant has heard of the decision. Only who wrote a record, or a superuser, forgets it.
+CREATE OR REPLACE FUNCTION pgherd.forget_records(txids text[]) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    DELETE FROM pgherd.commit_record
+    WHERE txid = ANY (txids)
+        AND (owner = session_user OR (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = session_user))
+$$;
+
+-- The fence ----------------------------------------------------------------------------------------------------------
+
+CREATE TABLE IF NOT EXISTS pgherd.placement_epoch (colocationid int PRIMARY KEY, epoch bigint NOT NULL);
+
+-- Sent in front of every scatter, in its transaction. A move holds the same advisory lock exclusively while it changes
+-- the epoch. Under REPEATABLE READ the row that the snapshot shows may be out of date; its xmax then names the mover
+-- (which has ended, since the lock was granted), so that nothing has to be written to find out.
+CREATE OR REPLACE FUNCTION pgherd.fence(colocation int, expected bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    stored bigint;
+    changed_by bigint;
+    next_xid numeric;
+    full_xid numeric;
+BEGIN
+    PERFORM pg_advisory_xact_lock_shared(1885825124, colocation);
+    SELECT e.epoch, e.xmax::text::bigint INTO stored, changed_by
+        FROM pgherd.placement_epoch e WHERE e.colocationid = colocation;
+    IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
+        IF changed_by <> 0 THEN
+            next_xid := pg_snapshot_xmax(pg_current_snapshot())::text::numeric;
+            full_xid := div(next_xid, 4294967296) * 4294967296 + changed_by;
+            -- The changer may be younger than the snapshot, but not by half the xid space.
+            IF full_xid > next_xid + 2147483648 THEN
+                full_xid := full_xid - 4294967296;
+            ELSIF full_xid < next_xid - 2147483648 THEN
+                full_xid := full_xid + 4294967296;
+            END IF;
+            IF pg_xact_status(full_xid::text::xid8) = 'aborted' THEN
+                changed_by := 0;
+            END IF;
+        END IF;
+        IF changed_by <> 0 OR stored IS NULL OR stored < expected THEN
+            RAISE EXCEPTION USING ERRCODE = '40001',
+                MESSAGE = 'could not serialize access due to concurrent move of shards',
+                DETAIL = format('Placement of colocation group %s changed after the transaction''s snapshot was taken.', colocation),
+                HINT = 'The transaction might succeed if retried.';
+        END IF;
+    END IF;
+    IF stored IS DISTINCT FROM expected THEN
+        RAISE EXCEPTION USING ERRCODE = 'PH002',
+            MESSAGE = format('placement of colocation group %s changed', colocation),
+            DETAIL = format('Expected epoch %s, found %s.', expected, coalesce(stored::text, 'none'));
+    END IF;
+END
+$$;
+
+-- Makes the group known here at the epoch every group starts with. Harmless whoever calls it, so anyone may.
+CREATE OR REPLACE FUNCTION pgherd.open_placement(colocation int) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    INSERT INTO pgherd.placement_epoch VALUES (colocation, 1) ON CONFLICT (colocationid) DO NOTHING
+$$;
+
+-- For moves and for nodes that join: waits for every scatter in flight, then changes the epoch with its transaction.
+CREATE OR REPLACE FUNCTION pgherd.change_placement(colocation int, new_epoch bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock(1885825124, colocation);
+    INSERT INTO pgherd.placement_epoch AS e VALUES (colocation, new_epoch)
+        ON CONFLICT (colocationid) DO UPDATE SET epoch = excluded.epoch;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION pgherd.change_placement(int, bigint) FROM PUBLIC;
+
+-- Shard schemas ------------------------------------------------------------------------------------------------------
+
+-- A table's owner need not have CREATE on the database, so this function makes the schemas in which partitions live.
+CREATE OR REPLACE FUNCTION pgherd.create_shard_schemas(shards bigint[], owner text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    shard bigint;
+BEGIN
+    IF NOT pg_has_role(session_user, owner, 'MEMBER') THEN
+        RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = format('must be member of role "%s"', owner);
+    END IF;
+    FOREACH shard IN ARRAY shards LOOP
+        EXECUTE format('CREATE SCHEMA %I AUTHORIZATION %I', 'pgherd_' || shard, owner);
+        EXECUTE format('GRANT USAGE ON SCHEMA %I TO PUBLIC', 'pgherd_' || shard);
+    END LOOP;
+END
+$$;
+
+-- ALTER TABLE … OWNER TO: the schemas follow (ALTER SCHEMA … OWNER TO would want CREATE on the database).
+CREATE OR REPLACE FUNCTION pgherd.own_shard_schemas(shards bigint[], new_owner text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    shard bigint;
+BEGIN
+    FOREACH shard IN ARRAY shards LOOP
+        IF NOT pg_has_role(session_user, new_owner, 'MEMBER') OR NOT pg_has_role(session_user,
+            (SELECT nspowner FROM pg_namespace WHERE nspname = 'pgherd_' || shard), 'MEMBER') THEN
+            RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = format('must be owner of schema pgherd_%s', shard);
+        END IF;
+        EXECUTE format('ALTER SCHEMA %I OWNER TO %I', 'pgherd_' || shard, new_owner);
+    END LOOP;
+END
+$$;

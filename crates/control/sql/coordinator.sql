@@ -1,0 +1,590 @@
+-- What only the coordinator has, after common.sql and describe.sql: the metadata under Citus's names, the foreign server
+-- that leads back to the router (DESIGN section 2), and the SQL functions and views that users call.
+
+-- Metadata -----------------------------------------------------------------------------------------------------------
+
+CREATE SEQUENCE IF NOT EXISTS pgherd.pg_dist_groupid_seq AS int MINVALUE 1;
+CREATE SEQUENCE IF NOT EXISTS pgherd.pg_dist_shardid_seq AS bigint MINVALUE 102008 START 102008;
+
+CREATE TABLE IF NOT EXISTS pgherd.pg_dist_node (
+    nodeid serial PRIMARY KEY,
+    groupid int NOT NULL,
+    nodename text NOT NULL,
+    nodeport int NOT NULL DEFAULT 5432,
+    noderack text NOT NULL DEFAULT 'default',
+    hasmetadata bool NOT NULL DEFAULT false,
+    isactive bool NOT NULL DEFAULT true,
+    noderole text NOT NULL DEFAULT 'primary',
+    nodecluster text NOT NULL DEFAULT 'default',
+    metadatasynced bool NOT NULL DEFAULT false,
+    shouldhaveshards bool NOT NULL DEFAULT true,
+    UNIQUE (nodename, nodeport)
+);
+
+-- shardcount and key type make tables that ask for no particular partner colocated. replicationfactor -1: reference tables.
+-- placementepoch is what the fence on the workers is compared with.
+CREATE TABLE IF NOT EXISTS pgherd.pg_dist_colocation (
+    colocationid serial PRIMARY KEY,
+    shardcount int NOT NULL,
+    replicationfactor int NOT NULL,
+    distributioncolumntype oid NOT NULL,
+    distributioncolumncollation oid NOT NULL,
+    placementepoch bigint NOT NULL DEFAULT 1,
+    isdefault bool NOT NULL DEFAULT true
+);
+
+-- partmethod: 'h' distributed, 'n' reference.
+CREATE TABLE IF NOT EXISTS pgherd.pg_dist_partition (
+    logicalrelid regclass PRIMARY KEY,
+    partmethod "char" NOT NULL,
+    partkey text,
+    colocationid int NOT NULL DEFAULT 0,
+    repmodel "char" NOT NULL DEFAULT 's',
+    autoconverted bool NOT NULL DEFAULT false,
+    -- The worker has the table under this name. Kept because a dropped table no longer has one here.
+    schemaname name NOT NULL,
+    tablename name NOT NULL
+);
+
+-- remainder under the modulus shardcount; NULL for a reference table.
+CREATE TABLE IF NOT EXISTS pgherd.pg_dist_shard (
+    logicalrelid regclass NOT NULL,
+    shardid bigint PRIMARY KEY,
+    shardstorage "char" NOT NULL DEFAULT 't',
+    shardminvalue text,
+    shardmaxvalue text,
+    remainder int,
+    UNIQUE (logicalrelid, remainder)
+);
+
+CREATE TABLE IF NOT EXISTS pgherd.pg_dist_placement (
+    placementid bigserial PRIMARY KEY,
+    shardid bigint NOT NULL,
+    shardstate int NOT NULL DEFAULT 1,
+    shardlength bigint NOT NULL DEFAULT 0,
+    groupid int NOT NULL,
+    UNIQUE (shardid, groupid)
+);
+CREATE INDEX IF NOT EXISTS pg_dist_placement_groupid_index ON pgherd.pg_dist_placement (groupid);
+
+CREATE TABLE IF NOT EXISTS pgherd.epoch (epoch bigint NOT NULL);
+CREATE UNIQUE INDEX IF NOT EXISTS epoch_single_row ON pgherd.epoch ((true));
+INSERT INTO pgherd.epoch VALUES (1) ON CONFLICT DO NOTHING;
+
+-- Every change of metadata moves the epoch and tells the routers, who LISTEN to "pgherd".
+CREATE OR REPLACE FUNCTION pgherd.bump_epoch() RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    UPDATE pgherd.epoch SET epoch = epoch + 1;
+    SELECT pg_notify('pgherd', '');
+$$;
+
+CREATE OR REPLACE FUNCTION pgherd.metadata_changed() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pgherd.bump_epoch();
+    RETURN NULL;
+END
+$$;
+
+DO $$
+DECLARE
+    relation text;
+BEGIN
+    FOREACH relation IN ARRAY '{pg_dist_node,pg_dist_colocation,pg_dist_partition,pg_dist_shard,pg_dist_placement}'::text[] LOOP
+        EXECUTE format('CREATE OR REPLACE TRIGGER metadata_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON pgherd.%I '
+            'FOR EACH STATEMENT EXECUTE FUNCTION pgherd.metadata_changed()', relation);
+    END LOOP;
+END
+$$;
+
+-- The way back to the router -----------------------------------------------------------------------------------------
+
+CREATE EXTENSION IF NOT EXISTS postgres_fdw;
+
+-- Remote sorting and remote estimates are never wanted: what the router answers is filtered rows in any order. Host and
+-- port are set by every router that starts (router_server_sql in schema.rs).
+DO $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_foreign_server WHERE srvname = 'pgherd_router') THEN
+        EXECUTE format($s$CREATE SERVER pgherd_router FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '127.0.0.1', port '5432',
+            dbname %L, sslmode 'disable', gssencmode 'disable', connect_timeout '10', application_name 'pgherd_callback',
+            fetch_size '10000', fdw_startup_cost '100', fdw_tuple_cost '10', use_remote_estimate 'false',
+            async_capable 'false', updatable 'true', truncatable 'true')$s$, current_database());
+    END IF;
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_user_mappings WHERE srvname = 'pgherd_router' AND umuser = 0) THEN
+        CREATE USER MAPPING FOR PUBLIC SERVER pgherd_router OPTIONS (user 'pgherd_callback', password_required 'false');
+    END IF;
+END
+$$;
+
+-- Reading it with command = '…' makes the router run that command on every worker.
+CREATE FOREIGN TABLE IF NOT EXISTS pgherd.remote_command (command text, nodename text, nodeport int, success bool, result text)
+    SERVER pgherd_router OPTIONS (schema_name 'pgherd', table_name 'remote_command', updatable 'false', truncatable 'false');
+
+-- BEFORE INSERT statement trigger on the heap of every distributed table, which is always empty.
+CREATE OR REPLACE FUNCTION pgherd.refuse_local_rows() RETURNS trigger
+LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION USING ERRCODE = 'PH001',
+        MESSAGE = format('cannot insert into distributed table "%s" from inside the coordinator', TG_TABLE_NAME),
+        HINT = 'Send the INSERT or COPY as a statement of its own through the router.',
+        SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME;
+END
+$$;
+
+-- Who may change a distributed table's metadata: its owner. Works for callers that are SECURITY DEFINER functions.
+CREATE OR REPLACE FUNCTION pgherd.require_owner(relation regclass) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = relation AND pg_has_role(session_user, c.relowner, 'MEMBER')) THEN
+        RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = format('must be owner of table %s', relation);
+    END IF;
+END
+$$;
+
+-- Gives a distributed table its foreign child and its guard. The child is owned like the table, so that DDL that
+-- recurses is allowed. Repeating it is harmless.
+CREATE OR REPLACE FUNCTION pgherd.attach_child(relation regclass) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
+DECLARE
+    table_schema name;
+    table_name name;
+    owner name;
+    child name := 'ft_' || relation::oid;
+BEGIN
+    PERFORM pgherd.require_owner(relation);
+    SELECT n.nspname, c.relname, pg_get_userbyid(c.relowner) INTO STRICT table_schema, table_name, owner
+        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation;
+    EXECUTE format('DROP FOREIGN TABLE IF EXISTS pgherd.%I', child);
+    EXECUTE format('CREATE FOREIGN TABLE pgherd.%I () INHERITS (%I.%I) SERVER pgherd_router OPTIONS (schema_name %L, table_name %L)',
+        child, table_schema, table_name, table_schema, table_name);
+    EXECUTE format('ALTER FOREIGN TABLE pgherd.%I OWNER TO %I', child, owner);
+    EXECUTE format('CREATE OR REPLACE TRIGGER pgherd_guard BEFORE INSERT ON %I.%I '
+        'FOR EACH STATEMENT EXECUTE FUNCTION pgherd.refuse_local_rows()', table_schema, table_name);
+    EXECUTE format('ALTER TABLE ONLY %I.%I ENABLE ALWAYS TRIGGER pgherd_guard', table_schema, table_name);
+END
+$$;
+
+-- Takes child and guard away: before DROP TABLE and other DDL that a child would refuse, and for undistribute_table.
+CREATE OR REPLACE FUNCTION pgherd.detach_child(relation regclass) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
+DECLARE
+    table_name text;
+BEGIN
+    PERFORM pgherd.require_owner(relation);
+    SELECT pgherd.qualified(c.relnamespace, c.relname) INTO STRICT table_name FROM pg_class c WHERE c.oid = relation;
+    EXECUTE format('DROP FOREIGN TABLE IF EXISTS pgherd.%I', 'ft_' || relation::oid);
+    EXECUTE format('DROP TRIGGER IF EXISTS pgherd_guard ON %s', table_name);
+END
+$$;
+
+-- Changing metadata --------------------------------------------------------------------------------------------------
+
+-- method 'h': groups[i] gets the shard of remainder i - 1; colocation NULL makes a new group (is_default: one that
+-- tables created with colocate_with 'default' may join). method 'n': groups are all that have a copy.
+-- Returns {colocation, epoch, shards: [{id, remainder, group}]}.
+CREATE OR REPLACE FUNCTION pgherd.register_table(relation regclass, method "char", key name, colocation int, is_default bool,
+    groups int[]) RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    key_type oid := 0;
+    key_collation oid := 0;
+    placement_epoch bigint;
+    shards jsonb := '[]';
+    shard bigint;
+BEGIN
+    PERFORM pgherd.require_owner(relation);
+    IF method = 'h' THEN
+        SELECT pgherd.base_type(a.atttypid), a.attcollation INTO STRICT key_type, key_collation
+            FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = key AND a.attnum > 0 AND NOT a.attisdropped;
+    ELSIF colocation IS NULL THEN
+        SELECT c.colocationid INTO colocation FROM pgherd.pg_dist_colocation c WHERE c.replicationfactor = -1
+            ORDER BY 1 LIMIT 1;
+    END IF;
+    IF colocation IS NULL THEN
+        INSERT INTO pgherd.pg_dist_colocation
+            (shardcount, replicationfactor, distributioncolumntype, distributioncolumncollation, isdefault)
+            VALUES (CASE WHEN method = 'h' THEN cardinality(groups) ELSE 1 END, CASE WHEN method = 'h' THEN 1 ELSE -1 END,
+                key_type, key_collation, is_default)
+            RETURNING colocationid INTO colocation;
+    END IF;
+    SELECT c.placementepoch INTO STRICT placement_epoch FROM pgherd.pg_dist_colocation c WHERE c.colocationid = colocation;
+    INSERT INTO pgherd.pg_dist_partition (logicalrelid, partmethod, partkey, colocationid, repmodel, schemaname, tablename)
+        SELECT relation, method, key, colocation, CASE WHEN method = 'h' THEN 's' ELSE 't' END, n.nspname, c.relname
+        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation;
+    IF method = 'h' THEN
+        WITH made AS (
+            INSERT INTO pgherd.pg_dist_shard (logicalrelid, shardid, remainder)
+            SELECT relation, nextval('pgherd.pg_dist_shardid_seq'), r.i - 1 FROM generate_series(1, cardinality(groups)) r(i)
+            RETURNING shardid, remainder
+        ), placed AS (
+            INSERT INTO pgherd.pg_dist_placement (shardid, groupid) SELECT m.shardid, groups[m.remainder + 1] FROM made m
+        )
+        SELECT jsonb_agg(jsonb_build_object('id', m.shardid, 'remainder', m.remainder, 'group', groups[m.remainder + 1])
+            ORDER BY m.remainder) INTO shards FROM made m;
+    ELSE
+        INSERT INTO pgherd.pg_dist_shard (logicalrelid, shardid) VALUES (relation, nextval('pgherd.pg_dist_shardid_seq'))
+            RETURNING shardid INTO shard;
+        INSERT INTO pgherd.pg_dist_placement (shardid, groupid) SELECT shard, g FROM unnest(groups) g;
+        SELECT jsonb_agg(jsonb_build_object('id', shard, 'remainder', NULL, 'group', g) ORDER BY g) INTO shards
+            FROM unnest(groups) g;
+    END IF;
+    RETURN jsonb_build_object('colocation', colocation, 'epoch', placement_epoch, 'shards', shards);
+END
+$$;
+
+-- Forgets a table that is no longer distributed, or no longer there. A colocation group goes with its last table.
+CREATE OR REPLACE FUNCTION pgherd.unregister_table(relation oid) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM pg_class c WHERE c.oid = relation) THEN
+        PERFORM pgherd.require_owner(relation);
+    END IF;
+    DELETE FROM pgherd.pg_dist_placement p USING pgherd.pg_dist_shard s
+        WHERE s.shardid = p.shardid AND s.logicalrelid = relation::regclass;
+    DELETE FROM pgherd.pg_dist_shard s WHERE s.logicalrelid = relation::regclass;
+    DELETE FROM pgherd.pg_dist_partition p WHERE p.logicalrelid = relation::regclass;
+    DELETE FROM pgherd.pg_dist_colocation c
+        WHERE NOT EXISTS (SELECT FROM pgherd.pg_dist_partition p WHERE p.colocationid = c.colocationid);
+END
+$$;
+
+-- After RENAME, SET SCHEMA or a rename of the distribution column: the metadata follows the catalog, the child the table.
+CREATE OR REPLACE FUNCTION pgherd.table_renamed(relation regclass, key name) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    method "char";
+BEGIN
+    PERFORM pgherd.require_owner(relation);
+    UPDATE pgherd.pg_dist_partition p SET schemaname = n.nspname, tablename = c.relname, partkey = coalesce(key, p.partkey)
+        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE c.oid = relation AND p.logicalrelid = relation RETURNING p.partmethod INTO method;
+    IF method = 'h' THEN
+        PERFORM pgherd.attach_child(relation);
+    END IF;
+END
+$$;
+
+-- The distributed tables that SQL run on the coordinator has dropped (DROP SCHEMA … CASCADE, DROP OWNED, a function), with
+-- what the workers still have of them.
+CREATE OR REPLACE FUNCTION pgherd.dropped_tables() RETURNS jsonb
+LANGUAGE sql STABLE AS $$
+    SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
+        'oid', p.logicalrelid::oid::bigint, 'schema', p.schemaname, 'name', p.tablename, 'method', p.partmethod,
+        'shards', (SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
+                'id', s.shardid, 'remainder', s.remainder, 'group', l.groupid) ORDER BY s.remainder, l.groupid), '[]')
+            FROM pgherd.pg_dist_shard s JOIN pgherd.pg_dist_placement l USING (shardid)
+            WHERE s.logicalrelid = p.logicalrelid))), '[]')
+    FROM pgherd.pg_dist_partition p
+    WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = p.logicalrelid)
+$$;
+
+-- Nodes, colocation groups, tables and shards as crates/control reads them (ClusterState).
+CREATE OR REPLACE FUNCTION pgherd.cluster_state() RETURNS jsonb
+LANGUAGE sql STABLE AS $$
+    SELECT pg_catalog.jsonb_build_object(
+        'epoch', (SELECT epoch FROM pgherd.epoch),
+        'nodes', (SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object('id', n.nodeid, 'group', n.groupid,
+                'host', n.nodename, 'port', n.nodeport, 'is_active', n.isactive, 'role', n.noderole,
+                'should_have_shards', n.shouldhaveshards) ORDER BY n.groupid, n.nodeid), '[]') FROM pgherd.pg_dist_node n),
+        'colocations', (SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object('id', c.colocationid,
+                'shard_count', c.shardcount, 'replication_factor', c.replicationfactor,
+                'key_type', c.distributioncolumntype::bigint, 'key_collation', c.distributioncolumncollation::bigint,
+                'epoch', c.placementepoch, 'is_default', c.isdefault) ORDER BY c.colocationid), '[]')
+            FROM pgherd.pg_dist_colocation c),
+        'tables', (SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object('oid', p.logicalrelid::oid::bigint,
+                'schema', n.nspname, 'name', c.relname, 'method', p.partmethod, 'key', p.partkey,
+                'colocation', p.colocationid, 'shards', s.shards) ORDER BY p.logicalrelid), '[]')
+            FROM pgherd.pg_dist_partition p
+            JOIN pg_catalog.pg_class c ON c.oid = p.logicalrelid
+            JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+            LEFT JOIN (SELECT s.logicalrelid, pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object('id', s.shardid,
+                    'remainder', s.remainder, 'group', l.groupid) ORDER BY s.remainder, l.groupid) AS shards
+                FROM pgherd.pg_dist_shard s JOIN pgherd.pg_dist_placement l USING (shardid)
+                GROUP BY s.logicalrelid) s ON s.logicalrelid = p.logicalrelid))
+$$;
+
+-- Adds a node, or gives the id of the one that is there. Superusers and the owner of schema pgherd only (table rights).
+CREATE OR REPLACE FUNCTION pgherd.register_node(nodename text, nodeport int, groupid int DEFAULT -1,
+    noderole text DEFAULT 'primary', nodecluster text DEFAULT 'default') RETURNS int
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    found int;
+BEGIN
+    LOCK TABLE pgherd.pg_dist_node IN SHARE ROW EXCLUSIVE MODE;
+    SELECT n.nodeid INTO found FROM pgherd.pg_dist_node n WHERE n.nodename = $1 AND n.nodeport = $2;
+    IF found IS NULL THEN
+        IF groupid = -1 THEN
+            groupid := nextval('pgherd.pg_dist_groupid_seq');
+        END IF;
+        INSERT INTO pgherd.pg_dist_node AS n (groupid, nodename, nodeport, noderole, nodecluster, hasmetadata, metadatasynced,
+                shouldhaveshards)
+            VALUES ($3, $1, $2, $4, $5, $3 = 0, $3 = 0, $3 <> 0)
+            RETURNING n.nodeid INTO found;
+    END IF;
+    RETURN found;
+END
+$$;
+
+-- What users call ----------------------------------------------------------------------------------------------------
+
+CREATE OR REPLACE FUNCTION pgherd.run_command_on_workers(command text, parallel bool DEFAULT true,
+    OUT nodename text, OUT nodeport int, OUT success bool, OUT result text) RETURNS SETOF record
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    -- A constant in the text, so that postgres_fdw always sends it along.
+    RETURN QUERY EXECUTE pg_catalog.format(
+        'SELECT r.nodename, r.nodeport, r.success, r.result FROM pgherd.remote_command r WHERE r.command = %L', command);
+END
+$$;
+
+-- The sum over the workers of a size function of each table; over the coordinator too for reference tables.
+CREATE OR REPLACE FUNCTION pgherd.distributed_size(relation regclass, size_function text, fail_on_error bool) RETURNS bigint
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    dist record;
+    total numeric := 0;
+    node record;
+BEGIN
+    SELECT p.partmethod, pgherd.qualified(c.relnamespace, c.relname) AS name INTO dist
+        FROM pgherd.pg_dist_partition p JOIN pg_class c ON c.oid = p.logicalrelid WHERE p.logicalrelid = relation;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = '42P16',
+            MESSAGE = format('cannot calculate the size because relation "%s" is not distributed',
+                coalesce((SELECT c.relname FROM pg_class c WHERE c.oid = relation), relation::text));
+    END IF;
+    IF dist.partmethod = 'n' THEN
+        EXECUTE format('SELECT pg_catalog.%I($1)', size_function) INTO total USING relation;
+    END IF;
+    FOR node IN SELECT * FROM pgherd.run_command_on_workers(format('SELECT coalesce(sum(pg_catalog.%I(relid)), 0) '
+        'FROM pg_catalog.pg_partition_tree(%L::pg_catalog.regclass) WHERE isleaf', size_function, dist.name)) LOOP
+        IF node.success THEN
+            total := total + node.result::numeric;
+        ELSIF fail_on_error THEN
+            RAISE EXCEPTION USING ERRCODE = '08006',
+                MESSAGE = format('could not get the size of table %s from node %s:%s', dist.name, node.nodename, node.nodeport),
+                DETAIL = node.result;
+        END IF;
+    END LOOP;
+    RETURN total;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION pgherd.citus_relation_size(logicalrelid regclass, fail_on_error bool DEFAULT true) RETURNS bigint
+LANGUAGE sql VOLATILE AS $$ SELECT pgherd.distributed_size($1, 'pg_relation_size', $2) $$;
+CREATE OR REPLACE FUNCTION pgherd.citus_table_size(logicalrelid regclass, fail_on_error bool DEFAULT true) RETURNS bigint
+LANGUAGE sql VOLATILE AS $$ SELECT pgherd.distributed_size($1, 'pg_table_size', $2) $$;
+CREATE OR REPLACE FUNCTION pgherd.citus_total_relation_size(logicalrelid regclass, fail_on_error bool DEFAULT true) RETURNS bigint
+LANGUAGE sql VOLATILE AS $$ SELECT pgherd.distributed_size($1, 'pg_total_relation_size', $2) $$;
+
+-- (shardid, bytes) of every shard: one question to each worker.
+CREATE OR REPLACE FUNCTION pgherd.shard_sizes(OUT shardid bigint, OUT size bigint) RETURNS SETOF record
+LANGUAGE sql VOLATILE AS $$
+    SELECT x.shardid, x.size
+    FROM pgherd.run_command_on_workers($c$
+        SELECT pg_catalog.jsonb_object_agg(pg_catalog.substr(n.nspname, 8), pg_catalog.pg_total_relation_size(c.oid))
+        FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+        WHERE n.nspname ~ '^pgherd_[0-9]+$' AND c.relkind IN ('r', 'p')$c$) w,
+        LATERAL (SELECT e.key::bigint, e.value::bigint FROM pg_catalog.jsonb_each_text(w.result::jsonb) e) x(shardid, size)
+    WHERE w.success AND w.result IS NOT NULL
+$$;
+
+CREATE OR REPLACE FUNCTION pgherd.citus_get_active_worker_nodes(OUT node_name text, OUT node_port bigint) RETURNS SETOF record
+LANGUAGE sql STABLE AS $$
+    SELECT n.nodename, n.nodeport::bigint FROM pgherd.pg_dist_node n
+    WHERE n.isactive AND n.noderole = 'primary' AND n.groupid <> 0 ORDER BY n.nodeid
+$$;
+CREATE OR REPLACE FUNCTION pgherd.master_get_active_worker_nodes(OUT node_name text, OUT node_port bigint) RETURNS SETOF record
+LANGUAGE sql STABLE AS $$ SELECT * FROM pgherd.citus_get_active_worker_nodes() $$;
+
+-- compute_partition_hash_value of one column (partbounds.c), as unsigned: hash_combine64(0, h) = h + 0x49a0f4dd15e5a8e3; NULL
+-- gives 0. The seed is HASH_PARTITION_SEED.
+CREATE OR REPLACE FUNCTION pgherd.partition_hash(relation regclass, value text) RETURNS numeric
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    col record;
+    hash numeric;
+BEGIN
+    SELECT format_type(a.atttypid, a.atttypmod) AS type, format_type(pgherd.base_type(a.atttypid), NULL) AS base,
+            pgherd.hash_function(a.atttypid)::regproc AS function,
+            (SELECT pgherd.qualified(c.collnamespace, c.collname) FROM pg_collation c WHERE c.oid = a.attcollation) AS collation
+        INTO col
+        FROM pgherd.pg_dist_partition p JOIN pg_attribute a ON a.attrelid = p.logicalrelid AND a.attname = p.partkey
+            AND NOT a.attisdropped
+        WHERE p.logicalrelid = relation AND p.partmethod = 'h';
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = '42P16', MESSAGE = format('relation "%s" is not hash distributed', relation);
+    END IF;
+    IF value IS NULL THEN
+        RETURN 0;
+    END IF;
+    EXECUTE format('SELECT %s(CAST(CAST($1 AS %s) AS %s)%s, 8816678312871386365)::numeric', col.function, col.type, col.base,
+        coalesce(' COLLATE ' || col.collation, '')) INTO STRICT hash USING value;
+    RETURN mod(hash + 18446744073709551616 + 5305509591434766563, 18446744073709551616);
+END
+$$;
+
+-- Two signatures in place of Citus's "any": an untyped literal is taken as text.
+CREATE OR REPLACE FUNCTION pgherd.get_shard_id_for_distribution_column(table_name regclass, distribution_value text DEFAULT NULL)
+RETURNS bigint LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    found bigint;
+BEGIN
+    SELECT s.shardid INTO found FROM pgherd.pg_dist_shard s JOIN pgherd.pg_dist_partition p USING (logicalrelid)
+        WHERE p.logicalrelid = $1 AND p.partmethod = 'n';
+    IF found IS NULL THEN
+        SELECT s.shardid INTO found
+            FROM pgherd.pg_dist_partition p JOIN pgherd.pg_dist_colocation c USING (colocationid)
+                JOIN pgherd.pg_dist_shard s USING (logicalrelid)
+            WHERE p.logicalrelid = $1 AND s.remainder = pg_catalog.mod(pgherd.partition_hash($1, $2), c.shardcount::numeric);
+    END IF;
+    IF found IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = '42P16', MESSAGE = pg_catalog.format('relation "%s" is not distributed', $1);
+    END IF;
+    RETURN found;
+END
+$$;
+CREATE OR REPLACE FUNCTION pgherd.get_shard_id_for_distribution_column(table_name regclass, distribution_value anyelement)
+RETURNS bigint LANGUAGE sql STABLE AS $$ SELECT pgherd.get_shard_id_for_distribution_column($1, $2::text) $$;
+
+CREATE OR REPLACE FUNCTION pgherd.citus_version() RETURNS text
+LANGUAGE sql STABLE AS $$
+    SELECT 'Citus 13.0.0 compatible, pgherd 0.1.0 on ' || pg_catalog.split_part(pg_catalog.version(), ',', 1)
+$$;
+
+-- What the router carries out itself: here only for their names and signatures. These run where a call reached the
+-- coordinator, which means that the router could not see its arguments.
+CREATE OR REPLACE FUNCTION pgherd.refuse_call(function_name text) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION USING ERRCODE = '0A000',
+        MESSAGE = 'function must be called at the top level with constant arguments',
+        DETAIL = pg_catalog.format('Function %s() is carried out by the router.', function_name),
+        HINT = pg_catalog.format('Run SELECT %s(…) as a statement of its own.', function_name);
+END
+$$;
+
+DO $stubs$
+DECLARE
+    f record;
+BEGIN
+    IF to_regtype('pgherd.distribution_type') IS NULL THEN
+        CREATE TYPE pgherd.distribution_type AS ENUM ('hash', 'range', 'append');
+    END IF;
+    FOR f IN SELECT * FROM (VALUES
+        ('create_distributed_table', 'table_name regclass, distribution_column text, distribution_type pgherd.distribution_type DEFAULT ''hash'', '
+            'colocate_with text DEFAULT ''default'', shard_count int DEFAULT NULL', 'void'),
+        ('create_distributed_table_concurrently', 'table_name regclass, distribution_column text, '
+            'distribution_type pgherd.distribution_type DEFAULT ''hash'', colocate_with text DEFAULT ''default'', shard_count int DEFAULT NULL', 'void'),
+        ('create_reference_table', 'table_name regclass', 'void'),
+        ('undistribute_table', 'table_name regclass, cascade_via_foreign_keys bool DEFAULT false', 'void'),
+        ('alter_distributed_table', 'table_name regclass, distribution_column text DEFAULT NULL, shard_count int DEFAULT NULL, '
+            'colocate_with text DEFAULT NULL, cascade_to_colocated bool DEFAULT NULL', 'void'),
+        ('truncate_local_data_after_distributing_table', 'function_name regclass', 'void'),
+        ('citus_add_node', 'nodename text, nodeport int, groupid int DEFAULT -1, noderole text DEFAULT ''primary'', '
+            'nodecluster text DEFAULT ''default''', 'int'),
+        ('master_add_node', 'nodename text, nodeport int, groupid int DEFAULT -1, noderole text DEFAULT ''primary'', '
+            'nodecluster text DEFAULT ''default''', 'int'),
+        ('citus_remove_node', 'nodename text, nodeport int', 'void'),
+        ('master_remove_node', 'nodename text, nodeport int', 'void'),
+        ('citus_set_coordinator_host', 'host text, port int DEFAULT NULL, node_role text DEFAULT ''primary'', '
+            'node_cluster text DEFAULT ''default''', 'void'),
+        ('citus_activate_node', 'nodename text, nodeport int', 'int'),
+        ('citus_disable_node', 'nodename text, nodeport int, synchronous bool DEFAULT false', 'void'),
+        ('citus_set_node_property', 'nodename text, nodeport int, property text, value bool', 'void')
+        ) AS v(name, arguments, result)
+    LOOP
+        EXECUTE format('CREATE OR REPLACE FUNCTION pgherd.%I(%s) RETURNS %s LANGUAGE plpgsql AS %L', f.name, f.arguments, f.result,
+            format('BEGIN PERFORM pgherd.refuse_call(%L); END', f.name));
+    END LOOP;
+END
+$stubs$;
+
+-- Views that users read ----------------------------------------------------------------------------------------------
+
+CREATE OR REPLACE VIEW pgherd.citus_tables AS
+    SELECT p.logicalrelid AS table_name,
+        CASE p.partmethod WHEN 'n' THEN 'reference' ELSE 'distributed' END AS citus_table_type,
+        coalesce(p.partkey, '<none>') AS distribution_column,
+        p.colocationid AS colocation_id,
+        pg_catalog.pg_size_pretty(pgherd.citus_total_relation_size(p.logicalrelid, false)) AS table_size,
+        (SELECT count(*) FROM pgherd.pg_dist_shard s WHERE s.logicalrelid = p.logicalrelid) AS shard_count,
+        pg_catalog.pg_get_userbyid(c.relowner) AS table_owner,
+        a.amname AS access_method
+    FROM pgherd.pg_dist_partition p
+    JOIN pg_catalog.pg_class c ON c.oid = p.logicalrelid
+    LEFT JOIN pg_catalog.pg_am a ON a.oid = c.relam
+    ORDER BY p.logicalrelid::text;
+
+-- The sizes are asked for only where shard_size is read: otherwise the outer join is removed.
+CREATE OR REPLACE VIEW pgherd.citus_shards AS
+    SELECT p.logicalrelid AS table_name,
+        s.shardid,
+        CASE p.partmethod WHEN 'n' THEN p.logicalrelid::text
+            ELSE pg_catalog.format('pgherd_%s.%I', s.shardid, c.relname) END AS shard_name,
+        CASE p.partmethod WHEN 'n' THEN 'reference' ELSE 'distributed' END AS citus_table_type,
+        p.colocationid AS colocation_id,
+        n.nodename,
+        n.nodeport,
+        z.size AS shard_size
+    FROM pgherd.pg_dist_partition p
+    JOIN pg_catalog.pg_class c ON c.oid = p.logicalrelid
+    JOIN pgherd.pg_dist_shard s ON s.logicalrelid = p.logicalrelid
+    JOIN pgherd.pg_dist_placement l ON l.shardid = s.shardid
+    JOIN pgherd.pg_dist_node n ON n.groupid = l.groupid AND n.noderole = 'primary'
+    LEFT JOIN (SELECT shardid, sum(size)::bigint AS size FROM pgherd.shard_sizes() GROUP BY shardid) z ON z.shardid = s.shardid;
+
+CREATE OR REPLACE VIEW pgherd.citus_nodes AS
+    SELECT nodename, nodeport, CASE groupid WHEN 0 THEN 'coordinator' ELSE 'worker' END AS role, isactive AS active
+    FROM pgherd.pg_dist_node;
+
+-- Catalogs without our objects ---------------------------------------------------------------------------------------
+
+-- The router reads these in place of the catalogs when a client does (CATALOG_VIEWS in schema.rs), so that psql, ORMs and
+-- pg_dump see the tables that users made. tableoid and xmin, which pg_dump and others read, are ordinary columns here.
+DO $$
+DECLARE
+    v record;
+BEGIN
+    FOR v IN SELECT * FROM (VALUES
+        ('pg_namespace', 'oid <> ''pgherd''::pg_catalog.regnamespace'),
+        ('pg_class', 'relnamespace <> ''pgherd''::pg_catalog.regnamespace'),
+        ('pg_type', 'typnamespace <> ''pgherd''::pg_catalog.regnamespace'),
+        ('pg_proc', 'pronamespace <> ''pgherd''::pg_catalog.regnamespace'),
+        ('pg_inherits', 'inhrelid NOT IN (SELECT oid FROM pg_catalog.pg_class WHERE relnamespace = ''pgherd''::pg_catalog.regnamespace)'),
+        ('pg_trigger', 'tgname <> ''pgherd_guard'' AND tgrelid NOT IN '
+            '(SELECT oid FROM pg_catalog.pg_class WHERE relnamespace = ''pgherd''::pg_catalog.regnamespace)'),
+        ('pg_constraint', 'connamespace <> ''pgherd''::pg_catalog.regnamespace'),
+        ('pg_foreign_server', 'srvname <> ''pgherd_router'''),
+        ('pg_user_mapping', 'umserver <> (SELECT oid FROM pg_catalog.pg_foreign_server WHERE srvname = ''pgherd_router'')'),
+        ('pg_foreign_table', 'ftserver <> (SELECT oid FROM pg_catalog.pg_foreign_server WHERE srvname = ''pgherd_router'')')
+        ) AS x(name, condition)
+    LOOP
+        EXECUTE format('DROP VIEW IF EXISTS pgherd.%I', v.name);
+        EXECUTE format('CREATE VIEW pgherd.%I AS SELECT *, tableoid, xmin FROM pg_catalog.%I WHERE %s', v.name, v.name, v.condition);
+    END LOOP;
+    FOR v IN SELECT * FROM (VALUES
+        ('schemata', 'schema_name <> ''pgherd'''),
+        ('tables', 'table_schema <> ''pgherd'''),
+        ('columns', 'table_schema <> ''pgherd'''),
+        ('views', 'table_schema <> ''pgherd'''),
+        ('sequences', 'sequence_schema <> ''pgherd'''),
+        ('routines', 'routine_schema <> ''pgherd'''),
+        ('triggers', 'trigger_name <> ''pgherd_guard'' AND event_object_schema <> ''pgherd'''),
+        ('table_constraints', 'table_schema <> ''pgherd'''),
+        ('foreign_tables', 'foreign_table_schema <> ''pgherd'''),
+        ('foreign_servers', 'foreign_server_name <> ''pgherd_router''')
+        ) AS x(name, condition)
+    LOOP
+        EXECUTE format('DROP VIEW IF EXISTS pgherd.%I', 'information_schema_' || v.name);
+        EXECUTE format('CREATE VIEW pgherd.%I AS SELECT * FROM information_schema.%I WHERE %s',
+            'information_schema_' || v.name, v.name, v.condition);
+    END LOOP;
+END
+$$;
+
+REVOKE EXECUTE ON FUNCTION pgherd.register_node(text, int, int, text, text) FROM PUBLIC;
+GRANT SELECT ON ALL TABLES IN SCHEMA pgherd TO PUBLIC;
+-- What a password might one day be in.
+REVOKE SELECT ON pgherd.pg_user_mapping FROM PUBLIC;
+INSERT INTO pgherd.schema_version (version) VALUES (1) ON CONFLICT DO NOTHING;

@@ -1,0 +1,491 @@
+-- A table as JSON, complete enough to make it again on another server. One function per concern; pgherd.describe_table
+-- puts them together under settings that make every name qualified and every constant unambiguous. What differs between
+-- PostgreSQL 15 and 18 is read through to_jsonb(row). See crates/control/src/describe.rs for the shapes.
+
+-- "schema.name" of an object, quoted.
+CREATE OR REPLACE FUNCTION pgherd.qualified(schema oid, name name) RETURNS text
+LANGUAGE sql STABLE AS $$
+    SELECT format('%I.%I', n.nspname, $2) FROM pg_catalog.pg_namespace n WHERE n.oid = $1
+$$;
+
+-- Names of columns, in the order of attnums; NULL stands for an expression.
+CREATE OR REPLACE FUNCTION pgherd.column_names(relation oid, attnums int2[]) RETURNS jsonb
+LANGUAGE sql STABLE AS $$
+    SELECT coalesce(pg_catalog.jsonb_agg(a.attname ORDER BY k.n), '[]')
+    FROM pg_catalog.unnest($2) WITH ORDINALITY k(attnum, n)
+    LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = $1 AND a.attnum = k.attnum AND k.attnum > 0
+$$;
+
+-- An ACL as rows for GRANT, or NULL where it is the default.
+CREATE OR REPLACE FUNCTION pgherd.describe_acl(acl aclitem[]) RETURNS jsonb
+LANGUAGE sql STABLE AS $$
+    SELECT CASE WHEN $1 IS NULL THEN NULL ELSE coalesce((
+        SELECT pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
+            'grantee', CASE WHEN x.grantee = 0 THEN NULL ELSE pg_catalog.pg_get_userbyid(x.grantee) END,
+            'privilege', x.privilege_type, 'grantable', x.is_grantable))
+        FROM pg_catalog.aclexplode($1) x), '[]') END
+$$;
+
+-- A domain's base type, any other type itself.
+CREATE OR REPLACE FUNCTION pgherd.base_type(typ oid) RETURNS oid
+LANGUAGE sql STABLE AS $$
+    WITH RECURSIVE base(typ, below) AS (
+        SELECT oid, typbasetype FROM pg_catalog.pg_type WHERE oid = $1
+        UNION ALL
+        SELECT t.oid, t.typbasetype FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.below
+    )
+    SELECT typ FROM base WHERE below = 0
+$$;
+
+-- Which part of a type hashes by object id, which differs between servers: 'enum', 'composite' or 'registered'; else NULL.
+CREATE OR REPLACE FUNCTION pgherd.hashes_by_object_id(typ oid) RETURNS text
+LANGUAGE sql STABLE AS $$
+    WITH RECURSIVE parts(typ) AS (
+        SELECT $1
+        UNION
+        SELECT x.typ FROM parts p JOIN pg_catalog.pg_type t ON t.oid = p.typ, LATERAL (
+            SELECT t.typbasetype WHERE t.typtype = 'd'
+            UNION ALL SELECT t.typelem WHERE t.typcategory = 'A' AND t.typelem <> 0
+            UNION ALL SELECT r.rngsubtype FROM pg_catalog.pg_range r WHERE t.oid IN (r.rngtypid, r.rngmultitypid)
+        ) x(typ)
+    )
+    SELECT min(CASE WHEN t.typtype = 'e' THEN 'enum'
+        WHEN t.typtype = 'c' OR t.oid = 'record'::pg_catalog.regtype THEN 'composite'
+        WHEN t.typnamespace = 'pg_catalog'::pg_catalog.regnamespace AND t.typname ~ '^reg' THEN 'registered' END)
+    FROM parts p JOIN pg_catalog.pg_type t ON t.oid = p.typ
+$$;
+
+-- The hash support function with a seed (hash access method, function 2) of a type's default operator class, or NULL.
+CREATE OR REPLACE FUNCTION pgherd.hash_function(typ oid) RETURNS oid
+LANGUAGE sql STABLE AS $$
+    SELECT p.amproc
+    FROM (SELECT b.oid, b.typtype, b.typcategory FROM pg_catalog.pg_type b WHERE b.oid = pgherd.base_type($1)) t,
+        pg_catalog.pg_opclass o
+        JOIN pg_catalog.pg_am m ON m.oid = o.opcmethod AND m.amname = 'hash'
+        JOIN pg_catalog.pg_amproc p ON p.amprocfamily = o.opcfamily AND p.amproclefttype = o.opcintype
+            AND p.amprocrighttype = o.opcintype AND p.amprocnum = 2
+        JOIN pg_catalog.pg_type i ON i.oid = o.opcintype
+    WHERE o.opcdefault AND (o.opcintype = t.oid
+        OR EXISTS (SELECT FROM pg_catalog.pg_cast c WHERE c.castsource = t.oid AND c.casttarget = o.opcintype
+            AND c.castmethod = 'b' AND c.castcontext = 'i')
+        OR (i.typname = 'anyarray' AND t.typcategory = 'A')
+        OR (i.typname = 'anyenum' AND t.typtype = 'e')
+        OR (i.typname = 'anyrange' AND t.typtype = 'r')
+        OR (i.typname = 'anymultirange' AND t.typtype = 'm')
+        OR (i.typname = 'record' AND t.typtype = 'c'))
+    ORDER BY o.opcintype = t.oid DESC, i.typispreferred DESC
+    LIMIT 1
+$$;
+
+-- A default that a worker must not evaluate: it has a sequence in it, or calls a function that might use one.
+CREATE OR REPLACE FUNCTION pgherd.default_on_coordinator(attrdef oid, expression text) RETURNS bool
+LANGUAGE sql STABLE AS $$
+    SELECT $2 ~ '\m(nextval|currval|lastval|setval)\M' OR EXISTS (
+        SELECT FROM pg_catalog.pg_depend d
+        LEFT JOIN pg_catalog.pg_class s ON d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND s.oid = d.refobjid
+        LEFT JOIN (pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang)
+            ON d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND p.oid = d.refobjid
+        WHERE d.classid = 'pg_catalog.pg_attrdef'::pg_catalog.regclass AND d.objid = $1
+            AND (s.relkind = 'S' OR (p.provolatile <> 'i' AND l.lanname NOT IN ('c', 'internal'))))
+$$;
+
+CREATE OR REPLACE FUNCTION pgherd.describe_columns(relation oid) RETURNS jsonb
+LANGUAGE sql STABLE AS $$
+    SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
+        'name', a.attname,
+        'number', a.attnum,
+        'type', pg_catalog.format_type(a.atttypid, a.atttypmod),
+        'base_type', pg_catalog.format_type(a.atttypid, NULL),
+        'type_oid', a.atttypid::bigint,
+        'type_modifier', a.atttypmod,
+        'collation', CASE WHEN a.attcollation <> t.typcollation THEN
+            (SELECT pgherd.qualified(c.collnamespace, c.collname) FROM pg_catalog.pg_collation c WHERE c.oid = a.attcollation) END,
+        'collation_oid', a.attcollation::bigint,
+        'not_null', a.attnotnull,
+        'not_null_name', (SELECT c.conname FROM pg_catalog.pg_constraint c
+            WHERE c.conrelid = a.attrelid AND c.contype = 'n' AND c.conkey[1] = a.attnum LIMIT 1),
+        'default', CASE WHEN a.attgenerated = '' THEN e.expression END,
+        'default_on_coordinator', coalesce(a.attgenerated = '' AND pgherd.default_on_coordinator(d.oid, e.expression), false),
+        'identity', a.attidentity,
+        'identity_sequence', CASE WHEN a.attidentity <> '' THEN
+            pg_catalog.pg_get_serial_sequence(a.attrelid::pg_catalog.regclass::text, a.attname) END,
+        'generated', a.attgenerated,
+        'generation_expression', CASE WHEN a.attgenerated <> '' THEN e.expression END,
+        'storage', CASE WHEN a.attstorage <> t.typstorage THEN
+            CASE a.attstorage WHEN 'p' THEN 'PLAIN' WHEN 'e' THEN 'EXTERNAL' WHEN 'm' THEN 'MAIN' ELSE 'EXTENDED' END END,
+        'statistics', CASE WHEN a.attstattarget >= 0 THEN a.attstattarget END,
+        'compression', CASE a.attcompression WHEN 'p' THEN 'pglz' WHEN 'l' THEN 'lz4' END,
+        'options', a.attoptions,
+        'grants', pgherd.describe_acl(a.attacl),
+        'key_type', pg_catalog.format_type(pgherd.base_type(a.atttypid), NULL),
+        'key_type_oid', pgherd.base_type(a.atttypid)::bigint,
+        'hashes_by_object_id', pgherd.hashes_by_object_id(a.atttypid),
+        'hash_function', pgherd.hash_function(a.atttypid)::pg_catalog.regproc::text
+        ) ORDER BY a.attnum), '[]')
+    FROM pg_catalog.pg_attribute a
+    JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+    LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+    LEFT JOIN LATERAL (SELECT pg_catalog.pg_get_expr(d.adbin, d.adrelid)) e(expression) ON true
+    WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped
+$$;
+
+-- Foreign keys: 'head' is FOREIGN KEY (…), 'tail' what follows the referenced columns.
+CREATE OR REPLACE FUNCTION pgherd.describe_constraints(relation oid) RETURNS jsonb
+LANGUAGE sql STABLE AS $$
+    SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
+        'name', c.conname,
+        'type', c.contype,
+        'definition', f.definition,
+        'columns', pgherd.column_names(c.conrelid, c.conkey),
+        'validated', c.convalidated,
+        'no_inherit', c.connoinherit AND c.contype = 'c',
+        'index_options', (SELECT i.reloptions FROM pg_catalog.pg_class i WHERE i.oid = c.conindid AND c.contype IN ('p', 'u', 'x')),
+        'clustered', coalesce((SELECT i.indisclustered FROM pg_catalog.pg_index i
+            WHERE i.indexrelid = c.conindid AND c.contype IN ('p', 'u', 'x')), false),
+        'equality_columns', CASE WHEN c.contype = 'x' THEN (
+            SELECT coalesce(pg_catalog.jsonb_agg(a.attname), '[]')
+            FROM unnest(c.conkey, c.conexclop) x(attnum, op)
+            JOIN pg_catalog.pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = x.attnum
+            WHERE EXISTS (SELECT FROM pg_catalog.pg_amop o JOIN pg_catalog.pg_am m ON m.oid = o.amopmethod
+                WHERE o.amopopr = x.op AND ((m.amname = 'btree' AND o.amopstrategy = 3)
+                    OR (m.amname = 'hash' AND o.amopstrategy = 1)))) END,
+        'referenced', CASE WHEN c.contype = 'f' THEN pg_catalog.jsonb_build_object(
+            'oid', c.confrelid::bigint, 'schema', n.nspname, 'name', r.relname,
+            'columns', pgherd.column_names(c.confrelid, c.confkey)) END,
+        'head', f.head,
+        'tail', CASE WHEN c.contype = 'f' AND pg_catalog.starts_with(f.definition, f.prefix) THEN
+            pg_catalog.substr(f.definition, pg_catalog.length(f.prefix) + 1) END
+        ) ORDER BY c.oid), '[]')
+    FROM pg_catalog.pg_constraint c
+    LEFT JOIN pg_catalog.pg_class r ON r.oid = c.confrelid
+    LEFT JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
+    CROSS JOIN LATERAL (
+        SELECT d.definition, h.head, h.head || ' REFERENCES ' || pgherd.qualified(r.relnamespace, r.relname) || '('
+            || (SELECT pg_catalog.string_agg(pg_catalog.quote_ident(k.name), ', ' ORDER BY k.n)
+                FROM pg_catalog.jsonb_array_elements_text(pgherd.column_names(c.confrelid, c.confkey))
+                    WITH ORDINALITY k(name, n)) || ')' AS prefix
+        FROM (SELECT pg_catalog.pg_get_constraintdef(c.oid) AS definition) d,
+            (SELECT CASE WHEN c.contype = 'f' THEN 'FOREIGN KEY ('
+                || (SELECT pg_catalog.string_agg(pg_catalog.quote_ident(k.name), ', ' ORDER BY k.n)
+                    FROM pg_catalog.jsonb_array_elements_text(pgherd.column_names(c.conrelid, c.conkey))
+                        WITH ORDINALITY k(name, n)) || ')' END AS head) h
+    ) f
+    WHERE c.conrelid = $1 AND c.contype IN ('p', 'u', 'x', 'c', 'f')
+        -- A key to a partitioned table has further rows, one per partition there.
+        AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint p WHERE p.oid = c.conparentid AND p.conrelid = c.conrelid)
+$$;
+
+-- Foreign keys of other tables that point here.
+CREATE OR REPLACE FUNCTION pgherd.describe_incoming(relation oid) RETURNS jsonb
+LANGUAGE sql STABLE AS $$
+    SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
+        'name', c.conname, 'oid', c.conrelid::bigint, 'schema', n.nspname, 'table', r.relname,
+        'columns', pgherd.column_names(c.conrelid, c.conkey),
+        'referenced_columns', pgherd.column_names(c.confrelid, c.confkey)) ORDER BY c.oid), '[]')
+    FROM pg_catalog.pg_constraint c
+    JOIN pg_catalog.pg_class r ON r.oid = c.conrelid
+    JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
+    WHERE c.confrelid = $1 AND c.conrelid <> $1 AND c.contype = 'f' AND c.conparentid = 0
+$$;
+
+-- Indexes that no constraint owns. 'tail' starts with USING.
+CREATE OR REPLACE FUNCTION pgherd.describe_indexes(relation oid) RETURNS jsonb
+LANGUAGE sql STABLE AS $$
+    SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
+        'name', x.relname,
+        'unique', i.indisunique,
+        'columns', pgherd.column_names(i.indrelid, (i.indkey::int2[])[0:i.indnkeyatts - 1]),
+        'expressions', i.indexprs IS NOT NULL,
+        'predicate', i.indpred IS NOT NULL,
+        'valid', i.indisvalid AND i.indisready,
+        'clustered', i.indisclustered,
+        'tail', CASE WHEN pg_catalog.starts_with(f.definition, f.prefix) THEN
+            pg_catalog.substr(f.definition, pg_catalog.length(f.prefix)) END,
+        'statistics', (SELECT pg_catalog.jsonb_agg(pg_catalog.jsonb_build_array(a.attnum, a.attstattarget))
+            FROM pg_catalog.pg_attribute a WHERE a.attrelid = x.oid AND a.attstattarget >= 0)
+        ) ORDER BY x.oid), '[]')
+    FROM pg_catalog.pg_index i
+    JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid
+    JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
+    CROSS JOIN LATERAL (SELECT pg_catalog.pg_get_indexdef(x.oid) AS definition,
+        pg_catalog.format('CREATE %sINDEX %I ON %s ', CASE WHEN i.indisunique THEN 'UNIQUE ' ELSE '' END, x.relname,
+            pgherd.qualified(t.relnamespace, t.relname)) || 'U' AS prefix) f
+    WHERE i.indrelid = $1 AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint c
+        WHERE c.conrelid = $1 AND c.conindid = x.oid AND c.contype IN ('p', 'u', 'x'))
+$$;
+
+CREATE OR REPLACE FUNCTION pgherd.describe_triggers(relation oid) RETURNS jsonb
+LANGUAGE sql STABLE AS $$
+    SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
+        'name', t.tgname,
+        'definition', pg_catalog.pg_get_triggerdef(t.oid),
+        'function', t.tgfoid::pg_catalog.regprocedure::text,
+        'row', t.tgtype::int & 1 <> 0,
+        'on_truncate', t.tgtype::int & 32 <> 0,
+        'transition_tables', t.tgoldtable IS NOT NULL OR t.tgnewtable IS NOT NULL,
+        'enabled', t.tgenabled) ORDER BY t.oid), '[]')
+    FROM pg_catalog.pg_trigger t
+    WHERE t.tgrelid = $1 AND NOT t.tgisinternal AND t.tgname <> 'pgherd_guard'
+$$;
+
+CREATE OR REPLACE FUNCTION pgherd.describe_rules(relation oid) RETURNS jsonb
+LANGUAGE sql STABLE AS $$
+    SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
+        'name', r.rulename, 'definition', pg_catalog.pg_get_ruledef(r.oid), 'enabled', r.ev_enabled) ORDER BY r.oid), '[]')
+    FROM pg_catalog.pg_rewrite r WHERE r.ev_class = $1 AND r.rulename <> '_RETURN'
+$$;
+
+-- 'roles': names, NULL is PUBLIC.
+CREATE OR REPLACE FUNCTION pgherd.describe_policies(relation oid) RETURNS jsonb
+LANGUAGE sql STABLE AS $$
+    SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
+        'name', p.polname,
+        'permissive', p.polpermissive,
+        'command', CASE p.polcmd WHEN 'r' THEN 'SELECT' WHEN 'a' THEN 'INSERT' WHEN 'w' THEN 'UPDATE' WHEN 'd' THEN 'DELETE'
+            ELSE 'ALL' END,
+        'roles', (SELECT pg_catalog.jsonb_agg(CASE WHEN r.oid = 0 THEN NULL ELSE pg_catalog.pg_get_userbyid(r.oid) END)
+            FROM pg_catalog.unnest(p.polroles) r(oid)),
+        'using', pg_catalog.pg_get_expr(p.polqual, p.polrelid),
+        'with_check', pg_catalog.pg_get_expr(p.polwithcheck, p.polrelid)) ORDER BY p.oid), '[]')
+    FROM pg_catalog.pg_policy p WHERE p.polrelid = $1
+$$;
+
+-- 'middle': what stands between the name and FROM.
+CREATE OR REPLACE FUNCTION pgherd.describe_statistics(relation oid) RETURNS jsonb
+LANGUAGE sql STABLE AS $$
+    SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
+        'schema', n.nspname, 'name', s.stxname,
+        'middle', pg_catalog.substr(f.definition, pg_catalog.length(f.prefix) + 1,
+            pg_catalog.length(f.definition) - pg_catalog.length(f.prefix) - pg_catalog.length(f.suffix))) ORDER BY s.oid), '[]')
+    FROM pg_catalog.pg_statistic_ext s
+    JOIN pg_catalog.pg_namespace n ON n.oid = s.stxnamespace
+    CROSS JOIN LATERAL (SELECT pg_catalog.pg_get_statisticsobjdef(s.oid) AS definition,
+        'CREATE STATISTICS ' || pgherd.qualified(s.stxnamespace, s.stxname) AS prefix,
+        ' FROM ' || s.stxrelid::pg_catalog.regclass::text AS suffix) f
+    WHERE s.stxrelid = $1
+$$;
+
+-- What must exist before the table can be made on another server. Objects of extensions stand for the extension;
+-- built-in objects do not appear in pg_depend. 'guard' is an SQL condition that is true where the object is missing;
+-- 'depends_on' names other members of the list by 'id'. An object that has no 'ddl' cannot be made elsewhere.
+CREATE OR REPLACE FUNCTION pgherd.describe_prerequisites(relation oid) RETURNS jsonb
+LANGUAGE sql STABLE AS $$
+    WITH RECURSIVE roots(classid, objid) AS (
+        SELECT 'pg_class'::pg_catalog.regclass::oid, $1
+        UNION ALL SELECT 'pg_attrdef'::pg_catalog.regclass, d.oid
+            FROM pg_catalog.pg_attrdef d JOIN pg_catalog.pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+            WHERE d.adrelid = $1 AND (a.attgenerated <> ''
+                OR NOT pgherd.default_on_coordinator(d.oid, pg_catalog.pg_get_expr(d.adbin, d.adrelid)))
+        UNION ALL SELECT 'pg_constraint'::pg_catalog.regclass, oid
+            FROM pg_catalog.pg_constraint WHERE conrelid = $1 AND contype <> 'f'
+        UNION ALL SELECT 'pg_class'::pg_catalog.regclass, indexrelid FROM pg_catalog.pg_index WHERE indrelid = $1
+        UNION ALL SELECT 'pg_trigger'::pg_catalog.regclass, oid
+            FROM pg_catalog.pg_trigger WHERE tgrelid = $1 AND NOT tgisinternal AND tgname <> 'pgherd_guard'
+        UNION ALL SELECT 'pg_policy'::pg_catalog.regclass, oid FROM pg_catalog.pg_policy WHERE polrelid = $1
+        UNION ALL SELECT 'pg_rewrite'::pg_catalog.regclass, oid FROM pg_catalog.pg_rewrite WHERE ev_class = $1
+        UNION ALL SELECT 'pg_statistic_ext'::pg_catalog.regclass, oid FROM pg_catalog.pg_statistic_ext WHERE stxrelid = $1
+    ),
+    edges(classid, objid, refclassid, refobjid) AS (
+        SELECT d.classid, d.objid, d.refclassid, d.refobjid FROM pg_catalog.pg_depend d
+            WHERE d.deptype IN ('n', 'a', 'i', 'e')
+            -- A member of an extension leads to the extension only.
+            AND (d.deptype = 'e' OR NOT EXISTS (SELECT FROM pg_catalog.pg_depend e
+                WHERE e.classid = d.classid AND e.objid = d.objid AND e.deptype = 'e'))
+            -- A composite type's class leads to the types of its columns, not back to the type.
+            AND NOT (d.deptype = 'i' AND d.classid = 'pg_class'::pg_catalog.regclass
+                AND d.refclassid = 'pg_type'::pg_catalog.regclass)
+            -- An owned sequence's way back to its table is none of ours.
+            AND NOT (d.refclassid = 'pg_class'::pg_catalog.regclass AND d.refobjid = $1)
+        UNION ALL
+        SELECT 'pg_type'::pg_catalog.regclass, t.oid, 'pg_class'::pg_catalog.regclass, t.typrelid
+            FROM pg_catalog.pg_type t WHERE t.typtype = 'c'
+        UNION ALL
+        SELECT 'pg_type'::pg_catalog.regclass, c.contypid, 'pg_constraint'::pg_catalog.regclass, c.oid
+            FROM pg_catalog.pg_constraint c WHERE c.contypid <> 0
+    ),
+    reached(classid, objid) AS (
+        SELECT classid, objid FROM roots
+        UNION
+        SELECT e.refclassid, e.refobjid FROM reached r JOIN edges e ON e.classid = r.classid AND e.objid = r.objid
+        -- Other relations are named, not entered.
+        WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_class c WHERE r.classid = 'pg_class'::pg_catalog.regclass
+            AND c.oid = r.objid AND c.oid <> $1 AND c.relkind NOT IN ('c', 'i'))
+    ),
+    described AS (
+        SELECT r.classid, r.objid, x.*
+        FROM reached r, LATERAL (
+            SELECT 'schema' AS kind, n.nspname::text AS name,
+                pg_catalog.format('to_regnamespace(%L) IS NULL', pg_catalog.quote_ident(n.nspname)) AS guard,
+                pg_catalog.jsonb_build_array(pg_catalog.format('CREATE SCHEMA %I AUTHORIZATION %I', n.nspname,
+                    pg_catalog.pg_get_userbyid(n.nspowner)))
+                || coalesce((SELECT pg_catalog.jsonb_agg(pg_catalog.format('GRANT %s ON SCHEMA %I TO %s%s', a.privilege_type,
+                        n.nspname, CASE WHEN a.grantee = 0 THEN 'PUBLIC'
+                            ELSE pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(a.grantee)) END,
+                        CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END))
+                    FROM pg_catalog.aclexplode(n.nspacl) a WHERE a.grantee <> n.nspowner), '[]') AS ddl
+            FROM pg_catalog.pg_namespace n
+            WHERE r.classid = 'pg_namespace'::pg_catalog.regclass AND n.oid = r.objid
+            UNION ALL
+            SELECT 'extension', e.extname,
+                pg_catalog.format('NOT EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = %L)', e.extname),
+                pg_catalog.jsonb_build_array(pg_catalog.format('CREATE EXTENSION %I SCHEMA %I', e.extname, n.nspname))
+            FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace
+            WHERE r.classid = 'pg_extension'::pg_catalog.regclass AND e.oid = r.objid AND e.extname <> 'plpgsql'
+            UNION ALL
+            SELECT 'collation', f.name,
+                pg_catalog.format('to_regcollation(%L) IS NULL', f.name),
+                pg_catalog.jsonb_build_array(pg_catalog.format('CREATE COLLATION %s (PROVIDER = %s, %sDETERMINISTIC = %s%s)', f.name,
+                    CASE c.collprovider WHEN 'i' THEN 'icu' WHEN 'b' THEN 'builtin' ELSE 'libc' END,
+                    CASE WHEN f.locale IS NOT NULL THEN pg_catalog.format('LOCALE = %L, ', f.locale)
+                        ELSE pg_catalog.format('LC_COLLATE = %L, LC_CTYPE = %L, ', c.collcollate, c.collctype) END,
+                    c.collisdeterministic,
+                    coalesce(pg_catalog.format(', RULES = %L', pg_catalog.to_jsonb(c) ->> 'collicurules'), '')),
+                    pg_catalog.format('ALTER COLLATION %s OWNER TO %I', f.name, pg_catalog.pg_get_userbyid(c.collowner)))
+            FROM pg_catalog.pg_collation c, LATERAL (SELECT pgherd.qualified(c.collnamespace, c.collname) AS name,
+                coalesce(pg_catalog.to_jsonb(c) ->> 'colliculocale', pg_catalog.to_jsonb(c) ->> 'colllocale') AS locale) f
+            WHERE r.classid = 'pg_collation'::pg_catalog.regclass AND c.oid = r.objid
+            UNION ALL
+            -- Array types and multiranges come with their element's type; their rows only pass the dependency on.
+            SELECT CASE WHEN f.made THEN 'type' ELSE 'derived' END, f.name,
+                pg_catalog.format('to_regtype(%L) IS NULL', f.name),
+                CASE WHEN f.made THEN pg_catalog.jsonb_build_array(
+                    CASE t.typtype
+                    WHEN 'e' THEN pg_catalog.format('CREATE TYPE %s AS ENUM (%s)', f.name,
+                        (SELECT pg_catalog.string_agg(pg_catalog.quote_literal(e.enumlabel), ', ' ORDER BY e.enumsortorder)
+                            FROM pg_catalog.pg_enum e WHERE e.enumtypid = t.oid))
+                    WHEN 'c' THEN pg_catalog.format('CREATE TYPE %s AS (%s)', f.name,
+                        (SELECT pg_catalog.string_agg(pg_catalog.format('%I %s%s', a.attname,
+                            pg_catalog.format_type(a.atttypid, a.atttypmod),
+                            CASE WHEN a.attcollation <> y.typcollation THEN
+                                ' COLLATE ' || (SELECT pgherd.qualified(c.collnamespace, c.collname)
+                                    FROM pg_catalog.pg_collation c WHERE c.oid = a.attcollation) ELSE '' END), ', ' ORDER BY a.attnum)
+                            FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type y ON y.oid = a.atttypid
+                            WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped))
+                    WHEN 'd' THEN pg_catalog.format('CREATE DOMAIN %s AS %s', f.name,
+                            pg_catalog.format_type(t.typbasetype, t.typtypmod))
+                        || coalesce((SELECT ' COLLATE ' || pgherd.qualified(c.collnamespace, c.collname)
+                            FROM pg_catalog.pg_collation c JOIN pg_catalog.pg_type b ON b.oid = t.typbasetype
+                            WHERE c.oid = t.typcollation AND t.typcollation <> b.typcollation), '')
+                        || coalesce(' DEFAULT ' || pg_catalog.pg_get_expr(t.typdefaultbin, 0), '')
+                        || CASE WHEN t.typnotnull THEN ' NOT NULL' ELSE '' END
+                        || coalesce((SELECT pg_catalog.string_agg(pg_catalog.format(' CONSTRAINT %I %s', k.conname,
+                                pg_catalog.pg_get_constraintdef(k.oid)), '' ORDER BY k.oid)
+                            FROM pg_catalog.pg_constraint k WHERE k.contypid = t.oid AND k.contype = 'c' AND k.convalidated), '')
+                    WHEN 'r' THEN (SELECT pg_catalog.format('CREATE TYPE %s AS RANGE (SUBTYPE = %s, SUBTYPE_OPCLASS = %s%s%s%s)', f.name,
+                            pg_catalog.format_type(g.rngsubtype, NULL), pgherd.qualified(o.opcnamespace, o.opcname),
+                            coalesce(', COLLATION = ' || (SELECT pgherd.qualified(c.collnamespace, c.collname)
+                                FROM pg_catalog.pg_collation c WHERE c.oid = g.rngcollation), ''),
+                            CASE WHEN g.rngsubdiff <> 0 THEN ', SUBTYPE_DIFF = ' || g.rngsubdiff::pg_catalog.regproc ELSE '' END,
+                            ', MULTIRANGE_TYPE_NAME = ' || pgherd.qualified(v.typnamespace, v.typname))
+                        FROM pg_catalog.pg_range g JOIN pg_catalog.pg_opclass o ON o.oid = g.rngsubopc
+                            JOIN pg_catalog.pg_type v ON v.oid = g.rngmultitypid
+                        WHERE g.rngtypid = t.oid AND g.rngcanonical = 0)
+                    END,
+                    pg_catalog.format('ALTER %s %s OWNER TO %I', CASE WHEN t.typtype = 'd' THEN 'DOMAIN' ELSE 'TYPE' END, f.name,
+                        pg_catalog.pg_get_userbyid(t.typowner)))
+                || coalesce((SELECT pg_catalog.jsonb_agg(pg_catalog.format('ALTER DOMAIN %s ADD CONSTRAINT %I %s', f.name, k.conname,
+                        pg_catalog.pg_get_constraintdef(k.oid)) ORDER BY k.oid)
+                    FROM pg_catalog.pg_constraint k WHERE k.contypid = t.oid AND k.contype = 'c' AND NOT k.convalidated), '[]')
+                END
+            FROM pg_catalog.pg_type t LEFT JOIN pg_catalog.pg_class y ON y.oid = t.typrelid,
+                LATERAL (SELECT pgherd.qualified(t.typnamespace, t.typname) AS name,
+                    t.typtype IN ('e', 'd', 'r', 'b', 'p') AND NOT (t.typcategory = 'A' AND t.typelem <> 0)
+                        OR t.typtype = 'c' AND y.relkind = 'c' AS made) f
+            WHERE r.classid = 'pg_type'::pg_catalog.regclass AND t.oid = r.objid
+                AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend e
+                    WHERE e.classid = r.classid AND e.objid = r.objid AND e.deptype = 'e')
+            UNION ALL
+            SELECT 'function', p.oid::pg_catalog.regprocedure::text,
+                pg_catalog.format('to_regprocedure(%L) IS NULL', p.oid::pg_catalog.regprocedure::text),
+                CASE WHEN p.prokind <> 'a' THEN pg_catalog.jsonb_build_array(pg_catalog.pg_get_functiondef(p.oid),
+                    pg_catalog.format('ALTER ROUTINE %s OWNER TO %I', p.oid::pg_catalog.regprocedure,
+                        pg_catalog.pg_get_userbyid(p.proowner))) END
+            FROM pg_catalog.pg_proc p
+            WHERE r.classid = 'pg_proc'::pg_catalog.regclass AND p.oid = r.objid
+                AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend e
+                    WHERE e.classid = r.classid AND e.objid = r.objid AND e.deptype = 'e')
+            UNION ALL
+            SELECT 'relation', pgherd.qualified(c.relnamespace, c.relname),
+                pg_catalog.format('to_regclass(%L) IS NULL', pgherd.qualified(c.relnamespace, c.relname)), NULL
+            FROM pg_catalog.pg_class c
+            WHERE r.classid = 'pg_class'::pg_catalog.regclass AND c.oid = r.objid AND c.oid <> $1
+                AND c.relkind NOT IN ('i', 'I', 'c', 't')
+            UNION ALL
+            SELECT o.type, o.identity, 'true', NULL
+            FROM pg_catalog.pg_identify_object(r.classid, r.objid, 0) o
+            WHERE r.classid NOT IN ('pg_namespace'::pg_catalog.regclass, 'pg_extension'::pg_catalog.regclass,
+                    'pg_collation'::pg_catalog.regclass, 'pg_type'::pg_catalog.regclass, 'pg_proc'::pg_catalog.regclass,
+                    'pg_class'::pg_catalog.regclass, 'pg_attrdef'::pg_catalog.regclass, 'pg_constraint'::pg_catalog.regclass,
+                    'pg_trigger'::pg_catalog.regclass, 'pg_policy'::pg_catalog.regclass, 'pg_rewrite'::pg_catalog.regclass,
+                    'pg_statistic_ext'::pg_catalog.regclass)
+                AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend e
+                    WHERE e.classid = r.classid AND e.objid = r.objid AND e.deptype = 'e')
+        ) x
+    ),
+    -- Which listed objects a listed object needs, also through unlisted ones (array types, constraints, …).
+    needs(id, classid, objid) AS (
+        SELECT d.classid || '/' || d.objid, e.refclassid, e.refobjid
+        FROM described d JOIN edges e ON e.classid = d.classid AND e.objid = d.objid
+        UNION
+        SELECT n.id, e.refclassid, e.refobjid
+        FROM needs n JOIN edges e ON e.classid = n.classid AND e.objid = n.objid
+        WHERE NOT EXISTS (SELECT FROM described d WHERE d.classid = n.classid AND d.objid = n.objid AND d.kind <> 'derived')
+    )
+    SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
+        'id', d.classid || '/' || d.objid,
+        'kind', d.kind, 'name', d.name, 'guard', d.guard, 'ddl', d.ddl,
+        'depends_on', (SELECT coalesce(pg_catalog.jsonb_agg(DISTINCT x.classid || '/' || x.objid), '[]')
+            FROM needs n JOIN described x ON x.classid = n.classid AND x.objid = n.objid AND x.kind <> 'derived'
+            WHERE n.id = d.classid || '/' || d.objid AND (x.classid, x.objid) <> (d.classid, d.objid))
+        ) ORDER BY d.classid, d.objid), '[]')
+    FROM described d WHERE d.kind <> 'derived'
+$$;
+
+-- Everything. NULL where there is no such relation.
+CREATE OR REPLACE FUNCTION pgherd.describe_table(relation oid) RETURNS jsonb
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET quote_all_identifiers = off
+SET bytea_output = 'hex' SET extra_float_digits = 1 SET xmlbinary = 'base64'
+AS $$
+    SELECT pg_catalog.jsonb_build_object(
+        'oid', c.oid::bigint,
+        'schema', n.nspname,
+        'name', c.relname,
+        'kind', c.relkind,
+        'persistence', c.relpersistence,
+        'owner', pg_catalog.pg_get_userbyid(c.relowner),
+        'caller_owns', pg_catalog.pg_has_role(c.relowner, 'USAGE'),
+        'bytes', pg_catalog.pg_relation_size(c.oid),
+        'access_method', (SELECT m.amname FROM pg_catalog.pg_am m WHERE m.oid = c.relam),
+        'options', c.reloptions,
+        'toast_options', (SELECT t.reloptions FROM pg_catalog.pg_class t WHERE t.oid = c.reltoastrelid),
+        'row_security', c.relrowsecurity,
+        'force_row_security', c.relforcerowsecurity,
+        'replica_identity', c.relreplident,
+        'replica_identity_index', (SELECT x.relname FROM pg_catalog.pg_index i
+            JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid WHERE i.indrelid = c.oid AND i.indisreplident),
+        'is_partition', c.relispartition,
+        'is_catalog', c.oid < 16384 OR n.nspname IN ('pg_catalog', 'information_schema', 'pg_toast', 'pgherd'),
+        'in_extension', (SELECT e.extname FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_extension e ON e.oid = d.refobjid
+            WHERE d.classid = 'pg_class'::pg_catalog.regclass AND d.objid = c.oid AND d.deptype = 'e'
+            AND d.refclassid = 'pg_extension'::pg_catalog.regclass),
+        'of_type', CASE WHEN c.reloftype <> 0 THEN pg_catalog.format_type(c.reloftype, NULL) END,
+        'partition_by', CASE WHEN c.relkind = 'p' THEN pg_catalog.pg_get_partkeydef(c.oid) END,
+        'inherits', (SELECT coalesce(pg_catalog.jsonb_agg(i.inhparent::pg_catalog.regclass::text ORDER BY i.inhseqno), '[]')
+            FROM pg_catalog.pg_inherits i WHERE i.inhrelid = c.oid),
+        'children', (SELECT coalesce(pg_catalog.jsonb_agg(i.inhrelid::pg_catalog.regclass::text ORDER BY i.inhrelid), '[]')
+            FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class h ON h.oid = i.inhrelid
+            WHERE i.inhparent = c.oid AND h.relnamespace <> 'pgherd'::pg_catalog.regnamespace),
+        'grants', pgherd.describe_acl(c.relacl),
+        'columns', pgherd.describe_columns(c.oid),
+        'constraints', pgherd.describe_constraints(c.oid),
+        'incoming', pgherd.describe_incoming(c.oid),
+        'indexes', pgherd.describe_indexes(c.oid),
+        'triggers', pgherd.describe_triggers(c.oid),
+        'rules', pgherd.describe_rules(c.oid),
+        'policies', pgherd.describe_policies(c.oid),
+        'statistics', pgherd.describe_statistics(c.oid),
+        'prerequisites', CASE WHEN c.relkind IN ('r', 'p') THEN pgherd.describe_prerequisites(c.oid) ELSE '[]' END)
+    FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.oid = $1
+$$;

@@ -1,0 +1,247 @@
+//! A table as data: what `pgherd.describe_table` (`sql/describe.sql`) tells of it. Every name in an expression is qualified
+//! and every constant unambiguous, so the texts mean the same on every node under any settings.
+
+use serde::{Deserialize, Serialize};
+
+use crate::quote::qualified;
+use pgherd_catalog::Oid;
+
+/// Gives one row with one column: the JSON for [`parse_description`], or NULL where there is no such relation. Works on any
+/// node that has our schema.
+pub fn describe_query(table: Oid) -> String {
+    format!("SELECT pgherd.describe_table({table})")
+}
+
+/// What is wrong with a description that does not parse: a version of our schema that does not fit this program.
+#[derive(Debug)]
+pub struct DescriptionError(String);
+
+impl std::fmt::Display for DescriptionError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "description from schema \"pgherd\" is not understood: {}", self.0)
+    }
+}
+
+impl std::error::Error for DescriptionError {}
+
+impl From<serde_json::Error> for DescriptionError {
+    fn from(error: serde_json::Error) -> Self {
+        DescriptionError(error.to_string())
+    }
+}
+
+pub fn parse_description(json: &str) -> Result<TableDescription, DescriptionError> {
+    Ok(serde_json::from_str(json)?)
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TableDescription {
+    pub oid: Oid,
+    pub schema: String,
+    pub name: String,
+    /// `pg_class.relkind`.
+    pub kind: char,
+    /// `pg_class.relpersistence`.
+    pub persistence: char,
+    pub owner: String,
+    /// The role that asked may act as the owner.
+    pub caller_owns: bool,
+    /// Size of the table's own heap here; 0: there are surely no rows.
+    pub bytes: Option<i64>,
+    pub access_method: Option<String>,
+    /// `name=value`, as all options here.
+    pub options: Option<Vec<String>>,
+    pub toast_options: Option<Vec<String>>,
+    pub row_security: bool,
+    pub force_row_security: bool,
+    /// `d` default, `n` nothing, `f` full, `i` index.
+    pub replica_identity: char,
+    pub replica_identity_index: Option<String>,
+    /// The user's own partition of the user's own partitioned table.
+    pub is_partition: bool,
+    pub is_catalog: bool,
+    pub in_extension: Option<String>,
+    pub of_type: Option<String>,
+    pub partition_by: Option<String>,
+    /// Parents and children by inheritance or partitioning, without our foreign child; qualified and quoted.
+    pub inherits: Vec<String>,
+    pub children: Vec<String>,
+    /// None: the owner has everything and nobody else anything.
+    pub grants: Option<Vec<Grant>>,
+    pub columns: Vec<Column>,
+    pub constraints: Vec<Constraint>,
+    /// Foreign keys of other tables that point here.
+    pub incoming: Vec<IncomingKey>,
+    /// Those that no constraint owns.
+    pub indexes: Vec<Index>,
+    pub triggers: Vec<Trigger>,
+    pub rules: Vec<Rule>,
+    pub policies: Vec<Policy>,
+    pub statistics: Vec<Statistics>,
+    pub prerequisites: Vec<Prerequisite>,
+}
+
+impl TableDescription {
+    /// `schema.name`, quoted.
+    pub fn qualified_name(&self) -> String {
+        qualified(&self.schema, &self.name)
+    }
+
+    pub fn column(&self, name: &str) -> Option<&Column> {
+        self.columns.iter().find(|c| c.name == name)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    /// None: PUBLIC.
+    pub grantee: Option<String>,
+    pub privilege: String,
+    pub grantable: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Column {
+    pub name: String,
+    /// `attnum`.
+    pub number: i16,
+    /// With modifiers: `numeric(10,2)`.
+    #[serde(rename = "type")]
+    pub type_name: String,
+    pub base_type: String,
+    pub type_oid: Oid,
+    pub type_modifier: i32,
+    /// Only where it is not the type's own.
+    pub collation: Option<String>,
+    pub collation_oid: Oid,
+    pub not_null: bool,
+    pub not_null_name: Option<String>,
+    pub default: Option<String>,
+    /// The default has a sequence in it, or a function that might use one.
+    pub default_on_coordinator: bool,
+    /// `a` always, `d` by default, or empty.
+    pub identity: String,
+    pub identity_sequence: Option<String>,
+    /// `s` stored, `v` virtual, or empty.
+    pub generated: String,
+    pub generation_expression: Option<String>,
+    pub storage: Option<String>,
+    pub statistics: Option<i32>,
+    pub compression: Option<String>,
+    pub options: Option<Vec<String>>,
+    pub grants: Option<Vec<Grant>>,
+    /// What is hashed: a domain's base type, without modifiers.
+    pub key_type: String,
+    pub key_type_oid: Oid,
+    /// `enum`, `composite` or `registered`: hashes differ between servers.
+    pub hashes_by_object_id: Option<String>,
+    pub hash_function: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Constraint {
+    pub name: String,
+    /// `pg_constraint.contype`: p, u, x, c or f.
+    #[serde(rename = "type")]
+    pub kind: char,
+    /// What follows ADD CONSTRAINT name.
+    pub definition: String,
+    /// None stands for an expression of an EXCLUDE constraint.
+    pub columns: Vec<Option<String>>,
+    pub validated: bool,
+    pub no_inherit: bool,
+    pub index_options: Option<Vec<String>>,
+    pub clustered: bool,
+    /// EXCLUDE: the columns compared by an equality operator.
+    pub equality_columns: Option<Vec<String>>,
+    /// FOREIGN KEY: what it points to, and the definition in two pieces, before REFERENCES and after the referenced columns.
+    pub referenced: Option<Referenced>,
+    pub head: Option<String>,
+    pub tail: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Referenced {
+    pub oid: Oid,
+    pub schema: String,
+    pub name: String,
+    pub columns: Vec<Option<String>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct IncomingKey {
+    pub name: String,
+    pub oid: Oid,
+    pub schema: String,
+    pub table: String,
+    pub columns: Vec<Option<String>>,
+    pub referenced_columns: Vec<Option<String>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Index {
+    pub name: String,
+    pub unique: bool,
+    /// Key columns; None stands for an expression.
+    pub columns: Vec<Option<String>>,
+    pub expressions: bool,
+    pub predicate: bool,
+    pub valid: bool,
+    pub clustered: bool,
+    /// `USING …` to the end of the definition. None: not understood.
+    pub tail: Option<String>,
+    /// (column number in the index, statistics target).
+    pub statistics: Option<Vec<(i32, i32)>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trigger {
+    pub name: String,
+    pub definition: String,
+    pub function: String,
+    /// FOR EACH ROW.
+    pub row: bool,
+    pub on_truncate: bool,
+    pub transition_tables: bool,
+    /// `pg_trigger.tgenabled`: O, D, R or A.
+    pub enabled: char,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Rule {
+    pub name: String,
+    pub definition: String,
+    pub enabled: char,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Policy {
+    pub name: String,
+    pub permissive: bool,
+    pub command: String,
+    /// None: PUBLIC.
+    pub roles: Vec<Option<String>>,
+    pub using: Option<String>,
+    pub with_check: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Statistics {
+    pub schema: String,
+    pub name: String,
+    /// ` (kinds) ON columns`: between the name and FROM.
+    pub middle: String,
+}
+
+/// An object that must exist before the table can.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Prerequisite {
+    pub id: String,
+    pub kind: String,
+    pub name: String,
+    /// SQL condition: true where it is missing.
+    pub guard: String,
+    /// None: cannot be made on another server.
+    pub ddl: Option<Vec<Option<String>>>,
+    pub depends_on: Vec<String>,
+}

@@ -1,0 +1,998 @@
+//! Making a table distributed or a reference table, and undoing it: the checks, where shards go, and the statements for each
+//! node. Who moves the rows and runs the statements is the router's `operations`.
+//!
+//! On a worker a distributed table is a parent under its own name, `PARTITION BY HASH (key)`, with one partition per shard
+//! placed there, which has the table's name in schema `pgherd_<shard id>`. Constraints and indexes are made on the partitions
+//! first, under the user's names, and then on the parent, which adopts them (src/backend/commands/indexcmds.c, `DefineIndex`):
+//! the other way round PostgreSQL would invent names. Foreign keys between colocated tables go from partition to partition,
+//! since those that point to a partitioned table report invented names.
+
+use std::collections::{HashMap, HashSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::Refusal;
+use crate::cluster_state::{ClusterState, ShardPlacement, shard_schema};
+use crate::describe::{
+    Column, Constraint, DescriptionError, Grant, Index, Policy, Prerequisite, TableDescription, Trigger,
+};
+use crate::quote::{ident_list, qualified, quote_ident, quote_literal};
+use pgherd_catalog::{COORDINATOR_GROUP, ColocationId, GroupId, Oid, ShardId};
+
+/// Citus's limit, and ours.
+pub const SHARD_COUNT_MAX: u32 = 64_000;
+
+const UNIQUE_DETAIL: &str = "Distributed relations cannot have UNIQUE, EXCLUDE, or PRIMARY KEY constraints that do not \
+                             include the partition column (with an equality operator if EXCLUDE).";
+
+// Where shards go ------------------------------------------------------------------------------------------------------
+
+/// `colocate_with`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColocateWith {
+    /// A group of the same shard count and key type, else a new one.
+    Default,
+    /// A group of its own.
+    None,
+    Table(Oid),
+}
+
+/// A table's colocation group and the worker group of each remainder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placement {
+    /// None: a new group.
+    pub colocation: Option<ColocationId>,
+    /// The new group may be joined by tables that ask for the default.
+    pub is_default: bool,
+    /// By remainder; its length is the modulus.
+    pub groups: Vec<GroupId>,
+}
+
+/// Round robin over groups. Empty where there are no groups.
+pub fn placements(groups: &[GroupId], shard_count: u32) -> Vec<GroupId> {
+    groups.iter().copied().cycle().take(if groups.is_empty() { 0 } else { shard_count as usize }).collect()
+}
+
+/// Chooses the colocation group. `shard_count`: the argument of create_distributed_table; `default_shard_count`: the setting
+/// `citus.shard_count`.
+pub fn choose_placement(
+    table: &TableDescription,
+    key: &Column,
+    state: &ClusterState,
+    colocate_with: ColocateWith,
+    shard_count: Option<u32>,
+    default_shard_count: u32,
+) -> Result<Placement, Refusal> {
+    let count = shard_count.unwrap_or(default_shard_count);
+    if count == 0 || count > SHARD_COUNT_MAX {
+        return Err(Refusal::new(
+            "22023",
+            format!("{count} is outside the valid range for parameter \"shard_count\" (1 .. {SHARD_COUNT_MAX})"),
+        ));
+    }
+    let matches = |id: ColocationId| {
+        state.colocation(id).is_some_and(|c| {
+            c.replication_factor > 0 && c.key_type == key.key_type_oid && c.key_collation == key.collation_oid
+        })
+    };
+    match colocate_with {
+        ColocateWith::Table(oid) => {
+            let partner = state.table(oid).filter(|t| !t.is_reference()).ok_or_else(|| {
+                Refusal::new(
+                    "42P16",
+                    format!("cannot colocate table \"{}\" with a table that is not distributed", table.name),
+                )
+            })?;
+            if shard_count.is_some_and(|c| c as usize != partner.shards().len()) {
+                return Err(Refusal::new(
+                    "22023",
+                    "cannot use both a table in \"colocate_with\" and another \"shard_count\"",
+                ));
+            }
+            if !matches(partner.colocation) {
+                return Err(Refusal::new(
+                    "42P16",
+                    format!("cannot colocate tables {} and {}", partner.name, table.name),
+                )
+                .detail(format!("Distribution column types don't match for {} and {}.", partner.name, table.name)));
+            }
+            Ok(existing(partner.colocation, partner.shards()))
+        }
+        ColocateWith::Default => {
+            let found = state.tables.iter().find(|t| {
+                !t.is_reference()
+                    && t.shards().len() == count as usize
+                    && matches(t.colocation)
+                    && state.colocation(t.colocation).is_some_and(|c| c.is_default)
+            });
+            match found {
+                Some(partner) => Ok(existing(partner.colocation, partner.shards())),
+                None => new_group(state, count, true),
+            }
+        }
+        ColocateWith::None => new_group(state, count, false),
+    }
+}
+
+fn existing(colocation: ColocationId, shards: &[ShardPlacement]) -> Placement {
+    Placement { colocation: Some(colocation), is_default: false, groups: shards.iter().map(|s| s.group).collect() }
+}
+
+fn new_group(state: &ClusterState, count: u32, is_default: bool) -> Result<Placement, Refusal> {
+    let groups = placements(&state.shard_groups(), count);
+    if groups.is_empty() {
+        return Err(Refusal::new("55000", "there is no worker node to place shards on")
+            .hint("Add one with SELECT citus_add_node('host', port)."));
+    }
+    Ok(Placement { colocation: None, is_default, groups })
+}
+
+// Checks ---------------------------------------------------------------------------------------------------------------
+
+/// Whether a table can be distributed by a column. `placement` as [`choose_placement`] gave it, or none to check what does
+/// not depend on it (foreign keys to distributed tables do).
+pub fn check_distributable(
+    table: &TableDescription,
+    key: &str,
+    state: &ClusterState,
+    placement: Option<&Placement>,
+) -> Result<(), Refusal> {
+    check_table(table, state)?;
+    let column = key_column(table, key)?;
+    if !column.generated.is_empty() {
+        return Err(Refusal::unsupported(format!("cannot distribute relation: {}", table.name)).detail(format!(
+            "Distribution column \"{}\" must not be generated: its values are computed on the workers.",
+            column.name
+        )));
+    }
+    if let Some(part) = &column.hashes_by_object_id {
+        return Err(Refusal::unsupported(format!("cannot distribute table \"{}\" by column \"{}\"", table.name, key))
+            .detail(format!(
+                "Type {} is, or is built on, {}: its values hash by object id, which differs between servers.",
+                column.type_name,
+                match part.as_str() {
+                    "enum" => "an enum",
+                    "composite" => "a composite type",
+                    _ => "a type that stands for an object of the database",
+                }
+            ))
+            .hint("Use another column, or store the value as text."));
+    }
+    if column.hash_function.is_none() {
+        return Err(Refusal::new(
+            "42704",
+            format!("data type {} has no default operator class for access method \"hash\"", column.type_name),
+        )
+        .hint("The distribution column must have a type that can be hashed."));
+    }
+    for constraint in &table.constraints {
+        if !unique_constraint_has_key(constraint, key) {
+            return Err(unique_refusal(&table.name));
+        }
+    }
+    for index in &table.indexes {
+        if index.unique && !index.columns.iter().flatten().any(|c| c == key) {
+            return Err(unique_refusal(&table.name));
+        }
+    }
+    check_triggers(table)?;
+    for constraint in table.constraints.iter().filter(|c| c.kind == 'f') {
+        check_outgoing_key(table, key, constraint, state, placement)?;
+    }
+    // An empty table may go first: until those that reference it follow, their foreign keys find no row here.
+    if let Some(incoming) = table.incoming.iter().find(|i| state.table(i.oid).is_none() && table.bytes != Some(0)) {
+        return Err(Refusal::unsupported(format!(
+            "cannot distribute table \"{}\": foreign key \"{}\" of table \"{}\" references it",
+            table.name, incoming.name, incoming.table
+        ))
+        .detail("Only distributed tables of the same colocation group can reference a distributed table.")
+        .hint("Drop the foreign key, distribute both tables, and add it again."));
+    }
+    Ok(())
+}
+
+/// Whether a table can become a reference table.
+pub fn check_reference(table: &TableDescription, state: &ClusterState) -> Result<(), Refusal> {
+    check_table(table, state)?;
+    for constraint in table.constraints.iter().filter(|c| c.kind == 'f') {
+        let Some(referenced) = &constraint.referenced else { continue };
+        let is_reference = state.table(referenced.oid).is_some_and(|t| t.is_reference());
+        if referenced.oid != table.oid && !is_reference {
+            return Err(Refusal::unsupported(format!(
+                "foreign key \"{}\" of table \"{}\" must reference a reference table",
+                constraint.name, table.name
+            ))
+            .detail("A reference table is copied to every node, and so must be what it references.")
+            .hint(format!("Run SELECT create_reference_table('{}') first.", referenced.name)));
+        }
+    }
+    check_prerequisites(table, state)
+}
+
+/// The distribution column of that name.
+pub fn key_column<'a>(table: &'a TableDescription, key: &str) -> Result<&'a Column, Refusal> {
+    table
+        .column(key)
+        .ok_or_else(|| Refusal::new("42703", format!("column \"{key}\" of relation \"{}\" does not exist", table.name)))
+}
+
+/// The refusal for a unique constraint or index without the distribution column, in Citus's words.
+pub fn unique_refusal(table: &str) -> Refusal {
+    Refusal::new("42P17", format!("cannot create constraint on \"{table}\"")).detail(UNIQUE_DETAIL)
+}
+
+fn unique_constraint_has_key(constraint: &Constraint, key: &str) -> bool {
+    match constraint.kind {
+        'p' | 'u' => constraint.columns.iter().flatten().any(|c| c == key),
+        'x' => constraint.equality_columns.iter().flatten().any(|c| c == key),
+        _ => true,
+    }
+}
+
+fn check_table(table: &TableDescription, state: &ClusterState) -> Result<(), Refusal> {
+    let name = &table.name;
+    let refuse = |why: &str| Err(Refusal::unsupported(format!("cannot distribute table \"{name}\"")).detail(why));
+    if table.is_catalog {
+        return Err(Refusal::new("42501", format!("permission denied: \"{name}\" is a system catalog")));
+    }
+    match table.kind {
+        'r' => {}
+        'p' => return refuse("It is partitioned; distributing partitioned tables is not supported yet."),
+        _ => return Err(Refusal::new("42809", format!("\"{name}\" is not a table"))),
+    }
+    if !table.caller_owns {
+        return Err(Refusal::new("42501", format!("must be owner of table {name}")));
+    }
+    if state.table(table.oid).is_some() {
+        return Err(Refusal::new("42P16", format!("table \"{name}\" is already distributed")));
+    }
+    if table.persistence == 't' {
+        return refuse("It is temporary.");
+    }
+    if table.is_partition {
+        return refuse("It is a partition; distributing partitioned tables is not supported yet.");
+    }
+    if !table.inherits.is_empty() || !table.children.is_empty() {
+        return refuse("It takes part in inheritance.");
+    }
+    if let Some(extension) = &table.in_extension {
+        return refuse(&format!("It belongs to extension \"{extension}\"."));
+    }
+    check_prerequisites(table, state)
+}
+
+fn check_prerequisites(table: &TableDescription, state: &ClusterState) -> Result<(), Refusal> {
+    for prerequisite in &table.prerequisites {
+        let made = prerequisite.ddl.as_ref().is_some_and(|ddl| ddl.iter().all(Option::is_some));
+        let known = prerequisite.kind == "relation"
+            && state.tables.iter().any(|t| qualified(&t.schema, &t.name) == prerequisite.name);
+        let itself = prerequisite.kind == "relation" && prerequisite.name == table.qualified_name();
+        if !made && !known && !itself {
+            return Err(Refusal::unsupported(format!("cannot distribute table \"{}\"", table.name)).detail(format!(
+                "It depends on {} {}, which workers do not have.",
+                prerequisite.kind, prerequisite.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn check_triggers(table: &TableDescription) -> Result<(), Refusal> {
+    match table.triggers.iter().find(|t| t.row && t.transition_tables) {
+        Some(trigger) => {
+            Err(Refusal::unsupported(format!("cannot distribute table \"{}\"", table.name)).detail(format!(
+                "Trigger \"{}\" is a row trigger with a transition table, which partitions cannot have.",
+                trigger.name
+            )))
+        }
+        None => Ok(()),
+    }
+}
+
+fn check_outgoing_key(
+    table: &TableDescription,
+    key: &str,
+    constraint: &Constraint,
+    state: &ClusterState,
+    placement: Option<&Placement>,
+) -> Result<(), Refusal> {
+    let refuse = |detail: String| {
+        Refusal::unsupported(format!(
+            "cannot create foreign key constraint \"{}\" on distributed table \"{}\"",
+            constraint.name, table.name
+        ))
+        .detail(detail)
+    };
+    let (Some(referenced), Some(tail)) = (&constraint.referenced, &constraint.tail) else {
+        return Err(refuse("Its definition is of a form that is not known.".into()));
+    };
+    let holds_key = constraint.columns.iter().flatten().any(|c| c == key);
+    if holds_key && changes_referencing(tail, key) {
+        return Err(refuse(
+            "ON UPDATE CASCADE, SET NULL and SET DEFAULT would change the distribution column, and so the row's place."
+                .into(),
+        ));
+    }
+    let partner_key = if referenced.oid == table.oid {
+        key
+    } else {
+        match state.table(referenced.oid) {
+            None => {
+                return Err(refuse(format!(
+                    "Table \"{}\" is local to the coordinator; the rows referenced must be on the node of those that reference them.",
+                    referenced.name
+                ))
+                .hint(format!(
+                    "Run SELECT create_reference_table('{}') or distribute it by the same key first.",
+                    referenced.name
+                )));
+            }
+            Some(partner) if partner.is_reference() => return Ok(()),
+            Some(partner) => {
+                if placement.is_some_and(|p| p.colocation != Some(partner.colocation)) {
+                    return Err(refuse(format!("Table \"{}\" is not in the same colocation group.", referenced.name))
+                        .hint(format!("Distribute it with colocate_with => '{}'.", referenced.name)));
+                }
+                partner.key.as_deref().unwrap_or_default()
+            }
+        }
+    };
+    let aligned = constraint
+        .columns
+        .iter()
+        .zip(&referenced.columns)
+        .any(|(own, other)| own.as_deref() == Some(key) && other.as_deref() == Some(partner_key));
+    if !aligned {
+        return Err(refuse("The distribution columns of both tables must stand at the same place in the key.".into()));
+    }
+    Ok(())
+}
+
+/// Whether the referential actions may set the distribution column. `tail` is as `pg_get_constraintdef` prints it.
+fn changes_referencing(tail: &str, key: &str) -> bool {
+    let updates = ["CASCADE", "SET NULL", "SET DEFAULT"].iter().any(|a| tail.contains(&format!(" ON UPDATE {a}")));
+    let deletes = ["SET NULL", "SET DEFAULT"].iter().any(|action| {
+        let phrase = format!(" ON DELETE {action}");
+        match tail.find(&phrase) {
+            None => false,
+            // ON DELETE SET NULL (columns): the others stay.
+            Some(at) => match tail[at + phrase.len()..].strip_prefix(" (") {
+                None => true,
+                Some(list) => list.split(')').next().unwrap_or_default().split(", ").any(|c| c == quote_ident(key)),
+            },
+        }
+    });
+    updates || deletes
+}
+
+// Metadata -------------------------------------------------------------------------------------------------------------
+
+/// What `pgherd.register_table` made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Registered {
+    pub colocation: ColocationId,
+    /// The placement epoch that the fence compares.
+    pub epoch: i64,
+    pub shards: Vec<ShardPlacement>,
+}
+
+/// Writes the metadata of a distributed table; gives one row with one column, for [`parse_registered`]. The epoch moves and
+/// the routers are told when it commits.
+pub fn register_distributed_sql(table: &TableDescription, key: &str, placement: &Placement) -> String {
+    let groups: Vec<String> = placement.groups.iter().map(|g| g.to_string()).collect();
+    format!(
+        "SELECT pgherd.register_table({}, 'h', {}, {}, {}, '{{{}}}')",
+        table.oid,
+        quote_literal(key),
+        placement.colocation.map_or("NULL".to_owned(), |c| c.to_string()),
+        placement.is_default,
+        groups.join(",")
+    )
+}
+
+/// The same for a reference table: on the coordinator and every worker.
+pub fn register_reference_sql(table: &TableDescription, state: &ClusterState) -> String {
+    let mut groups = vec![COORDINATOR_GROUP];
+    groups.extend(state.worker_groups());
+    let groups: Vec<String> = groups.iter().map(|g| g.to_string()).collect();
+    format!("SELECT pgherd.register_table({}, 'n', NULL, NULL, true, '{{{}}}')", table.oid, groups.join(","))
+}
+
+pub fn parse_registered(json: &str) -> Result<Registered, DescriptionError> {
+    Ok(serde_json::from_str(json)?)
+}
+
+/// Removes the metadata of a table, dropped or not.
+pub fn unregister_sql(table: Oid) -> String {
+    format!("SELECT pgherd.unregister_table({table})")
+}
+
+// Coordinator ----------------------------------------------------------------------------------------------------------
+
+/// Once the rows are on the workers: empties the heap and gives it its foreign child and guard.
+pub fn coordinator_ddl(table: &TableDescription) -> Vec<String> {
+    let name = table.qualified_name();
+    let truncate_triggers: Vec<&Trigger> =
+        table.triggers.iter().filter(|t| t.on_truncate && t.enabled != 'D').collect();
+    let mut out: Vec<String> = Vec::new();
+    // The user truncates nothing: their TRUNCATE triggers must not see this.
+    // TRUNCATE refuses a table that others reference, so what is surely empty is left alone.
+    if table.bytes != Some(0) {
+        for trigger in &truncate_triggers {
+            out.push(format!("ALTER TABLE ONLY {name} DISABLE TRIGGER {}", quote_ident(&trigger.name)));
+        }
+        out.push(format!("TRUNCATE ONLY {name}"));
+        for trigger in &truncate_triggers {
+            out.push(format!("ALTER TABLE ONLY {name} {}", enable_clause(trigger)));
+        }
+    }
+    out.push(attach_child_sql(table.oid));
+    out
+}
+
+/// undistribute_table, before rows come back: the heap takes rows again and the table is no longer in the metadata.
+pub fn coordinator_undistribute_ddl(table: &TableDescription) -> Vec<String> {
+    vec![detach_child_sql(table.oid), unregister_sql(table.oid)]
+}
+
+pub fn attach_child_sql(table: Oid) -> String {
+    format!("SELECT pgherd.attach_child({table})")
+}
+
+pub fn detach_child_sql(table: Oid) -> String {
+    format!("SELECT pgherd.detach_child({table})")
+}
+
+/// The columns that rows are copied with: all that are not computed.
+pub fn copied_columns(table: &TableDescription) -> Vec<&str> {
+    table.columns.iter().filter(|c| c.generated.is_empty()).map(|c| c.name.as_str()).collect()
+}
+
+/// The rows of the coordinator's heap, for COPY TO STDOUT.
+pub fn local_rows_sql(table: &TableDescription) -> String {
+    format!("SELECT {} FROM ONLY {}", ident_list(&copied_columns(table)), table.qualified_name())
+}
+
+/// `COPY … FROM STDIN` into one partition on its worker, or (None) into the table under its own name.
+pub fn copy_in_sql(table: &TableDescription, shard: Option<ShardId>, options: &str) -> String {
+    let name = match shard {
+        Some(shard) => qualified(&shard_schema(shard), &table.name),
+        None => table.qualified_name(),
+    };
+    format!("COPY {name} ({}) FROM STDIN {options}", ident_list(&copied_columns(table))).trim_end().to_owned()
+}
+
+// Workers --------------------------------------------------------------------------------------------------------------
+
+/// Statements for one worker, in order. Rows are copied between the two lists: indexes, foreign keys, constraints that old
+/// rows may break, policies and triggers come after.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WorkerDdl {
+    pub before_rows: Vec<String>,
+    pub after_rows: Vec<String>,
+}
+
+impl WorkerDdl {
+    /// For a table without rows.
+    pub fn all(self) -> Vec<String> {
+        let mut all = self.before_rows;
+        all.extend(self.after_rows);
+        all
+    }
+}
+
+/// One partition on a worker, or a reference table's copy.
+struct Leaf {
+    schema: String,
+    /// Qualified and quoted.
+    name: String,
+    shard: Option<ShardPlacement>,
+}
+
+/// Makes a distributed table with its shards on the worker that has `shards_here` (perhaps none). `registered`: of this table;
+/// `state`: the metadata before or after it was registered.
+pub fn worker_ddl(
+    table: &TableDescription,
+    key: &str,
+    registered: &Registered,
+    group: GroupId,
+    state: &ClusterState,
+) -> Result<WorkerDdl, Refusal> {
+    let shards_here: Vec<ShardPlacement> = registered.shards.iter().copied().filter(|s| s.group == group).collect();
+    let modulus = registered.shards.len();
+    let parent = table.qualified_name();
+    let leaves: Vec<Leaf> = shards_here
+        .iter()
+        .map(|s| Leaf { schema: s.schema(), name: qualified(&s.schema(), &table.name), shard: Some(*s) })
+        .collect();
+
+    let mut ddl = WorkerDdl::default();
+    let out = &mut ddl.before_rows;
+    out.extend(prerequisite_ddl(&table.prerequisites));
+    out.push(format!("SELECT pgherd.open_placement({})", registered.colocation));
+    out.push(format!("CREATE TABLE {parent} ({}) PARTITION BY HASH ({})", column_list(table), quote_ident(key)));
+    out.push(owner_sql(&parent, &table.owner));
+    if !leaves.is_empty() {
+        let ids: Vec<String> = shards_here.iter().map(|s| s.id.to_string()).collect();
+        out.push(format!(
+            "SELECT pgherd.create_shard_schemas('{{{}}}', {})",
+            ids.join(","),
+            quote_literal(&table.owner)
+        ));
+    }
+    for (leaf, shard) in leaves.iter().zip(&shards_here) {
+        out.push(format!(
+            "CREATE {}TABLE {} PARTITION OF {parent} FOR VALUES WITH (MODULUS {modulus}, REMAINDER {}){}",
+            unlogged(table),
+            leaf.name,
+            shard.remainder.unwrap_or_default(),
+            storage_clauses(table)
+        ));
+        out.push(owner_sql(&leaf.name, &table.owner));
+        out.extend(column_settings(table, &leaf.name));
+    }
+
+    let out = &mut ddl.after_rows;
+    for leaf in &leaves {
+        out.extend(leaf_constraints(table, &leaf.name));
+        out.extend(leaf_indexes(table, leaf));
+    }
+    // EXCLUDE stays on the partitions: parents have it only from PostgreSQL 17 on, and it holds there already.
+    for constraint in table.constraints.iter().filter(|c| matches!(c.kind, 'p' | 'u')) {
+        out.push(add_constraint(&parent, constraint));
+    }
+    for index in made_indexes(table) {
+        out.push(create_index(index, &parent));
+    }
+    for constraint in table.constraints.iter().filter(|c| c.kind == 'c') {
+        if constraint.no_inherit {
+            out.extend(leaves.iter().map(|leaf| add_constraint(&leaf.name, constraint)));
+        } else if !constraint.validated {
+            out.push(add_constraint(&parent, constraint));
+        }
+    }
+    for constraint in table.constraints.iter().filter(|c| c.kind == 'f') {
+        out.extend(foreign_key_ddl(table, constraint, &parent, &leaves, &registered.shards, state)?);
+    }
+    out.extend(statistics_ddl(table, &parent, None));
+    for leaf in &leaves {
+        out.extend(statistics_ddl(table, &leaf.name, Some(&leaf.schema)));
+        out.extend(leaf_identity(table, leaf));
+    }
+    let names: Vec<&str> = std::iter::once(parent.as_str()).chain(leaves.iter().map(|l| l.name.as_str())).collect();
+    for name in &names {
+        out.extend(grants_ddl(table, name));
+        out.extend(policies_ddl(table, name));
+    }
+    for trigger in &table.triggers {
+        out.push(trigger.definition.clone());
+        if trigger.enabled != 'O' {
+            let named = names.iter().filter(|n| trigger.row || **n == parent);
+            out.extend(named.map(|name| format!("ALTER TABLE {name} {}", enable_clause(trigger))));
+        }
+    }
+    out.extend(rules_ddl(table, &parent));
+    Ok(ddl)
+}
+
+/// Makes a reference table's copy on a worker.
+pub fn reference_ddl(table: &TableDescription, colocation: ColocationId) -> WorkerDdl {
+    let name = table.qualified_name();
+    let leaf = Leaf { schema: table.schema.clone(), name: name.clone(), shard: None };
+    let mut ddl = WorkerDdl::default();
+    let out = &mut ddl.before_rows;
+    out.extend(prerequisite_ddl(&table.prerequisites));
+    out.push(format!("SELECT pgherd.open_placement({colocation})"));
+    out.push(format!("CREATE {}TABLE {name} ({}){}", unlogged(table), column_list(table), storage_clauses(table)));
+    out.push(owner_sql(&name, &table.owner));
+    out.extend(column_settings(table, &name));
+    let out = &mut ddl.after_rows;
+    out.extend(leaf_constraints(table, &name));
+    out.extend(leaf_indexes(table, &leaf));
+    for constraint in &table.constraints {
+        if constraint.kind == 'f' || (constraint.kind == 'c' && (constraint.no_inherit || !constraint.validated)) {
+            out.push(add_constraint(&name, constraint));
+        }
+    }
+    out.extend(statistics_ddl(table, &name, None));
+    out.extend(leaf_identity(table, &leaf));
+    out.extend(grants_ddl(table, &name));
+    out.extend(policies_ddl(table, &name));
+    for trigger in &table.triggers {
+        out.push(trigger.definition.clone());
+        if trigger.enabled != 'O' {
+            out.push(format!("ALTER TABLE {name} {}", enable_clause(trigger)));
+        }
+    }
+    out.extend(rules_ddl(table, &name));
+    ddl
+}
+
+/// Removes a table and the schemas of its shards from a worker. Nothing needs to be there any more.
+pub fn drop_ddl(schema: &str, name: &str, shards_here: &[ShardId]) -> Vec<String> {
+    let mut out = vec![format!("DROP TABLE IF EXISTS {} CASCADE", qualified(schema, name))];
+    if !shards_here.is_empty() {
+        let schemas: Vec<String> = shards_here.iter().map(|s| shard_schema(*s)).collect();
+        out.push(format!("DROP SCHEMA IF EXISTS {} CASCADE", schemas.join(", ")));
+    }
+    out
+}
+
+/// Makes what a table needs and a server may lack, each object after those it depends on.
+pub fn prerequisite_ddl(prerequisites: &[Prerequisite]) -> Vec<String> {
+    in_dependency_order(prerequisites).into_iter().filter_map(guarded).collect()
+}
+
+/// Depth first over `depends_on`. Objects that depend on each other come in the order given.
+fn in_dependency_order(prerequisites: &[Prerequisite]) -> Vec<&Prerequisite> {
+    let by_id: HashMap<&str, &Prerequisite> = prerequisites.iter().map(|p| (p.id.as_str(), p)).collect();
+    let mut seen: HashSet<&str> = HashSet::new();
+    let mut out = Vec::new();
+    for start in prerequisites {
+        // (object, how many of its dependencies have been entered)
+        let mut path: Vec<(&Prerequisite, usize)> = Vec::new();
+        if seen.insert(&start.id) {
+            path.push((start, 0));
+        }
+        while let Some((object, entered)) = path.last_mut() {
+            match object.depends_on.get(*entered) {
+                Some(needed) => {
+                    *entered += 1;
+                    if let Some(needed) = by_id.get(needed.as_str())
+                        && seen.insert(&needed.id)
+                    {
+                        path.push((needed, 0));
+                    }
+                }
+                None => {
+                    out.push(*object);
+                    path.pop();
+                }
+            }
+        }
+    }
+    out
+}
+
+/// `DO` that makes the object where it is missing: plain IF NOT EXISTS would ask for the right to make it all the same.
+fn guarded(prerequisite: &Prerequisite) -> Option<String> {
+    let ddl: Vec<&String> = prerequisite.ddl.as_ref()?.iter().flatten().collect();
+    let mut body = format!("BEGIN IF {} THEN", prerequisite.guard);
+    if prerequisite.kind == "function" {
+        // The body may name what is not there yet, or only under the user's search path.
+        body.push_str(" PERFORM pg_catalog.set_config('check_function_bodies', 'off', true);");
+    }
+    for statement in ddl {
+        body.push_str(&format!(" EXECUTE {};", quote_literal(statement)));
+    }
+    if prerequisite.kind == "function" {
+        body = format!("DECLARE checked text := pg_catalog.current_setting('check_function_bodies'); {body}");
+        body.push_str(" PERFORM pg_catalog.set_config('check_function_bodies', checked, true);");
+    }
+    body.push_str(" END IF; END");
+    let mut tag = "$pgherd$".to_owned();
+    while body.contains(&tag) {
+        tag = format!("{}_$", &tag[..tag.len() - 1]);
+    }
+    Some(format!("DO {tag}{body}{tag}"))
+}
+
+/// Columns and CHECK constraints. No sequences: identity and serial columns get their values on the coordinator.
+fn column_list(table: &TableDescription) -> String {
+    let mut parts: Vec<String> = table.columns.iter().map(column_definition).collect();
+    parts.extend(
+        table
+            .constraints
+            .iter()
+            .filter(|c| c.kind == 'c' && c.validated && !c.no_inherit)
+            .map(|c| format!("CONSTRAINT {} {}", quote_ident(&c.name), c.definition)),
+    );
+    parts.join(", ")
+}
+
+/// A column as CREATE TABLE and ADD COLUMN take it, for a worker.
+pub fn column_definition(column: &Column) -> String {
+    let mut out = format!("{} {}", quote_ident(&column.name), column.type_name);
+    if let Some(collation) = &column.collation {
+        out.push_str(&format!(" COLLATE {collation}"));
+    }
+    if let Some(expression) = &column.generation_expression {
+        let kind = if column.generated == "v" { "VIRTUAL" } else { "STORED" };
+        out.push_str(&format!(" GENERATED ALWAYS AS ({expression}) {kind}"));
+    } else if let Some(default) = column.default.as_ref().filter(|_| !column.default_on_coordinator) {
+        out.push_str(&format!(" DEFAULT {default}"));
+    }
+    if column.not_null {
+        if let Some(name) = &column.not_null_name {
+            out.push_str(&format!(" CONSTRAINT {}", quote_ident(name)));
+        }
+        out.push_str(" NOT NULL");
+    }
+    out
+}
+
+fn unlogged(table: &TableDescription) -> &'static str {
+    if table.persistence == 'u' { "UNLOGGED " } else { "" }
+}
+
+/// ` USING access_method WITH (options)`, as far as they are not the default.
+fn storage_clauses(table: &TableDescription) -> String {
+    let mut out = String::new();
+    if let Some(method) = table.access_method.as_ref().filter(|m| *m != "heap") {
+        out.push_str(&format!(" USING {}", quote_ident(method)));
+    }
+    let own = table.options.iter().flatten().map(|o| option_text("", o));
+    let toast = table.toast_options.iter().flatten().map(|o| option_text("toast.", o));
+    let options: Vec<String> = own.chain(toast).collect();
+    if !options.is_empty() {
+        out.push_str(&format!(" WITH ({})", options.join(", ")));
+    }
+    out
+}
+
+fn option_text(prefix: &str, option: &str) -> String {
+    match option.split_once('=') {
+        Some((name, value)) => format!("{prefix}{}={}", quote_ident(name), quote_literal(value)),
+        None => format!("{prefix}{}", quote_ident(option)),
+    }
+}
+
+fn options_text(options: &[String]) -> String {
+    options.iter().map(|o| option_text("", o)).collect::<Vec<_>>().join(", ")
+}
+
+fn owner_sql(name: &str, owner: &str) -> String {
+    format!("ALTER TABLE {name} OWNER TO {}", quote_ident(owner))
+}
+
+/// What partitions do not take over from a parent, or a parent cannot be told.
+fn column_settings(table: &TableDescription, name: &str) -> Vec<String> {
+    let mut actions = Vec::new();
+    for column in &table.columns {
+        let alter = format!("ALTER COLUMN {}", quote_ident(&column.name));
+        if let Some(storage) = &column.storage {
+            actions.push(format!("{alter} SET STORAGE {storage}"));
+        }
+        if let Some(compression) = &column.compression {
+            actions.push(format!("{alter} SET COMPRESSION {compression}"));
+        }
+        if let Some(target) = column.statistics {
+            actions.push(format!("{alter} SET STATISTICS {target}"));
+        }
+        if let Some(options) = &column.options {
+            actions.push(format!("{alter} SET ({})", options_text(options)));
+        }
+    }
+    if actions.is_empty() { vec![] } else { vec![format!("ALTER TABLE ONLY {name} {}", actions.join(", "))] }
+}
+
+fn add_constraint(name: &str, constraint: &Constraint) -> String {
+    format!("ALTER TABLE {name} ADD CONSTRAINT {} {}", quote_ident(&constraint.name), constraint.definition)
+}
+
+fn leaf_constraints(table: &TableDescription, leaf: &str) -> Vec<String> {
+    table.constraints.iter().filter(|c| matches!(c.kind, 'p' | 'u' | 'x')).map(|c| add_constraint(leaf, c)).collect()
+}
+
+fn made_indexes(table: &TableDescription) -> impl Iterator<Item = &Index> {
+    table.indexes.iter().filter(|i| i.valid && i.tail.is_some())
+}
+
+fn create_index(index: &Index, on: &str) -> String {
+    format!(
+        "CREATE {}INDEX {} ON {on} {}",
+        if index.unique { "UNIQUE " } else { "" },
+        quote_ident(&index.name),
+        index.tail.as_deref().unwrap_or_default()
+    )
+}
+
+fn leaf_indexes(table: &TableDescription, leaf: &Leaf) -> Vec<String> {
+    let mut out = Vec::new();
+    for index in made_indexes(table) {
+        out.push(create_index(index, &leaf.name));
+        for (column, target) in index.statistics.iter().flatten() {
+            out.push(format!(
+                "ALTER INDEX {} ALTER COLUMN {column} SET STATISTICS {target}",
+                qualified(&leaf.schema, &index.name)
+            ));
+        }
+    }
+    out
+}
+
+/// Index options of constraints, replica identity and the index to cluster on.
+fn leaf_identity(table: &TableDescription, leaf: &Leaf) -> Vec<String> {
+    let mut out = Vec::new();
+    for constraint in &table.constraints {
+        if let Some(options) = &constraint.index_options {
+            out.push(format!(
+                "ALTER INDEX {} SET ({})",
+                qualified(&leaf.schema, &constraint.name),
+                options_text(options)
+            ));
+        }
+    }
+    let identity = match (table.replica_identity, &table.replica_identity_index) {
+        ('n', _) => Some("NOTHING".to_owned()),
+        ('f', _) => Some("FULL".to_owned()),
+        ('i', Some(index)) => Some(format!("USING INDEX {}", quote_ident(index))),
+        _ => None,
+    };
+    if let Some(identity) = identity {
+        out.push(format!("ALTER TABLE ONLY {} REPLICA IDENTITY {identity}", leaf.name));
+    }
+    let constraints = table.constraints.iter().filter(|c| c.clustered).map(|c| &c.name);
+    for index in constraints.chain(made_indexes(table).filter(|i| i.clustered).map(|i| &i.name)) {
+        out.push(format!("ALTER TABLE ONLY {} CLUSTER ON {}", leaf.name, quote_ident(index)));
+    }
+    out
+}
+
+/// A foreign key to a reference table is the parent's (one trigger on the referenced side); one to a colocated table goes
+/// from partition to partition; so does what a parent refuses (NOT VALID, before PostgreSQL 18).
+fn foreign_key_ddl(
+    table: &TableDescription,
+    constraint: &Constraint,
+    parent: &str,
+    leaves: &[Leaf],
+    own_shards: &[ShardPlacement],
+    state: &ClusterState,
+) -> Result<Vec<String>, Refusal> {
+    let (Some(referenced), Some(head), Some(tail)) = (&constraint.referenced, &constraint.head, &constraint.tail)
+    else {
+        return Err(Refusal::unsupported(format!(
+            "foreign key \"{}\" is of a form that is not known",
+            constraint.name
+        )));
+    };
+    let partner_shards = if referenced.oid == table.oid {
+        Some(own_shards)
+    } else {
+        state.table(referenced.oid).filter(|t| !t.is_reference()).map(|t| t.shards())
+    };
+    let Some(partner_shards) = partner_shards else {
+        return Ok(match constraint.validated {
+            true => vec![add_constraint(parent, constraint)],
+            false => leaves.iter().map(|leaf| add_constraint(&leaf.name, constraint)).collect(),
+        });
+    };
+    let columns: Vec<&str> = referenced.columns.iter().flatten().map(String::as_str).collect();
+    let mut out = Vec::new();
+    for leaf in leaves {
+        let remainder = leaf.shard.and_then(|s| s.remainder);
+        let Some(partner) = partner_shards.iter().find(|s| s.remainder == remainder) else {
+            return Err(Refusal::new(
+                "XX000",
+                format!("table \"{}\" has no shard of remainder {remainder:?}", referenced.name),
+            ));
+        };
+        out.push(format!(
+            "ALTER TABLE {} ADD CONSTRAINT {} {head} REFERENCES {}({}){tail}",
+            leaf.name,
+            quote_ident(&constraint.name),
+            qualified(&partner.schema(), &referenced.name),
+            ident_list(&columns)
+        ));
+    }
+    Ok(out)
+}
+
+/// Statistics objects: of the table in their own schema, of a partition in the shard's.
+fn statistics_ddl(table: &TableDescription, name: &str, shard_schema: Option<&str>) -> Vec<String> {
+    table
+        .statistics
+        .iter()
+        .map(|s| {
+            let object = qualified(shard_schema.unwrap_or(&s.schema), &s.name);
+            format!("CREATE STATISTICS {object}{} FROM {name}", s.middle)
+        })
+        .collect()
+}
+
+/// Privileges that differ from the default, on the table or one of its partitions.
+fn grants_ddl(table: &TableDescription, name: &str) -> Vec<String> {
+    let mut out = Vec::new();
+    if let Some(grants) = &table.grants {
+        let (own, others): (Vec<&Grant>, Vec<&Grant>) =
+            grants.iter().partition(|g| g.grantee.as_deref() == Some(table.owner.as_str()));
+        // SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER (and MAINTAIN): the owner has given none away.
+        if own.len() < 7 {
+            out.push(format!("REVOKE ALL ON TABLE {name} FROM {}", quote_ident(&table.owner)));
+            out.extend(grant_statements(&own, name, None));
+        }
+        out.extend(grant_statements(&others, name, None));
+    }
+    for column in &table.columns {
+        if let Some(grants) = &column.grants {
+            out.extend(grant_statements(&grants.iter().collect::<Vec<_>>(), name, Some(&column.name)));
+        }
+    }
+    out
+}
+
+/// One GRANT per grantee, in the order in which grantees come.
+fn grant_statements(grants: &[&Grant], name: &str, column: Option<&str>) -> Vec<String> {
+    let mut grouped: Vec<(&Grant, Vec<String>)> = Vec::new();
+    for grant in grants {
+        let privilege = match column {
+            Some(column) => format!("{} ({})", grant.privilege, quote_ident(column)),
+            None => grant.privilege.clone(),
+        };
+        match grouped.iter_mut().find(|(g, _)| g.grantee == grant.grantee && g.grantable == grant.grantable) {
+            Some((_, privileges)) => privileges.push(privilege),
+            None => grouped.push((grant, vec![privilege])),
+        }
+    }
+    grouped
+        .into_iter()
+        .map(|(grant, privileges)| {
+            format!(
+                "GRANT {} ON TABLE {name} TO {}{}",
+                privileges.join(", "),
+                role(grant.grantee.as_deref()),
+                if grant.grantable { " WITH GRANT OPTION" } else { "" }
+            )
+        })
+        .collect()
+}
+
+fn role(name: Option<&str>) -> String {
+    name.map_or("PUBLIC".to_owned(), quote_ident)
+}
+
+/// Row security of the table or one of its partitions, which does not inherit it.
+fn policies_ddl(table: &TableDescription, name: &str) -> Vec<String> {
+    let mut out: Vec<String> = table.policies.iter().map(|p| create_policy(p, name)).collect();
+    if table.row_security {
+        out.push(format!("ALTER TABLE {name} ENABLE ROW LEVEL SECURITY"));
+    }
+    if table.force_row_security {
+        out.push(format!("ALTER TABLE {name} FORCE ROW LEVEL SECURITY"));
+    }
+    out
+}
+
+fn create_policy(policy: &Policy, name: &str) -> String {
+    let roles: Vec<String> = policy.roles.iter().map(|r| role(r.as_deref())).collect();
+    let mut out = format!(
+        "CREATE POLICY {} ON {name} AS {} FOR {} TO {}",
+        quote_ident(&policy.name),
+        if policy.permissive { "PERMISSIVE" } else { "RESTRICTIVE" },
+        policy.command,
+        roles.join(", ")
+    );
+    if let Some(using) = &policy.using {
+        out.push_str(&format!(" USING ({using})"));
+    }
+    if let Some(check) = &policy.with_check {
+        out.push_str(&format!(" WITH CHECK ({check})"));
+    }
+    out
+}
+
+/// `ENABLE TRIGGER name` in the variant that gives the trigger its state.
+fn enable_clause(trigger: &Trigger) -> String {
+    let verb = match trigger.enabled {
+        'D' => "DISABLE",
+        'R' => "ENABLE REPLICA",
+        'A' => "ENABLE ALWAYS",
+        _ => "ENABLE",
+    };
+    format!("{verb} TRIGGER {}", quote_ident(&trigger.name))
+}
+
+fn rules_ddl(table: &TableDescription, name: &str) -> Vec<String> {
+    let mut out = Vec::new();
+    for rule in &table.rules {
+        out.push(rule.definition.trim_end_matches(';').to_owned());
+        let verb = match rule.enabled {
+            'D' => "DISABLE",
+            'R' => "ENABLE REPLICA",
+            'A' => "ENABLE ALWAYS",
+            _ => continue,
+        };
+        out.push(format!("ALTER TABLE {name} {verb} RULE {}", quote_ident(&rule.name)));
+    }
+    out
+}

@@ -1,0 +1,114 @@
+//! The schema `pgherd` that every node carries: what creates it, and the names in it that other crates use.
+//!
+//! The SQL is in `crates/control/sql`. Each text is run as one simple query (one implicit transaction) by a superuser; it may
+//! be repeated at any time.
+
+use crate::quote::quote_literal;
+
+/// First key of every advisory lock of ours; the second is the colocation group (`pg_locks.classid`).
+pub const ADVISORY_CLASS: i32 = 1_885_825_124;
+/// The channel that routers LISTEN to: metadata has changed.
+pub const NOTIFY_CHANNEL: &str = "pgherd";
+/// Raised by the guard on the empty heap of a distributed table.
+pub const SQLSTATE_LOCAL_ROWS: &str = "PH001";
+/// Raised by the fence: the router's snapshot is out of date; refresh and retry.
+pub const SQLSTATE_PLACEMENT_CHANGED: &str = "PH002";
+/// Raised by `pgherd.record_commit`: recovery has decided that the transaction is aborted.
+pub const SQLSTATE_DECIDED_BY_RECOVERY: &str = "PH003";
+/// The guard trigger's name.
+pub const GUARD_TRIGGER: &str = "pgherd_guard";
+/// The foreign server whose far end is the router.
+pub const ROUTER_SERVER: &str = "pgherd_router";
+/// The user name that callback connections of the coordinator log in with; the token is in their application name.
+pub const CALLBACK_USER: &str = "pgherd_callback";
+
+const COMMON: &str = include_str!("../sql/common.sql");
+const DESCRIBE: &str = include_str!("../sql/describe.sql");
+const COORDINATOR: &str = include_str!("../sql/coordinator.sql");
+const WORKER: &str = include_str!("../sql/worker.sql");
+
+/// Creates or brings up to date the coordinator's schema.
+pub fn coordinator_schema_sql() -> String {
+    [COMMON, DESCRIBE, COORDINATOR].join("\n")
+}
+
+/// Creates or brings up to date a worker's schema.
+pub fn worker_schema_sql() -> String {
+    [COMMON, DESCRIBE, WORKER].join("\n")
+}
+
+/// Tells the coordinator where the router is that answers its callbacks. Run by a superuser.
+pub fn router_server_sql(host: &str, port: u16) -> String {
+    format!("ALTER SERVER pgherd_router OPTIONS (SET host {}, SET port '{port}')", quote_literal(host))
+}
+
+/// Sent in front of a scatter, in its transaction.
+pub fn fence_sql(colocation: i32, epoch: i64) -> String {
+    format!("SELECT pgherd.fence({colocation}, {epoch})")
+}
+
+/// Catalog relations that clients must see without our objects: (schema, name, the view to read in its place).
+pub const CATALOG_VIEWS: &[(&str, &str, &str)] = &[
+    ("pg_catalog", "pg_namespace", "pgherd.pg_namespace"),
+    ("pg_catalog", "pg_class", "pgherd.pg_class"),
+    ("pg_catalog", "pg_type", "pgherd.pg_type"),
+    ("pg_catalog", "pg_proc", "pgherd.pg_proc"),
+    ("pg_catalog", "pg_inherits", "pgherd.pg_inherits"),
+    ("pg_catalog", "pg_trigger", "pgherd.pg_trigger"),
+    ("pg_catalog", "pg_constraint", "pgherd.pg_constraint"),
+    ("pg_catalog", "pg_foreign_server", "pgherd.pg_foreign_server"),
+    ("pg_catalog", "pg_user_mapping", "pgherd.pg_user_mapping"),
+    ("pg_catalog", "pg_foreign_table", "pgherd.pg_foreign_table"),
+    ("information_schema", "schemata", "pgherd.information_schema_schemata"),
+    ("information_schema", "tables", "pgherd.information_schema_tables"),
+    ("information_schema", "columns", "pgherd.information_schema_columns"),
+    ("information_schema", "views", "pgherd.information_schema_views"),
+    ("information_schema", "sequences", "pgherd.information_schema_sequences"),
+    ("information_schema", "routines", "pgherd.information_schema_routines"),
+    ("information_schema", "triggers", "pgherd.information_schema_triggers"),
+    ("information_schema", "table_constraints", "pgherd.information_schema_table_constraints"),
+    ("information_schema", "foreign_tables", "pgherd.information_schema_foreign_tables"),
+    ("information_schema", "foreign_servers", "pgherd.information_schema_foreign_servers"),
+];
+
+/// Functions that the router carries out itself where it sees them; elsewhere the coordinator's stub refuses.
+pub const ROUTER_FUNCTIONS: &[&str] = &[
+    "create_distributed_table",
+    "create_distributed_table_concurrently",
+    "create_reference_table",
+    "undistribute_table",
+    "alter_distributed_table",
+    "truncate_local_data_after_distributing_table",
+    "citus_add_node",
+    "master_add_node",
+    "citus_remove_node",
+    "master_remove_node",
+    "citus_set_coordinator_host",
+    "citus_activate_node",
+    "citus_disable_node",
+    "citus_set_node_property",
+];
+
+/// Functions of Citus's interface that are ordinary functions in schema `pgherd` on the coordinator.
+pub const COORDINATOR_FUNCTIONS: &[&str] = &[
+    "run_command_on_workers",
+    "citus_relation_size",
+    "citus_table_size",
+    "citus_total_relation_size",
+    "citus_get_active_worker_nodes",
+    "master_get_active_worker_nodes",
+    "get_shard_id_for_distribution_column",
+    "citus_version",
+];
+
+/// Relations of Citus's interface that are in schema `pgherd` on the coordinator.
+pub const COORDINATOR_RELATIONS: &[&str] = &[
+    "pg_dist_node",
+    "pg_dist_partition",
+    "pg_dist_shard",
+    "pg_dist_placement",
+    "pg_dist_colocation",
+    "citus_tables",
+    "citus_shards",
+    "citus_nodes",
+];
