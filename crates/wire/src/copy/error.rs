@@ -64,6 +64,20 @@ pub enum CopyErrorKind {
     DataAfterTrailer,
 }
 
+impl CopyErrorKind {
+    fn is_in_binary_header(&self) -> bool {
+        matches!(
+            self,
+            CopyErrorKind::BinarySignature
+                | CopyErrorKind::BinaryFlagsMissing
+                | CopyErrorKind::BinaryWithOids
+                | CopyErrorKind::BinaryCriticalFlags
+                | CopyErrorKind::BinaryLengthMissing
+                | CopyErrorKind::BinaryLengthWrong
+        )
+    }
+}
+
 /// A field of the header line that is not the column's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeaderMismatch {
@@ -148,13 +162,15 @@ impl CopyError {
         }
     }
 
-    /// The context of the error (`CopyFromErrorCallback`). `table` is its name without a schema.
-    pub fn context(&self, table: &str) -> String {
+    /// The context of the error (`CopyFromErrorCallback`); PostgreSQL gives none for the header of binary data. `table`
+    /// is its name without a schema.
+    pub fn context(&self, table: &str) -> Option<String> {
         let line = self.line;
         match (&self.row, &self.column_name) {
-            (Some(row), _) => format!("COPY {table}, line {line}: \"{}\"", shown(row)),
-            (None, Some(column)) => format!("COPY {table}, line {line}, column {column}"),
-            (None, None) => format!("COPY {table}, line {line}"),
+            _ if self.kind.is_in_binary_header() => None,
+            (Some(row), _) => Some(format!("COPY {table}, line {line}: \"{}\"", shown(row))),
+            (None, Some(column)) => Some(format!("COPY {table}, line {line}, column {column}")),
+            (None, None) => Some(format!("COPY {table}, line {line}")),
         }
     }
 
@@ -167,7 +183,10 @@ impl CopyError {
         if let Some(hint) = self.hint() {
             fields.set(field::HINT, hint);
         }
-        fields.with(field::WHERE, self.context(table))
+        if let Some(context) = self.context(table) {
+            fields.set(field::WHERE, context);
+        }
+        fields
     }
 }
 
