@@ -208,8 +208,8 @@ LANGUAGE sql STABLE AS $$
     JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid
     JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
     CROSS JOIN LATERAL (SELECT pg_catalog.pg_get_indexdef(x.oid) AS definition,
-        pg_catalog.format('CREATE %sINDEX %I ON %s ', CASE WHEN i.indisunique THEN 'UNIQUE ' ELSE '' END, x.relname,
-            pgherd.qualified(t.relnamespace, t.relname)) || 'U' AS prefix) f
+        pg_catalog.format('CREATE %sINDEX %I ON %s%s ', CASE WHEN i.indisunique THEN 'UNIQUE ' ELSE '' END, x.relname,
+            CASE x.relkind WHEN 'I' THEN 'ONLY ' ELSE '' END, pgherd.qualified(t.relnamespace, t.relname)) || 'U' AS prefix) f
     WHERE i.indrelid = $1 AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint c
         WHERE c.conrelid = $1 AND c.conindid = x.oid AND c.contype IN ('p', 'u', 'x'))
 $$;
@@ -338,8 +338,8 @@ LANGUAGE sql STABLE AS $$
                     CASE c.collprovider WHEN 'i' THEN 'icu' WHEN 'b' THEN 'builtin' ELSE 'libc' END,
                     CASE WHEN f.locale IS NOT NULL THEN pg_catalog.format('LOCALE = %L, ', f.locale)
                         ELSE pg_catalog.format('LC_COLLATE = %L, LC_CTYPE = %L, ', c.collcollate, c.collctype) END,
-                    c.collisdeterministic,
-                    coalesce(pg_catalog.format(', RULES = %L', pg_catalog.to_jsonb(c) ->> 'collicurules'), '')),
+                    c.collisdeterministic::text,
+                    coalesce(', RULES = ' || pg_catalog.quote_literal(pg_catalog.to_jsonb(c) ->> 'collicurules'), '')),
                     pg_catalog.format('ALTER COLLATION %s OWNER TO %I', f.name, pg_catalog.pg_get_userbyid(c.collowner)))
             FROM pg_catalog.pg_collation c, LATERAL (SELECT pgherd.qualified(c.collnamespace, c.collname) AS name,
                 coalesce(pg_catalog.to_jsonb(c) ->> 'colliculocale', pg_catalog.to_jsonb(c) ->> 'colllocale') AS locale) f
