@@ -34,7 +34,8 @@ CREATE OR REPLACE VIEW public.pg_dist_node AS SELECT * FROM pgherd.pg_dist_node;
 CREATE OR REPLACE FUNCTION citus_set_coordinator_host(text, int) RETURNS void LANGUAGE sql AS
 'INSERT INTO pgherd.pg_dist_node VALUES (0, $1, $2)';
 CREATE OR REPLACE FUNCTION citus_add_node(text, int) RETURNS int LANGUAGE sql AS
-'INSERT INTO pgherd.pg_dist_node(nodename, nodeport) VALUES ($1, $2) RETURNING groupid';";
+'INSERT INTO pgherd.pg_dist_node(nodename, nodeport) VALUES ($1, $2) RETURNING groupid';
+CREATE OR REPLACE FUNCTION create_distributed_table(regclass, text) RETURNS void LANGUAGE sql AS 'SELECT NULL';";
 
 pub fn init(url: &CoordinatorUrl) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;

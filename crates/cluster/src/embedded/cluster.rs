@@ -185,8 +185,11 @@ impl Cluster {
         progress: &(dyn Fn(&str) + Sync),
     ) -> Result<(Cluster, PgBin), EmbeddedError> {
         check_spec(spec)?;
-        let as_root = ServerUser::choose(None)?.is_some();
-        make_directories(&spec.dir, if as_root { 0o755 } else { 0o700 })?;
+        let user = ServerUser::choose(None)?;
+        if let Some(user) = &user {
+            user.check_can_reach(&spec.dir, "the cluster's directory", super::server::REACHABLE_HINT)?;
+        }
+        make_directories(&spec.dir, if user.is_some() { 0o755 } else { 0o700 })?;
         let dir = spec.dir.canonicalize().map_err(|error| EmbeddedError::io("look at", &spec.dir, &error))?;
         if !state_path(&dir).exists() && !deletion_mark(&dir).exists() {
             refuse_foreign_directory(&dir)?;

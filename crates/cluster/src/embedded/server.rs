@@ -31,6 +31,9 @@ const PORT_ATTEMPTS_MAX: u32 = 5;
 /// How long a second process waits for the first that starts the same server.
 const START_LOCK_TIMEOUT: Duration = Duration::from_secs(900);
 
+pub(super) const REACHABLE_HINT: &str =
+    "choose a directory below one that everyone may enter, such as /var/lib or /tmp, with --dir";
+
 /// How clients and routers prove who they are to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Auth {
@@ -151,11 +154,10 @@ impl Server {
     /// Makes the data directory if there is none, then starts the server unless it runs already, and waits until it
     /// takes connections. `progress` hears of what takes long.
     pub fn start(pg: &PgBin, spec: &ServerSpec, progress: &(dyn Fn(&str) + Sync)) -> Result<Server, EmbeddedError> {
-        let hint = "choose a directory below one that everyone may enter, such as /var/lib or /tmp, with --dir";
         make_directories(&spec.dir, if spec.user.is_some() { 0o755 } else { 0o700 })?;
         let dir = spec.dir.canonicalize().map_err(|error| EmbeddedError::io("look at", &spec.dir, &error))?;
         if let Some(user) = &spec.user {
-            user.check_can_reach(&dir, "the server's directory", hint)?;
+            user.check_can_reach(&dir, "the server's directory", REACHABLE_HINT)?;
             user.check_can_reach(
                 &pg.bin_dir,
                 "PostgreSQL's programs",
