@@ -139,19 +139,17 @@ impl LineScan {
             } else {
                 memchr::memchr3(self.quote, b'\n', b'\r', rest)
             };
+            // An escape holds for the very next byte, also where that is none of those looked for.
+            if found != Some(0) && !rest.is_empty() {
+                self.last_was_escape = false;
+            }
             let Some(skip) = found else { break };
             let at = self.scanned + skip;
             let byte = data[at];
             if byte == b'\r' && at + 1 == data.len() && !finished {
                 // It may need the byte after it; nothing may have changed when this one is looked at again.
-                if skip > 0 {
-                    self.last_was_escape = false;
-                }
                 self.scanned = at;
                 return Ok(None);
-            }
-            if skip > 0 {
-                self.last_was_escape = false;
             }
             let is_escape = self.escape == Some(byte);
             if self.in_quote && is_escape {

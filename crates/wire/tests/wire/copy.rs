@@ -4,13 +4,11 @@ use pgherd_wire::copy::{
     decode_binary_row, decode_csv_row, decode_text_row, encode_text_row, write_binary_row, write_text_row,
 };
 
+/// Each row's own bytes, key and line; the header; the error.
+type Outcome = (Vec<(Vec<u8>, KeyField, u64)>, Option<Vec<u8>>, Option<CopyError>);
+
 /// Everything that comes out of the data when it arrives in these pieces, up to an error.
-pub fn split_pieces(
-    options: &CopyOptions,
-    key_column: usize,
-    column_count: usize,
-    pieces: &[&[u8]],
-) -> (Vec<(Vec<u8>, KeyField, u64)>, Option<Vec<u8>>, Option<CopyError>) {
+pub fn split_pieces(options: &CopyOptions, key_column: usize, column_count: usize, pieces: &[&[u8]]) -> Outcome {
     let mut splitter = CopySplitter::new(options.clone(), key_column, column_count);
     let mut rows = Vec::new();
     let mut run = |splitter: &mut CopySplitter| -> Result<(), CopyError> {
@@ -198,6 +196,8 @@ fn csv_with_other_quotes() {
     check(&csv, "'a\\'b;\n';x\n", "1: \"\\'a\\\\\\'b;\\n\\';x\\n\" 'a\\'b;\\n'\n");
     check(&csv, "'a\\\\';x\n", "1: \"\\'a\\\\\\\\\\';x\\n\" 'a\\\\'\n");
     check(&csv, "'a\\b';x\n", "1: \"\\'a\\\\b\\';x\\n\" 'a\\\\b'\n");
+    // An escape was taken to hold for a quote in the next piece, with other bytes between them.
+    check(&csv, "'a\\b';x\n'c\\,';x\n", "1: \"\\'a\\\\b\\';x\\n\" 'a\\\\b'\n2: \"\\'c\\\\,\\';x\\n\" 'c\\\\,'\n");
     check(&csv, "\"a;x\n", "1: \"\\\"a;x\\n\" '\\\"a'\n");
 }
 

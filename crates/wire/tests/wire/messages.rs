@@ -266,7 +266,8 @@ fn server_messages_are_read_as_they_were_written() {
         |f| backend::parse_negotiate_protocol_version(f).map(|n| (n.version, n.unrecognized)).unwrap(),
         ((3, 2), vec!["_pq_.x".to_owned()]),
     );
-    let empty: [(fn(&mut BytesMut), &[u8]); 6] = [
+    type Write = fn(&mut BytesMut);
+    let empty: [(Write, &[u8]); 6] = [
         (backend::write_parse_complete, b"1\0\0\0\x04"),
         (backend::write_bind_complete, b"2\0\0\0\x04"),
         (backend::write_close_complete, b"3\0\0\0\x04"),
