@@ -1,0 +1,49 @@
+# make demo: a cluster from nothing. make test: every test. The other targets are for working on pgherd; see `make help`.
+
+SHELL := /bin/bash
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+CARGO_TARGET_DIR ?= target
+export CARGO_TARGET_DIR
+# The tests with Python drivers use it.
+export PGHERD_TEST_PYTHON := $(CURDIR)/target/venv/bin/python
+
+# Sizes of the demo and the benchmark.
+SCALE ?= 10
+SECONDS_EACH ?= 5
+CLIENTS ?= 8
+WORKERS ?= 3
+BENCH_CLIENTS ?= 1,8,32,128
+BENCH_PROTOCOLS ?= simple,extended,prepared
+BENCH_ROUNDS ?= 3
+# More options for cargo test, such as TEST="-p pgherd-wire".
+TEST ?= --workspace
+
+.DEFAULT_GOAL := help
+.PHONY: help deps build demo test check bench
+
+help: ## Show this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+
+deps: ## Install what is missing: compiler, libclang, Rust, psql, pgbench
+	@scripts/deps.sh
+
+build: deps ## Build the programs, optimised
+	@echo "building (the first time takes some minutes)"
+	cargo build --release --locked -p pgherd -p pgherd-bench
+
+demo: build ## Start a cluster, load pgbench's tables, measure it beside one plain PostgreSQL
+	@$(CARGO_TARGET_DIR)/release/pgherd-bench demo --scale $(SCALE) --seconds $(SECONDS_EACH) --clients $(CLIENTS) --workers $(WORKERS)
+
+test: ## Build and run every test, those on real clusters too
+	@scripts/deps.sh test
+	cargo test --locked $(TEST)
+
+check: ## Formatting, clippy without warnings, and every test
+	@scripts/deps.sh test
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo test --locked $(TEST)
+
+bench: build ## Measure all combinations and write bench/results/<commit>.md and .json
+	@$(CARGO_TARGET_DIR)/release/pgherd-bench run --scale $(SCALE) --seconds $(SECONDS_EACH) --workers $(WORKERS) \
+		--clients $(BENCH_CLIENTS) --protocols $(BENCH_PROTOCOLS) --rounds $(BENCH_ROUNDS)
