@@ -64,20 +64,19 @@ if [ "${1:-}" = test ]; then
     has_venv || lacks "Python with venv" python3 python3-venv
 fi
 
-rust_packages=()
-if ! has_rust; then
-    if command -v rustup >/dev/null; then
-        : # It gets the toolchain below.
-    elif command -v apt-cache >/dev/null; then
-        # rustup is a package since Debian 13 and Ubuntu 24.04; some releases have a new enough compiler under a name
-        # of its own.
-        for candidate in rustup rustc; do
-            version=$(apt-cache policy "$candidate" 2>/dev/null | sed -n 's/^  Candidate: \([0-9][0-9.]*\).*/\1/p')
-            if [ "$candidate" = rustup ] && [ -n "$version" ]; then rust_packages=(rustup); break; fi
-            if [ -n "$version" ] && at_least "$version" "$rust_needed"; then rust_packages=(rustc cargo); break; fi
-        done
+# The version of a package that could be installed; nothing if there is none.
+candidate() { apt-cache policy "$1" 2>/dev/null | sed -n 's/^  Candidate: \([0-9][0-9.]*\).*/\1/p'; }
+
+# rustup is a package since Debian 13 and Ubuntu 24.04; elsewhere the compiler itself may be new enough.
+find_rust_packages() {
+    local version
+    if [ -n "$(candidate rustup)" ]; then
+        rust_packages=(rustup)
+        return
     fi
-fi
+    version=$(candidate rustc)
+    if [ -n "$version" ] && at_least "$version" "$rust_needed"; then rust_packages=(rustc cargo); fi
+}
 
 as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
@@ -98,20 +97,21 @@ apt_install() {
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install "${quiet[@]}" "$@"
 }
 
-if ! has_rust && [ ${#rust_packages[@]} = 0 ] && ! command -v rustup >/dev/null && command -v apt-cache >/dev/null &&
-    can_be_root; then
-    # A machine whose lists are empty knows no candidate yet.
-    say "looking for Rust among the packages"
-    as_root apt-get update -q >/dev/null || say "apt-get update failed"
-    if apt-cache show rustup >/dev/null 2>&1; then
-        rust_packages=(rustup)
-    else
-        version=$(apt-cache policy rustc 2>/dev/null | sed -n 's/^  Candidate: \([0-9][0-9.]*\).*/\1/p')
-        [ -n "$version" ] && at_least "$version" "$rust_needed" && rust_packages=(rustc cargo)
+rust_packages=()
+if ! has_rust; then
+    missing+=("Rust $rust_needed or newer")
+    # A rustup that is there gets the toolchain itself, below.
+    if ! command -v rustup >/dev/null && command -v apt-cache >/dev/null; then
+        find_rust_packages
+        if [ ${#rust_packages[@]} = 0 ] && can_be_root; then
+            # A fresh machine has empty lists and knows no candidate yet.
+            say "looking for Rust among the packages"
+            as_root apt-get update -q >/dev/null || say "apt-get update failed"
+            find_rust_packages
+        fi
     fi
 fi
 packages+=("${rust_packages[@]}")
-if ! has_rust; then missing+=("Rust $rust_needed or newer"); fi
 
 if [ ${#packages[@]} -gt 0 ]; then
     list=$(IFS=,; printf '%s' "${missing[*]}" | sed 's/,/, /g')
@@ -141,7 +141,7 @@ if ! has_rust; then
         rustup default >/dev/null 2>&1 || rustup default stable
         has_rust || rustup default stable
     fi
-    has_rust || fail "Rust $rust_needed or newer is needed, and this machine's packages have none (found: $(rust_version || true))" \
+    has_rust || fail "Rust $rust_needed or newer is needed, and this machine's packages have none" \
         "install it with rustup, see https://rustup.rs, and run this again"
 fi
 
