@@ -168,10 +168,18 @@ pub fn parse_password(body: &[u8]) -> Result<&str, ProtocolError> {
     }
 }
 
-/// The body of a SASLInitialResponse: the chosen mechanism and the first client message, if the client sent one.
-pub fn parse_sasl_initial(body: &[u8]) -> Result<(&str, Option<&[u8]>), ProtocolError> {
+/// The first message of a client in a SASL exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SaslInitial<'a> {
+    pub mechanism: &'a str,
+    /// None: the client waits for an empty challenge before it sends this.
+    pub data: Option<&'a [u8]>,
+}
+
+/// The body of a SASLInitialResponse.
+pub fn parse_sasl_initial(body: &[u8]) -> Result<SaslInitial<'_>, ProtocolError> {
     let mut reader = Reader::new(body);
-    let parsed = reader.cstr().and_then(|mechanism| Ok((mechanism, reader.value()?)));
+    let parsed = reader.cstr().and_then(|mechanism| Ok(SaslInitial { mechanism, data: reader.value()? }));
     parsed.and_then(|parsed| reader.end().map(|()| parsed)).map_err(|error| ProtocolError { fatal: true, ..error })
 }
 

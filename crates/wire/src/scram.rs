@@ -176,15 +176,6 @@ impl fmt::Debug for ScramKeys {
     }
 }
 
-/// A client that proved itself.
-#[derive(Debug, Clone)]
-pub struct ScramSuccess {
-    /// For AuthenticationSASLFinal.
-    pub server_final: String,
-    /// For logging in elsewhere as the same user.
-    pub keys: ScramKeys,
-}
-
 /// The server's side of one exchange.
 pub struct ScramServer {
     verifier: ScramVerifier,
@@ -211,18 +202,22 @@ impl ScramServer {
         Self { verifier, doomed: false, nonce: nonce.to_owned(), begun: None }
     }
 
-    /// From a user's `rolpassword`, if that is a SCRAM verifier, otherwise an exchange as [`ScramServer::mock`] makes it.
-    pub fn from_rolpassword(rolpassword: Option<&str>, user: &str, secret: &[u8], nonce: &str) -> Self {
-        match rolpassword.and_then(ScramVerifier::parse) {
-            Some(verifier) => Self::new(verifier, nonce),
-            None => Self::mock(user, secret, ITERATIONS_DEFAULT, nonce),
-        }
+    /// From a user's `rolpassword`. An error if that is no SCRAM verifier: go on with [`ScramServer::mock`] then.
+    pub fn from_verifier(rolpassword: &str, nonce: &str) -> Result<Self, ScramError> {
+        let verifier = ScramVerifier::parse(rolpassword).ok_or(ScramError::AuthenticationFailed)?;
+        Ok(Self::new(verifier, nonce))
     }
 
-    /// For a user that does not exist: looks and lasts like a real exchange and ends in
+    /// For a user that does not exist or has no verifier: looks and lasts like a real exchange and ends in
     /// [`ScramError::AuthenticationFailed`]. The salt depends on the user's name and on `secret`, which must stay the
-    /// same from one attempt to the next, or else the changing salt would tell. `iterations`: what real verifiers have.
-    pub fn mock(user: &str, secret: &[u8], iterations: u32, nonce: &str) -> Self {
+    /// same from one attempt to the next and from one router to the other, or else the changing salt would tell.
+    pub fn mock(user: &str, secret: &[u8], nonce: &str) -> Self {
+        Self::mock_with_iterations(user, secret, ITERATIONS_DEFAULT, nonce)
+    }
+
+    /// As [`ScramServer::mock`], where `scram_iterations` (PostgreSQL 16 and later) is not the default: the number that
+    /// real verifiers have.
+    pub fn mock_with_iterations(user: &str, secret: &[u8], iterations: u32, nonce: &str) -> Self {
         let digest: Key = Sha256::new().chain_update(user.as_bytes()).chain_update(secret).finalize().into();
         let salt = BASE64.encode(&digest[..SALT_LEN]);
         let verifier = ScramVerifier { iterations, salt, stored_key: Key::default(), server_key: Key::default() };
@@ -276,9 +271,9 @@ impl ScramServer {
         Ok(server_first)
     }
 
-    /// Takes the client's final message. On success AuthenticationSASLFinal carries `server_final` and AuthenticationOk
-    /// follows.
-    pub fn handle_client_final(&mut self, data: &[u8]) -> Result<ScramSuccess, ScramError> {
+    /// Takes the client's final message. Gives what AuthenticationSASLFinal carries (AuthenticationOk follows), and the
+    /// keys that log in elsewhere as the same user.
+    pub fn handle_client_final(&mut self, data: &[u8]) -> Result<(String, ScramKeys), ScramError> {
         let Some(begun) = self.begun.take() else { return Err(refused("invalid SCRAM exchange state")) };
         let text = exchange_text(data)?;
         let mut attributes = Attributes { rest: text };
@@ -313,7 +308,7 @@ impl ScramServer {
         }
         let server_key = self.verifier.server_key;
         let server_final = format!("v={}", BASE64.encode(sign(&server_key, &signed)));
-        Ok(ScramSuccess { server_final, keys: ScramKeys { client_key, server_key } })
+        Ok((server_final, ScramKeys { client_key, server_key }))
     }
 }
 
@@ -343,7 +338,7 @@ impl ScramClient {
         Self::new(Secret::Password(password.to_owned()), nonce)
     }
 
-    /// With the keys of another exchange against the same verifier ([`ScramSuccess::keys`]).
+    /// With the keys of another exchange against the same verifier ([`ScramServer::handle_client_final`]).
     pub fn from_keys(client_key: Key, server_key: Key, nonce: &str) -> Self {
         Self::new(Secret::Keys(ScramKeys { client_key, server_key }), nonce)
     }

@@ -79,9 +79,9 @@ fn scram_messages() {
     let mut random = Random::new(0x0073_6372_616d);
     for _ in 0..ROUNDS / 10 {
         let text: Vec<u8> = (0..random.below(30)).map(|_| *random.pick(b"nyp,,,===rscivea1x\0\xff")).collect();
-        let mut server = ScramServer::mock("x", b"y", 1, "nonce");
+        let mut server = ScramServer::mock("x", b"y", "nonce");
         let _ = server.handle_client_first(&text);
-        let mut server = ScramServer::mock("x", b"y", 1, "nonce");
+        let mut server = ScramServer::mock("x", b"y", "nonce");
         server.handle_client_first(b"n,,n=,r=x").unwrap();
         assert!(server.handle_client_final(&text).is_err());
         let mut client = ScramClient::from_keys([1; 32], [2; 32], "r");

@@ -1,6 +1,6 @@
 use bytes::{Bytes, BytesMut};
 use pgherd_wire::backend::{self, Authentication, CopyResponse, Notification, command_tag_rows, field};
-use pgherd_wire::frontend::{self, parse_password, parse_sasl_initial};
+use pgherd_wire::frontend::{self, SaslInitial, parse_password, parse_sasl_initial};
 use pgherd_wire::{
     BindMessage, ErrorFields, FieldDescription, Frame, FrontendMessage, TransactionStatus, next_frame, parse_frontend,
 };
@@ -119,8 +119,11 @@ fn passwords_and_first_sasl_messages() {
     assert_eq!(message(b"se\0cret\0"), "invalid password packet size");
     assert_eq!(message(b""), "invalid password packet size");
     assert_eq!(parse_password(b"\0").unwrap_err().sqlstate, "28P01");
-    assert_eq!(parse_sasl_initial(b"SCRAM-SHA-256\0\0\0\0\x03n,,"), Ok(("SCRAM-SHA-256", Some(&b"n,,"[..]))));
-    assert_eq!(parse_sasl_initial(b"M\0\xff\xff\xff\xff"), Ok(("M", None)));
+    assert_eq!(
+        parse_sasl_initial(b"SCRAM-SHA-256\0\0\0\0\x03n,,"),
+        Ok(SaslInitial { mechanism: "SCRAM-SHA-256", data: Some(b"n,,") })
+    );
+    assert_eq!(parse_sasl_initial(b"M\0\xff\xff\xff\xff"), Ok(SaslInitial { mechanism: "M", data: None }));
     let message = |body: &[u8]| parse_sasl_initial(body).unwrap_err().message;
     assert_eq!(message(b"M\0\0\0\0\x03n,"), "insufficient data left in message");
     assert_eq!(message(b"M\0\0\0\0\x03n,,x"), "invalid message format");

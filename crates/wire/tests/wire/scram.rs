@@ -33,8 +33,8 @@ fn rfc_server() -> ScramServer {
 fn the_exchange_of_rfc_7677() {
     let mut server = rfc_server();
     assert_eq!(server.handle_client_first(rfc7677::CLIENT_FIRST.as_bytes()).unwrap(), rfc7677::SERVER_FIRST);
-    let success = server.handle_client_final(rfc7677::CLIENT_FINAL.as_bytes()).unwrap();
-    assert_eq!(success.server_final, rfc7677::SERVER_FINAL);
+    let (server_final, _) = server.handle_client_final(rfc7677::CLIENT_FINAL.as_bytes()).unwrap();
+    assert_eq!(server_final, rfc7677::SERVER_FINAL);
 }
 
 #[test]
@@ -74,11 +74,11 @@ fn what_is_no_verifier() {
 fn exchange(client: &mut ScramClient, server: &mut ScramServer) -> Result<([u8; 32], [u8; 32]), ScramError> {
     let server_first = server.handle_client_first(client.first_message().as_bytes())?;
     let client_final = client.handle_server_first(server_first.as_bytes())?;
-    let success = server.handle_client_final(client_final.as_bytes())?;
+    let (server_final, keys) = server.handle_client_final(client_final.as_bytes())?;
     assert!(!client.server_is_proven());
-    client.handle_server_final(success.server_final.as_bytes())?;
+    client.handle_server_final(server_final.as_bytes())?;
     assert!(client.server_is_proven());
-    Ok((success.keys.client_key, success.keys.server_key))
+    Ok((keys.client_key, keys.server_key))
 }
 
 fn postgresql_server(nonce: &str) -> ScramServer {
@@ -98,12 +98,12 @@ fn a_wrong_password_and_an_unknown_user_look_alike() {
     let mut wrong = ScramClient::from_password("wrong", "c");
     let known = exchange(&mut wrong, &mut postgresql_server("s"));
     let mut wrong = ScramClient::from_password("wrong", "c");
-    let unknown = exchange(&mut wrong, &mut ScramServer::from_rolpassword(None, "nobody", b"secret", "s"));
+    let unknown = exchange(&mut wrong, &mut ScramServer::mock("nobody", b"secret", "s"));
     assert_eq!(known, Err(ScramError::AuthenticationFailed));
     assert_eq!(unknown, known);
 
     let first = |user: &str, secret: &[u8], nonce: &str| {
-        ScramServer::mock(user, secret, 4096, nonce).handle_client_first(b"n,,n=,r=c").unwrap()
+        ScramServer::mock(user, secret, nonce).handle_client_first(b"n,,n=,r=c").unwrap()
     };
     assert_eq!(first("nobody", b"secret", "s"), first("nobody", b"secret", "s"), "the salt stays the same");
     assert_ne!(first("nobody", b"secret", "s"), first("noone", b"secret", "s"));
@@ -112,13 +112,11 @@ fn a_wrong_password_and_an_unknown_user_look_alike() {
     assert_eq!(first("nobody", b"secret", "s").len(), real.len());
     // Even the keys that a mock pretends to have do not open it.
     let mut zero = ScramClient::from_keys([0; 32], [0; 32], "c");
-    assert_eq!(
-        exchange(&mut zero, &mut ScramServer::mock("x", b"s", 4096, "n")),
-        Err(ScramError::AuthenticationFailed)
-    );
-    let md5 = ScramServer::from_rolpassword(Some("md5a3556571e93b0d20722ba62be61e8c2d"), "x", b"s", "n");
-    let mut md5 = md5;
-    assert_eq!(exchange(&mut ScramClient::from_password("p", "c"), &mut md5), Err(ScramError::AuthenticationFailed));
+    assert_eq!(exchange(&mut zero, &mut ScramServer::mock("x", b"s", "n")), Err(ScramError::AuthenticationFailed));
+    let more = ScramServer::mock_with_iterations("x", b"s", 5000, "n").handle_client_first(b"n,,n=,r=c").unwrap();
+    assert!(more.ends_with(",i=5000"));
+    let md5 = ScramServer::from_verifier("md5a3556571e93b0d20722ba62be61e8c2d", "n");
+    assert_eq!(md5.unwrap_err(), ScramError::AuthenticationFailed);
 }
 
 #[test]
