@@ -168,3 +168,29 @@ BEGIN
     END LOOP;
 END
 $$;
+
+-- ALTER COLUMN … TYPE makes the indexes of partitions anew under names that PostgreSQL invents: gives them their parents'
+-- names again. In two rounds, since one may have got another's name.
+CREATE OR REPLACE FUNCTION pgherd.align_names(relation regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    misnamed record;
+BEGIN
+    FOR misnamed IN
+        SELECT n.nspname, c.relname, c.oid, p.relname AS wanted, round
+        FROM (VALUES (1), (2)) r(round), pg_index i
+            JOIN pg_class p ON p.oid = i.indexrelid
+            JOIN pg_inherits h ON h.inhparent = p.oid
+            JOIN pg_class c ON c.oid = h.inhrelid
+            JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE i.indrelid = relation AND c.relname <> p.relname
+        ORDER BY round
+    LOOP
+        IF misnamed.round = 1 THEN
+            EXECUTE format('ALTER INDEX %I.%I RENAME TO %I', misnamed.nspname, misnamed.relname, 'pgherd_' || misnamed.oid);
+        ELSE
+            EXECUTE format('ALTER INDEX %I.%I RENAME TO %I', misnamed.nspname, 'pgherd_' || misnamed.oid, misnamed.wanted);
+        END IF;
+    END LOOP;
+END
+$$;

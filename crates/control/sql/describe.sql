@@ -133,6 +133,7 @@ $$;
 CREATE OR REPLACE FUNCTION pgherd.describe_constraints(relation oid) RETURNS jsonb
 LANGUAGE sql STABLE AS $$
     SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
+        'oid', c.oid::bigint,
         'name', c.conname,
         'type', c.contype,
         'definition', f.definition,
@@ -192,7 +193,9 @@ $$;
 CREATE OR REPLACE FUNCTION pgherd.describe_indexes(relation oid) RETURNS jsonb
 LANGUAGE sql STABLE AS $$
     SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
+        'oid', x.oid::bigint,
         'name', x.relname,
+        'options', x.reloptions,
         'unique', i.indisunique,
         'columns', pgherd.column_names(i.indrelid, (i.indkey::int2[])[0:i.indnkeyatts - 1]),
         'expressions', i.indexprs IS NOT NULL,
@@ -217,6 +220,7 @@ $$;
 CREATE OR REPLACE FUNCTION pgherd.describe_triggers(relation oid) RETURNS jsonb
 LANGUAGE sql STABLE AS $$
     SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
+        'oid', t.oid::bigint,
         'name', t.tgname,
         'definition', pg_catalog.pg_get_triggerdef(t.oid),
         'function', t.tgfoid::pg_catalog.regprocedure::text,
@@ -231,7 +235,7 @@ $$;
 CREATE OR REPLACE FUNCTION pgherd.describe_rules(relation oid) RETURNS jsonb
 LANGUAGE sql STABLE AS $$
     SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
-        'name', r.rulename, 'definition', pg_catalog.pg_get_ruledef(r.oid), 'enabled', r.ev_enabled) ORDER BY r.oid), '[]')
+        'oid', r.oid::bigint, 'name', r.rulename, 'definition', pg_catalog.pg_get_ruledef(r.oid), 'enabled', r.ev_enabled) ORDER BY r.oid), '[]')
     FROM pg_catalog.pg_rewrite r WHERE r.ev_class = $1 AND r.rulename <> '_RETURN'
 $$;
 
@@ -239,6 +243,7 @@ $$;
 CREATE OR REPLACE FUNCTION pgherd.describe_policies(relation oid) RETURNS jsonb
 LANGUAGE sql STABLE AS $$
     SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
+        'oid', p.oid::bigint,
         'name', p.polname,
         'permissive', p.polpermissive,
         'command', CASE p.polcmd WHEN 'r' THEN 'SELECT' WHEN 'a' THEN 'INSERT' WHEN 'w' THEN 'UPDATE' WHEN 'd' THEN 'DELETE'
@@ -254,7 +259,7 @@ $$;
 CREATE OR REPLACE FUNCTION pgherd.describe_statistics(relation oid) RETURNS jsonb
 LANGUAGE sql STABLE AS $$
     SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
-        'schema', n.nspname, 'name', s.stxname,
+        'oid', s.oid::bigint, 'schema', n.nspname, 'name', s.stxname,
         'middle', pg_catalog.substr(f.definition, pg_catalog.length(f.prefix) + 1,
             pg_catalog.length(f.definition) - pg_catalog.length(f.prefix) - pg_catalog.length(f.suffix))) ORDER BY s.oid), '[]')
     FROM pg_catalog.pg_statistic_ext s

@@ -140,6 +140,7 @@ pub struct Column {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Constraint {
+    pub oid: Oid,
     pub name: String,
     /// `pg_constraint.contype`: p, u, x, c or f.
     #[serde(rename = "type")]
@@ -180,7 +181,9 @@ pub struct IncomingKey {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Index {
+    pub oid: Oid,
     pub name: String,
+    pub options: Option<Vec<String>>,
     pub unique: bool,
     /// Key columns; None stands for an expression.
     pub columns: Vec<Option<String>>,
@@ -196,6 +199,7 @@ pub struct Index {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trigger {
+    pub oid: Oid,
     pub name: String,
     pub definition: String,
     pub function: String,
@@ -209,6 +213,7 @@ pub struct Trigger {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Rule {
+    pub oid: Oid,
     pub name: String,
     pub definition: String,
     pub enabled: char,
@@ -216,6 +221,7 @@ pub struct Rule {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Policy {
+    pub oid: Oid,
     pub name: String,
     pub permissive: bool,
     pub command: String,
@@ -227,6 +233,7 @@ pub struct Policy {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Statistics {
+    pub oid: Oid,
     pub schema: String,
     pub name: String,
     /// ` (kinds) ON columns`: between the name and FROM.

@@ -221,7 +221,7 @@ pub fn unique_refusal(table: &str) -> Refusal {
     Refusal::new("42P17", format!("cannot create constraint on \"{table}\"")).detail(UNIQUE_DETAIL)
 }
 
-fn unique_constraint_has_key(constraint: &Constraint, key: &str) -> bool {
+pub(crate) fn unique_constraint_has_key(constraint: &Constraint, key: &str) -> bool {
     match constraint.kind {
         'p' | 'u' => constraint.columns.iter().flatten().any(|c| c == key),
         'x' => constraint.equality_columns.iter().flatten().any(|c| c == key),
@@ -261,7 +261,7 @@ fn check_table(table: &TableDescription, state: &ClusterState) -> Result<(), Ref
     check_prerequisites(table, state)
 }
 
-fn check_prerequisites(table: &TableDescription, state: &ClusterState) -> Result<(), Refusal> {
+pub(crate) fn check_prerequisites(table: &TableDescription, state: &ClusterState) -> Result<(), Refusal> {
     for prerequisite in &table.prerequisites {
         let made = prerequisite.ddl.as_ref().is_some_and(|ddl| ddl.iter().all(Option::is_some));
         let known = prerequisite.kind == "relation"
@@ -277,7 +277,7 @@ fn check_prerequisites(table: &TableDescription, state: &ClusterState) -> Result
     Ok(())
 }
 
-fn check_triggers(table: &TableDescription) -> Result<(), Refusal> {
+pub(crate) fn check_triggers(table: &TableDescription) -> Result<(), Refusal> {
     match table.triggers.iter().find(|t| t.row && t.transition_tables) {
         Some(trigger) => {
             Err(Refusal::unsupported(format!("cannot distribute table \"{}\"", table.name)).detail(format!(
@@ -289,7 +289,7 @@ fn check_triggers(table: &TableDescription) -> Result<(), Refusal> {
     }
 }
 
-fn check_outgoing_key(
+pub(crate) fn check_outgoing_key(
     table: &TableDescription,
     key: &str,
     constraint: &Constraint,
@@ -482,11 +482,11 @@ impl WorkerDdl {
 }
 
 /// One partition on a worker, or a reference table's copy.
-struct Leaf {
-    schema: String,
+pub(crate) struct Leaf {
+    pub(crate) schema: String,
     /// Qualified and quoted.
-    name: String,
-    shard: Option<ShardPlacement>,
+    pub(crate) name: String,
+    pub(crate) shard: Option<ShardPlacement>,
 }
 
 /// Makes a distributed table with its shards on the worker that has `shards_here` (perhaps none). `registered`: of this table;
@@ -737,11 +737,11 @@ fn option_text(prefix: &str, option: &str) -> String {
     }
 }
 
-fn options_text(options: &[String]) -> String {
+pub(crate) fn options_text(options: &[String]) -> String {
     options.iter().map(|o| option_text("", o)).collect::<Vec<_>>().join(", ")
 }
 
-fn owner_sql(name: &str, owner: &str) -> String {
+pub(crate) fn owner_sql(name: &str, owner: &str) -> String {
     format!("ALTER TABLE {name} OWNER TO {}", quote_ident(owner))
 }
 
@@ -766,7 +766,7 @@ fn column_settings(table: &TableDescription, name: &str) -> Vec<String> {
     if actions.is_empty() { vec![] } else { vec![format!("ALTER TABLE ONLY {name} {}", actions.join(", "))] }
 }
 
-fn add_constraint(name: &str, constraint: &Constraint) -> String {
+pub(crate) fn add_constraint(name: &str, constraint: &Constraint) -> String {
     format!("ALTER TABLE {name} ADD CONSTRAINT {} {}", quote_ident(&constraint.name), constraint.definition)
 }
 
@@ -778,7 +778,7 @@ fn made_indexes(table: &TableDescription) -> impl Iterator<Item = &Index> {
     table.indexes.iter().filter(|i| i.valid && i.tail.is_some())
 }
 
-fn create_index(index: &Index, on: &str) -> String {
+pub(crate) fn create_index(index: &Index, on: &str) -> String {
     format!(
         "CREATE {}INDEX {} ON {on} {}",
         if index.unique { "UNIQUE " } else { "" },
@@ -831,7 +831,7 @@ fn leaf_identity(table: &TableDescription, leaf: &Leaf) -> Vec<String> {
 
 /// A foreign key to a reference table is the parent's (one trigger on the referenced side); one to a colocated table goes
 /// from partition to partition; so does what a parent refuses (NOT VALID, before PostgreSQL 18).
-fn foreign_key_ddl(
+pub(crate) fn foreign_key_ddl(
     table: &TableDescription,
     constraint: &Constraint,
     parent: &str,
@@ -879,7 +879,7 @@ fn foreign_key_ddl(
 }
 
 /// Statistics objects: of the table in their own schema, of a partition in the shard's.
-fn statistics_ddl(table: &TableDescription, name: &str, shard_schema: Option<&str>) -> Vec<String> {
+pub(crate) fn statistics_ddl(table: &TableDescription, name: &str, shard_schema: Option<&str>) -> Vec<String> {
     table
         .statistics
         .iter()
@@ -891,7 +891,7 @@ fn statistics_ddl(table: &TableDescription, name: &str, shard_schema: Option<&st
 }
 
 /// Privileges that differ from the default, on the table or one of its partitions.
-fn grants_ddl(table: &TableDescription, name: &str) -> Vec<String> {
+pub(crate) fn grants_ddl(table: &TableDescription, name: &str) -> Vec<String> {
     let mut out = Vec::new();
     if let Some(grants) = &table.grants {
         let (own, others): (Vec<&Grant>, Vec<&Grant>) =
@@ -912,7 +912,7 @@ fn grants_ddl(table: &TableDescription, name: &str) -> Vec<String> {
 }
 
 /// One GRANT per grantee, in the order in which grantees come.
-fn grant_statements(grants: &[&Grant], name: &str, column: Option<&str>) -> Vec<String> {
+pub(crate) fn grant_statements(grants: &[&Grant], name: &str, column: Option<&str>) -> Vec<String> {
     let mut grouped: Vec<(&Grant, Vec<String>)> = Vec::new();
     for grant in grants {
         let privilege = match column {
@@ -953,7 +953,7 @@ fn policies_ddl(table: &TableDescription, name: &str) -> Vec<String> {
     out
 }
 
-fn create_policy(policy: &Policy, name: &str) -> String {
+pub(crate) fn create_policy(policy: &Policy, name: &str) -> String {
     let roles: Vec<String> = policy.roles.iter().map(|r| role(r.as_deref())).collect();
     let mut out = format!(
         "CREATE POLICY {} ON {name} AS {} FOR {} TO {}",
@@ -972,7 +972,7 @@ fn create_policy(policy: &Policy, name: &str) -> String {
 }
 
 /// `ENABLE TRIGGER name` in the variant that gives the trigger its state.
-fn enable_clause(trigger: &Trigger) -> String {
+pub(crate) fn enable_clause(trigger: &Trigger) -> String {
     let verb = match trigger.enabled {
         'D' => "DISABLE",
         'R' => "ENABLE REPLICA",

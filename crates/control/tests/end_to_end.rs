@@ -6,6 +6,7 @@
 mod support;
 
 use pgherd_control::cluster_state::{ClusterState, cluster_state_query, parse_cluster_state};
+use pgherd_control::ddl::{Hints, alter_ddl, alter_reference_ddl, check_altered, check_altered_reference};
 use pgherd_control::describe::{TableDescription, describe_query, parse_description};
 use pgherd_control::distribute::*;
 use pgherd_control::schema::{coordinator_schema_sql, worker_schema_sql};
@@ -71,6 +72,35 @@ impl Pair {
         self.server.apply("worker", &reference_ddl(&description, registered.colocation).all());
     }
 
+    /// Runs DDL on the coordinator's table and brings the worker after it.
+    fn try_alter(&self, oid: u32, sql: &str, using: &[(String, String)]) -> Result<Vec<String>, String> {
+        let before = self.describe_oid("coord", oid);
+        let table = self.state().table(oid).unwrap().clone();
+        let hints = Hints { using, is_empty: true, concurrently: false };
+        if table.is_reference() {
+            self.server.try_run("coord", sql)?;
+        } else {
+            self.server.try_run("coord", &format!("{}; {sql}; {}", detach_child_sql(oid), attach_child_sql(oid)))?;
+        }
+        let (after, state) = (self.describe_oid("coord", oid), self.state());
+        let ddl = if table.is_reference() {
+            check_altered_reference(&after, &state).map_err(|r| r.to_string())?;
+            alter_reference_ddl(&before, &after, hints)
+        } else {
+            let key =
+                check_altered(&before, &after, table.key.as_deref().unwrap(), &state).map_err(|r| r.to_string())?;
+            self.server.run("coord", &format!("SELECT pgherd.table_renamed({oid}, '{key}')"));
+            alter_ddl(&before, &after, table.shards(), 1, &state, hints)
+        }
+        .map_err(|r| r.to_string())?;
+        self.server.try_apply("worker", &ddl).map_err(|e| format!("{e}\nin: {}", ddl.join(";\n")))?;
+        Ok(ddl)
+    }
+
+    fn describe_oid(&self, database: &str, oid: u32) -> TableDescription {
+        parse_description(&self.server.run(database, &describe_query(oid))).unwrap()
+    }
+
     /// The worker's parent says what the coordinator's table says, but for what a worker does not have.
     fn assert_same(&self, table: &str, is_reference: bool) {
         let mut here = self.describe("coord", table);
@@ -91,7 +121,13 @@ impl Pair {
                 c.identity.clear();
                 c.identity_sequence = None;
             }
+            side.indexes.iter_mut().for_each(|x| x.oid = 0);
+            side.triggers.iter_mut().for_each(|x| x.oid = 0);
+            side.rules.iter_mut().for_each(|x| x.oid = 0);
+            side.policies.iter_mut().for_each(|x| x.oid = 0);
+            side.statistics.iter_mut().for_each(|x| x.oid = 0);
             for c in &mut side.constraints {
+                c.oid = 0;
                 if let Some(r) = &mut c.referenced {
                     r.oid = 0;
                 }
@@ -112,6 +148,10 @@ impl Pair {
                 side.constraints.retain(|c| c.kind != 'x' && c.kind != 'f' && !c.no_inherit);
                 for i in &mut side.indexes {
                     i.clustered = false;
+                    i.options = None;
+                    if let Some((head, rest)) = i.tail.clone().unwrap().split_once(" WITH (") {
+                        i.tail = Some(format!("{head}{}", rest.split_once(')').unwrap().1));
+                    }
                     i.statistics = None;
                 }
                 for c in &mut side.constraints {
@@ -133,6 +173,7 @@ impl Pair {
                 .lines()
                 .zip(there.lines())
                 .filter(|(a, b)| a != b)
+                .take(5)
                 .map(|(a, b)| format!("coordinator: {a}\nworker:      {b}"))
                 .collect();
             panic!("table {table} differs:\n{}", differing.join("\n"));
@@ -164,7 +205,12 @@ impl Pair {
         assert_eq!(here.replica_identity_index, there.replica_identity_index);
         assert_eq!(here.persistence, there.persistence);
         assert_eq!(here.replica_identity, there.replica_identity);
-        assert_eq!(here.policies, there.policies);
+        let policies = |d: &TableDescription| {
+            let mut all = d.policies.clone();
+            all.iter_mut().for_each(|p| p.oid = 0);
+            all
+        };
+        assert_eq!(policies(&here), policies(&there));
         assert_eq!(here.grants, there.grants);
         assert_eq!(here.owner, there.owner);
         assert_eq!((here.row_security, here.force_row_security), (there.row_security, there.force_row_security));
@@ -205,6 +251,109 @@ fn tables_are_the_same_on_the_worker() {
         let name = &pair.describe("coord", table).name.replace('"', "\"\"");
         for shard in registered.shards.iter().filter(|s| s.group == 1) {
             pair.assert_partition_like(table, &format!("{}.\"{name}\"", shard.schema()));
+        }
+    }
+}
+
+#[test]
+fn ddl_on_distributed_tables_reaches_parent_and_partitions() {
+    let pair = Pair::start("alter");
+    pair.server.run(
+        "coord",
+        "CREATE ROLE app; CREATE ROLE boss; CREATE SCHEMA other;
+        CREATE TABLE dim (id int PRIMARY KEY);
+        CREATE TABLE parent (k int, n int, UNIQUE (k, n));
+        CREATE TABLE t (k int, a int, b text, c numeric);
+        INSERT INTO t SELECT i, i, i::text, i FROM generate_series(1, 10) i;
+        CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END'",
+    );
+    pair.make_reference("dim");
+    pair.distribute("parent", "k");
+    let registered = pair.distribute("t", "k");
+    let oid: u32 = pair.server.run("coord", "SELECT 't'::regclass::oid").parse().unwrap();
+    let using = vec![("b".to_owned(), "(length(b) + a)".to_owned())];
+    for (at, sql) in [
+        "ALTER TABLE t ADD PRIMARY KEY (k)",
+        "CREATE INDEX ON t (a)",
+        "CREATE UNIQUE INDEX u ON t (k, lower(b)) WHERE a > 0",
+        "CREATE INDEX g ON t USING gin (string_to_array(b, ' ')) WITH (fastupdate = off)",
+        "ALTER INDEX g SET (fastupdate = on, gin_pending_list_limit = 128)",
+        "ALTER INDEX g ALTER COLUMN 1 SET STATISTICS 33",
+        "ALTER INDEX g ALTER COLUMN 1 SET STATISTICS -1",
+        "ALTER TABLE t ADD UNIQUE (k, a), ADD CHECK (a > 0), ADD EXCLUDE USING btree (k WITH =, b WITH =)",
+        "ALTER TABLE t ADD CONSTRAINT later CHECK (a < 1000) NOT VALID",
+        "ALTER TABLE t VALIDATE CONSTRAINT later",
+        "ALTER TABLE t ADD CONSTRAINT local CHECK (a < 2000) NO INHERIT",
+        "ALTER TABLE t RENAME CONSTRAINT later TO sooner",
+        "ALTER TABLE t RENAME CONSTRAINT t_pkey TO \"The Key\"",
+        "ALTER INDEX t_a_idx RENAME TO \"An Index\"",
+        "ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES dim",
+        "ALTER TABLE t RENAME CONSTRAINT t_a_fkey TO to_dim",
+        "ALTER TABLE t ALTER CONSTRAINT to_dim DEFERRABLE INITIALLY DEFERRED",
+        "ALTER TABLE t ADD CONSTRAINT to_parent FOREIGN KEY (k, a) REFERENCES parent (k, n) ON DELETE CASCADE NOT VALID",
+        "ALTER TABLE t VALIDATE CONSTRAINT to_parent",
+        "ALTER TABLE t RENAME CONSTRAINT to_parent TO \"To Parent\"",
+        "ALTER TABLE t DROP CONSTRAINT \"To Parent\"",
+        "ALTER TABLE t DROP CONSTRAINT to_dim, ADD CONSTRAINT to_dim FOREIGN KEY (a) REFERENCES dim NOT VALID",
+        "ALTER TABLE t DROP CONSTRAINT to_dim",
+        "ALTER TABLE t RENAME a TO \"A a\"",
+        "ALTER TABLE t ADD d int DEFAULT 7 NOT NULL, ADD e serial, ADD f int GENERATED ALWAYS AS IDENTITY, ADD g int GENERATED ALWAYS AS (\"A a\" + 1) STORED",
+        "ALTER TABLE t ADD CONSTRAINT generous CHECK (g > 0), ALTER g DROP EXPRESSION",
+        "ALTER TABLE t ALTER d DROP NOT NULL, ALTER d DROP DEFAULT, ALTER b SET NOT NULL, ALTER b SET DEFAULT 'x\\y'",
+        "ALTER TABLE t ALTER c TYPE float8, ALTER \"A a\" TYPE bigint",
+        "ALTER TABLE t DROP d, DROP \"A a\" CASCADE",
+        "ALTER TABLE t ADD a int DEFAULT 1",
+        "DROP INDEX u, g",
+        "ALTER TABLE t ALTER b DROP DEFAULT, ALTER b TYPE int USING (length(b) + a), ALTER b SET DEFAULT 3",
+        "ALTER TABLE t ADD v text COLLATE \"C\"",
+        "ALTER TABLE t ALTER v SET STORAGE EXTERNAL, ALTER v SET COMPRESSION pglz, ALTER v SET STATISTICS 12, ALTER v SET (n_distinct = 5)",
+        "ALTER TABLE t ALTER v SET STORAGE EXTENDED, ALTER v SET COMPRESSION default, ALTER v SET STATISTICS -1, ALTER v RESET (n_distinct)",
+        "ALTER TABLE t SET (fillfactor = 50, toast.autovacuum_enabled = off, autovacuum_enabled = off)",
+        "ALTER TABLE t RESET (fillfactor), SET (autovacuum_enabled = on)",
+        "ALTER TABLE t SET UNLOGGED",
+        "ALTER TABLE t SET LOGGED",
+        "ALTER TABLE t REPLICA IDENTITY FULL, CLUSTER ON \"The Key\"",
+        "ALTER TABLE t REPLICA IDENTITY USING INDEX \"The Key\", SET WITHOUT CLUSTER",
+        "CREATE STATISTICS st ON k, v FROM t",
+        "ALTER STATISTICS st RENAME TO st2",
+        "DROP STATISTICS st2",
+        "CREATE TRIGGER tr BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION f()",
+        "ALTER TABLE t DISABLE TRIGGER tr",
+        "ALTER TRIGGER tr ON t RENAME TO \"Tr\"",
+        "CREATE OR REPLACE TRIGGER \"Tr\" AFTER UPDATE ON t FOR EACH ROW EXECUTE FUNCTION f(1)",
+        "DROP TRIGGER \"Tr\" ON t",
+        "CREATE RULE r AS ON DELETE TO t DO INSTEAD NOTHING",
+        "ALTER TABLE t DISABLE RULE r",
+        "DROP RULE r ON t",
+        "ALTER TABLE t ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY",
+        "CREATE POLICY p ON t TO app USING (k > 0)",
+        "ALTER POLICY p ON t TO PUBLIC USING (k > 1)",
+        "ALTER POLICY p ON t RENAME TO q",
+        "DROP POLICY q ON t",
+        "ALTER TABLE t DISABLE ROW LEVEL SECURITY, NO FORCE ROW LEVEL SECURITY",
+        "GRANT SELECT, INSERT ON t TO app WITH GRANT OPTION",
+        "GRANT UPDATE (v) ON t TO PUBLIC",
+        "REVOKE INSERT ON t FROM app; REVOKE DELETE ON t FROM postgres",
+        "GRANT DELETE ON t TO postgres; REVOKE ALL ON t FROM app; REVOKE UPDATE (v) ON t FROM PUBLIC",
+        "ALTER TABLE t OWNER TO boss",
+        "ALTER TABLE t OWNER TO postgres",
+        "ALTER TABLE t RENAME TO \"T t\"",
+        "ALTER TABLE \"T t\" SET SCHEMA other",
+        "ALTER TABLE other.\"T t\" RENAME k TO \"K\"",
+        "ALTER TABLE other.\"T t\" DROP CONSTRAINT \"The Key\"",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let using = if sql.contains("USING (length") { &using[..] } else { &[] };
+        if let Err(error) = pair.try_alter(oid, sql, using) {
+            panic!("{at}: {sql}: {error}");
+        }
+        let table = pair.server.run("coord", &format!("SELECT {oid}::regclass"));
+        pair.assert_same(&table, false);
+        let name = pair.describe("coord", &table).name;
+        for shard in registered.shards.iter().filter(|s| s.group == 1) {
+            pair.assert_partition_like(&table, &format!("{}.\"{name}\"", shard.schema()));
         }
     }
 }
