@@ -124,11 +124,25 @@ fn ports(herd: &Herd) -> String {
 
 #[test]
 fn a_cluster_starts_stops_and_goes_on_with_its_data() {
-    let herd = Herd::new("life");
+    life(&Herd::new("life"));
+}
+
+#[test]
+fn the_downloaded_postgresql_does_the_same() {
+    if std::env::var_os("PGHERD_TEST_OFFLINE").is_some() {
+        eprintln!("skipped: PGHERD_TEST_OFFLINE forbids downloads");
+        return;
+    }
+    let mut herd = Herd::new("life-downloaded");
+    herd.options.clear();
+    life(&herd);
+}
+
+fn life(herd: &Herd) {
     let port = free_port().to_string();
     let url = herd.up(&["--port", &port, "--shard-count", "6"]);
     assert_eq!(url, format!("postgres://postgres@127.0.0.1:{port}/postgres"));
-    assert_eq!(herd.sql(NODES), ports(&herd));
+    assert_eq!(herd.sql(NODES), ports(herd));
     herd.sql("CREATE TABLE kept AS SELECT 42 AS x");
     let pids = herd.pids();
     assert_eq!(
@@ -147,7 +161,7 @@ fn a_cluster_starts_stops_and_goes_on_with_its_data() {
 
     assert_eq!(herd.up(&[]), url);
     assert_eq!(herd.sql("SELECT x FROM kept"), "42");
-    assert_eq!(herd.sql(NODES), ports(&herd));
+    assert_eq!(herd.sql(NODES), ports(herd));
 
     herd.down(&["--delete"]);
     assert!(!herd.dir.exists());
