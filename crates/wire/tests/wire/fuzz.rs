@@ -5,6 +5,7 @@ use pgherd_wire::copy::{CopyFormat, CopyOptions, CopySplitter, Header, decode_bi
 use pgherd_wire::scram::{ScramClient, ScramServer, ScramVerifier};
 use pgherd_wire::{Frame, backend, frontend, next_frame, next_startup, parse_frontend, peek_frame};
 
+use crate::copy::split_pieces;
 use crate::random::Random;
 
 const ROUNDS: usize = 20_000;
@@ -132,4 +133,36 @@ fn copy_data() {
         assert!(!decode_text_row(&line).is_empty());
         let _ = decode_binary_row(&line);
     }
+}
+
+#[test]
+fn copy_rows_are_the_same_in_any_pieces() {
+    let mut random = Random::new(0x7069_6563_6573);
+    let mut rows = 0;
+    for _ in 0..ROUNDS {
+        let format = *random.pick(&[CopyFormat::Text, CopyFormat::Csv]);
+        let mut options = CopyOptions::new(format, *random.pick(&[15, 18]));
+        (options.delimiter, options.escape) = (b',', *random.pick(b"\"\\"));
+        let newline = *random.pick(b"\n\r");
+        let data: Vec<u8> = (0..random.below(25))
+            .map(|_| match random.below(3) {
+                0 => *random.pick(&[newline, newline, b'\n', b'\r']),
+                _ => *random.pick(b",,a\\\"."),
+            })
+            .collect();
+        let whole = split_pieces(&options, 0, 2, &[&data]);
+        let cut = random.below(data.len() + 1);
+        let (left, right) = data.split_at(cut);
+        let cut = random.below(right.len() + 1);
+        assert_eq!(
+            split_pieces(&options, 0, 2, &[left, &right[..cut], &right[cut..]]),
+            whole,
+            "{}",
+            data.escape_ascii()
+        );
+        let bytes: Vec<&[u8]> = data.chunks(1).collect();
+        assert_eq!(split_pieces(&options, 0, 2, &bytes), whole, "{}", data.escape_ascii());
+        rows += whole.0.len();
+    }
+    assert!(rows > 1000, "{rows} rows");
 }
