@@ -1,6 +1,6 @@
-//! COPY data as rows. [`CopySplitter`] takes COPY FROM data in whatever pieces the client sends it, and gives each row as
-//! the bytes it came in, with the value of one column (the distribution column) decoded, so that a row can be forwarded
-//! to the server that owns it. All other columns are only skipped: whether they are right is for that server to say.
+//! COPY data as rows. [`CopySplitter`] takes COPY FROM data in whatever pieces the client sends it, and gives each row
+//! as the bytes it came in, with the value of one column (the distribution column) decoded, so that a row can be
+//! forwarded to the server that owns it. All other columns are only skipped: whether they are right is for that server to say.
 //! Back-pressure, and what becomes of a row, are the caller's.
 //!
 //! Follows src/backend/commands/copyfromparse.c of PostgreSQL 15 to 18, with its errors. Data is taken byte by byte, so
@@ -142,8 +142,8 @@ enum State {
 }
 
 impl CopySplitter {
-    /// `key_column_index`, from 0, counts the copied columns, of which there are `column_count`; a larger one means that
-    /// the key is not copied, and every row's key is [`KeyField::Default`].
+    /// `key_column_index`, from 0, counts the copied columns, of which there are `column_count`; a larger one means
+    /// that the key is not copied, and every row's key is [`KeyField::Default`].
     pub fn new(options: CopyOptions, key_column_index: usize, column_count: usize) -> Self {
         let state = match (options.format, options.header) {
             (CopyFormat::Binary, _) | (_, Header::Skip | Header::Match) => State::Header,
