@@ -31,7 +31,7 @@ pub struct LogExcerpt {
 }
 
 impl LogExcerpt {
-    /// Reads the end of `path`, looking only at what was written after byte `from`.
+    /// Reads the end of `path`, at most [`LOG_LINES_MAX`] lines that were written after byte `from`.
     pub fn read(path: &Path, from: u64) -> LogExcerpt {
         let text = read_from(path, from);
         let mut lines: Vec<String> = text.lines().rev().take(LOG_LINES_MAX).map(str::to_owned).collect();
@@ -40,12 +40,17 @@ impl LogExcerpt {
     }
 }
 
-/// What `path` holds after byte `from`; empty if it cannot be read.
+/// How much of the end of a log is looked at; logs may be large.
+const LOG_BYTES_MAX: u64 = 64 * 1024;
+
+/// What `path` holds after byte `from`, or its last [`LOG_BYTES_MAX`] bytes if that is less; empty if it cannot be read.
 pub(crate) fn read_from(path: &Path, from: u64) -> String {
     use std::io::{Read, Seek, SeekFrom};
     let mut bytes = Vec::new();
     if let Ok(mut file) = std::fs::File::open(path) {
-        let _ = file.seek(SeekFrom::Start(from)).and_then(|_| file.read_to_end(&mut bytes));
+        let length = file.metadata().map(|meta| meta.len()).unwrap_or(0);
+        let start = from.max(length.saturating_sub(LOG_BYTES_MAX));
+        let _ = file.seek(SeekFrom::Start(start)).and_then(|_| file.take(LOG_BYTES_MAX).read_to_end(&mut bytes));
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -97,3 +102,23 @@ impl fmt::Display for EmbeddedError {
 }
 
 impl std::error::Error for EmbeddedError {}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_end_of_a_log_is_read() {
+        let path = std::env::temp_dir().join(format!("pgherd-log-{}", std::process::id()));
+        let text: String = (0..100_000).map(|number| format!("line {number}\n")).collect();
+        std::fs::write(&path, &text).unwrap();
+        let excerpt = LogExcerpt::read(&path, 0);
+        assert_eq!(excerpt.lines.len(), LOG_LINES_MAX);
+        assert_eq!(excerpt.lines.last().map(String::as_str), Some("line 99999"));
+        let from = text.len() as u64 - "line 99999\n".len() as u64;
+        assert_eq!(LogExcerpt::read(&path, from).lines, ["line 99999"]);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(LogExcerpt::read(&path, 0).lines, [""; 0]);
+    }
+}
