@@ -530,12 +530,14 @@ impl Site<'_> {
         actions.extend(option_changes(Some(&toast(&before.toast_options)), Some(&toast(&after.toast_options))));
         let identity = |t: &TableDescription| (t.replica_identity, t.replica_identity_index.clone());
         if identity(before) != identity(after) {
-            actions.push(match identity(after) {
-                ('n', _) => "REPLICA IDENTITY NOTHING".to_owned(),
-                ('f', _) => "REPLICA IDENTITY FULL".to_owned(),
-                ('i', Some(index)) => format!("REPLICA IDENTITY USING INDEX {}", quote_ident(&index)),
-                _ => "REPLICA IDENTITY DEFAULT".to_owned(),
-            });
+            match identity(after) {
+                ('n', _) => actions.push("REPLICA IDENTITY NOTHING".to_owned()),
+                ('f', _) => actions.push("REPLICA IDENTITY FULL".to_owned()),
+                ('i', Some(index)) => actions.push(format!("REPLICA IDENTITY USING INDEX {}", quote_ident(&index))),
+                // The index was dropped, here as there.
+                ('i', None) => {}
+                _ => actions.push("REPLICA IDENTITY DEFAULT".to_owned()),
+            }
         }
         let clustered = |t: &TableDescription| {
             let constraints = t.constraints.iter().filter(|c| c.clustered).map(|c| c.name.clone());

@@ -814,7 +814,8 @@ fn leaf_identity(table: &TableDescription, leaf: &Leaf) -> Vec<String> {
         }
     }
     let identity = match (table.replica_identity, &table.replica_identity_index) {
-        ('n', _) => Some("NOTHING".to_owned()),
+        // An index that was dropped leaves nothing to identify rows by.
+        ('n', _) | ('i', None) => Some("NOTHING".to_owned()),
         ('f', _) => Some("FULL".to_owned()),
         ('i', Some(index)) => Some(format!("USING INDEX {}", quote_ident(index))),
         _ => None,
