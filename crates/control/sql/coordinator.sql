@@ -338,9 +338,9 @@ BEGIN
 END
 $$;
 
--- The sum over the workers of a size function of each table; over the coordinator too for reference tables.
+-- STABLE, so that a view's size column costs nothing where it is not read. The sum over the workers of a size function of each table; over the coordinator too for reference tables.
 CREATE OR REPLACE FUNCTION pgherd.distributed_size(relation regclass, size_function text, fail_on_error bool) RETURNS bigint
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     dist record;
     total numeric := 0;
@@ -371,11 +371,11 @@ END
 $$;
 
 CREATE OR REPLACE FUNCTION pgherd.citus_relation_size(logicalrelid regclass, fail_on_error bool DEFAULT true) RETURNS bigint
-LANGUAGE sql VOLATILE AS $$ SELECT pgherd.distributed_size($1, 'pg_relation_size', $2) $$;
+LANGUAGE sql STABLE AS $$ SELECT pgherd.distributed_size($1, 'pg_relation_size', $2) $$;
 CREATE OR REPLACE FUNCTION pgherd.citus_table_size(logicalrelid regclass, fail_on_error bool DEFAULT true) RETURNS bigint
-LANGUAGE sql VOLATILE AS $$ SELECT pgherd.distributed_size($1, 'pg_table_size', $2) $$;
+LANGUAGE sql STABLE AS $$ SELECT pgherd.distributed_size($1, 'pg_table_size', $2) $$;
 CREATE OR REPLACE FUNCTION pgherd.citus_total_relation_size(logicalrelid regclass, fail_on_error bool DEFAULT true) RETURNS bigint
-LANGUAGE sql VOLATILE AS $$ SELECT pgherd.distributed_size($1, 'pg_total_relation_size', $2) $$;
+LANGUAGE sql STABLE AS $$ SELECT pgherd.distributed_size($1, 'pg_total_relation_size', $2) $$;
 
 -- (shardid, bytes) of every shard: one question to each worker.
 CREATE OR REPLACE FUNCTION pgherd.shard_sizes(OUT shardid bigint, OUT size bigint) RETURNS SETOF record
@@ -405,8 +405,7 @@ DECLARE
     col record;
     hash numeric;
 BEGIN
-    SELECT format_type(a.atttypid, a.atttypmod) AS type, format_type(pgherd.base_type(a.atttypid), NULL) AS base,
-            pgherd.hash_function(a.atttypid)::regproc AS function,
+    SELECT format_type(a.atttypid, a.atttypmod) AS type,
             (SELECT pgherd.qualified(c.collnamespace, c.collname) FROM pg_collation c WHERE c.oid = a.attcollation) AS collation
         INTO col
         FROM pgherd.pg_dist_partition p JOIN pg_attribute a ON a.attrelid = p.logicalrelid AND a.attname = p.partkey
@@ -418,7 +417,8 @@ BEGIN
     IF value IS NULL THEN
         RETURN 0;
     END IF;
-    EXECUTE format('SELECT %s(CAST(CAST($1 AS %s) AS %s)%s, 8816678312871386365)::numeric', col.function, col.type, col.base,
+    -- The hash of a record of one column is that column's; hash support functions themselves may be declared for another type.
+    EXECUTE format('SELECT hash_record_extended(ROW(CAST($1 AS %s)%s), 8816678312871386365)::numeric', col.type,
         coalesce(' COLLATE ' || col.collation, '')) INTO STRICT hash USING value;
     RETURN mod(hash + 18446744073709551616 + 5305509591434766563, 18446744073709551616);
 END
@@ -513,8 +513,7 @@ CREATE OR REPLACE VIEW pgherd.citus_tables AS
         a.amname AS access_method
     FROM pgherd.pg_dist_partition p
     JOIN pg_catalog.pg_class c ON c.oid = p.logicalrelid
-    LEFT JOIN pg_catalog.pg_am a ON a.oid = c.relam
-    ORDER BY p.logicalrelid::text;
+    LEFT JOIN pg_catalog.pg_am a ON a.oid = c.relam;
 
 -- The sizes are asked for only where shard_size is read: otherwise the outer join is removed.
 CREATE OR REPLACE VIEW pgherd.citus_shards AS

@@ -1,9 +1,13 @@
 //! A throw-away PostgreSQL for tests that must ask one: in a directory of its own, reached by a Unix socket there, stopped
 //! when dropped. SQL goes in through psql, so that what is tested is the text that the crate hands out.
 
-use std::io::Write;
+#![allow(dead_code)]
+
+pub mod pair;
+
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 pub struct Server {
@@ -135,6 +139,64 @@ impl Server {
             Ok(out) => out,
             Err(error) => panic!("{error}\nin:\n{}", statements.join(";\n")),
         }
+    }
+}
+
+/// One psql that stays connected, for tests with several sessions. Goes on after errors.
+pub struct Session {
+    psql: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Server {
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    pub fn session(&self, database: &str) -> Session {
+        let mut psql = Command::new("sh")
+            .args(["-c", "exec \"$0\" -X -q -A -t -U postgres -v VERBOSITY=sqlstate -h \"$1\" -d \"$2\" 2>&1"])
+            .arg(self.binaries.join("psql"))
+            .arg(&self.directory)
+            .arg(database)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("psql");
+        let output = BufReader::new(psql.stdout.take().expect("stdout"));
+        Session { psql, output }
+    }
+}
+
+impl Session {
+    pub fn send(&mut self, sql: &str) {
+        let stdin = self.psql.stdin.as_mut().expect("stdin");
+        writeln!(stdin, "{sql};\n\\echo --done--").expect("psql reads");
+    }
+
+    /// What the last `send` printed; errors as `ERROR:  sqlstate`.
+    pub fn answer(&mut self) -> String {
+        let mut out = Vec::new();
+        for line in (&mut self.output).lines() {
+            let line = line.expect("psql writes");
+            if line == "--done--" {
+                break;
+            }
+            out.push(line);
+        }
+        out.join("\n")
+    }
+
+    pub fn run(&mut self, sql: &str) -> String {
+        self.send(sql);
+        self.answer()
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        drop(self.psql.stdin.take());
+        let _ = self.psql.wait();
     }
 }
 

@@ -1,0 +1,368 @@
+//! The rules that the SQL of schema `pgherd` keeps, tried on a real PostgreSQL.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use pgherd_control::distribute::*;
+use support::Server;
+use support::pair::Pair;
+
+#[test]
+fn fence_stops_whoever_knows_an_older_placement() {
+    let server = Server::start("fence");
+    server.run("postgres", &pgherd_control::schema::worker_schema_sql());
+    server.run("postgres", "CREATE ROLE somebody; SELECT pgherd.open_placement(7)");
+    let (mut mover, mut reader) = (server.session("postgres"), server.session("postgres"));
+    assert_eq!(reader.run("SET ROLE somebody"), "");
+    assert_eq!(reader.run("SELECT pgherd.fence(7, 1)"), "");
+    assert_eq!(reader.run("SELECT pgherd.fence(7, 2)"), "ERROR:  PH002");
+    assert_eq!(reader.run("SELECT pgherd.fence(8, 1)"), "ERROR:  PH002");
+    assert_eq!(reader.run("SELECT pgherd.change_placement(7, 9)"), "ERROR:  42501");
+
+    // A scatter waits for the move, and sees what it did.
+    mover.run("BEGIN; SELECT pgherd.change_placement(7, 2)");
+    reader.send("SELECT pgherd.fence(7, 1)");
+    wait_for_lock(&server);
+    mover.run("COMMIT");
+    assert_eq!(reader.answer(), "ERROR:  PH002");
+    assert_eq!(reader.run("SELECT pgherd.fence(7, 2)"), "");
+
+    // A move waits for the scatter.
+    reader.run("BEGIN; SELECT pgherd.fence(7, 2)");
+    mover.send("SELECT pgherd.change_placement(7, 3)");
+    wait_for_lock(&server);
+    reader.run("COMMIT");
+    mover.answer();
+
+    // A snapshot older than the move: neither the old placement nor the new one is right.
+    for (old, new) in [(3, 4), (4, 5)] {
+        reader.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1");
+        mover.run(&format!("SELECT pgherd.change_placement(7, {new})"));
+        assert_eq!(
+            reader.run(&format!("SELECT pgherd.fence(7, {})", if new == 4 { old } else { new })),
+            "ERROR:  40001"
+        );
+        reader.run("ROLLBACK");
+    }
+    reader.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1");
+    mover.run("SELECT pgherd.open_placement(9)");
+    assert_eq!(reader.run("SELECT pgherd.fence(9, 1)"), "ERROR:  40001");
+    reader.run("ROLLBACK");
+
+    // A move that was rolled back changed nothing.
+    reader.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1");
+    mover.run("BEGIN; SELECT pgherd.change_placement(7, 6); ROLLBACK");
+    assert_eq!(reader.run("SELECT pgherd.fence(7, 5)"), "");
+    assert_eq!(reader.run("SELECT pgherd.fence(7, 4)"), "ERROR:  PH002");
+    reader.run("ROLLBACK");
+    reader.run("BEGIN ISOLATION LEVEL REPEATABLE READ");
+    assert_eq!(reader.run("SELECT pgherd.fence(7, 5)"), "");
+    reader.run("COMMIT");
+}
+
+/// Until some session waits for a lock.
+fn wait_for_lock(server: &Server) {
+    for _ in 0..400 {
+        if server.run("postgres", "SELECT count(*) FROM pg_locks WHERE NOT granted") != "0" {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(25));
+    }
+    panic!("nobody waits");
+}
+
+#[test]
+fn commit_and_abort_records_exclude_each_other() {
+    let server = Server::start("records");
+    server.run("postgres", &pgherd_control::schema::worker_schema_sql());
+    server.run("postgres", "CREATE ROLE a; CREATE ROLE b; GRANT a, b TO postgres");
+    let (mut decider, mut recovery) = (server.session("postgres"), server.session("postgres"));
+    assert_eq!(recovery.run("SELECT pgherd.record_abort('t1')"), "t");
+    assert_eq!(recovery.run("SELECT pgherd.record_abort('t1')"), "t");
+    assert_eq!(decider.run("SELECT pgherd.record_commit('t1')"), "ERROR:  PH003");
+
+    decider.run("SET ROLE a; BEGIN; SELECT pgherd.record_commit('t2')");
+    recovery.send("SELECT pgherd.record_abort('t2')");
+    wait_for_lock(&server);
+    decider.run("COMMIT");
+    assert_eq!(recovery.answer(), "f");
+
+    decider.run("BEGIN; SELECT pgherd.record_commit('t3')");
+    recovery.send("SELECT pgherd.record_abort('t3')");
+    wait_for_lock(&server);
+    decider.run("ROLLBACK");
+    assert_eq!(recovery.answer(), "t");
+
+    assert_eq!(recovery.run("SELECT txid, decision FROM pgherd.commit_record ORDER BY 1"), "t1|a\nt2|c\nt3|a");
+    recovery.run("SELECT pgherd.forget_records('{t1,t2}')");
+    assert_eq!(recovery.run("SELECT txid FROM pgherd.commit_record"), "t3");
+}
+
+/// What a distribution leaves on the coordinator and on the worker, and what undoes it.
+#[test]
+fn rows_move_and_come_back() {
+    let pair = Pair::start("rows");
+    let server = &pair.server;
+    // The worker stands in for the router.
+    server.run("coord", &format!(
+        "CREATE ROLE pgherd_callback SUPERUSER LOGIN; ALTER SERVER pgherd_router OPTIONS (SET host '{}', SET dbname 'worker')",
+        server.directory().display()));
+    let port = server.run("coord", "SHOW port");
+    server.run("coord", &format!("ALTER SERVER pgherd_router OPTIONS (SET port '{port}')"));
+    server.run(
+        "coord",
+        "CREATE TABLE t (k int PRIMARY KEY, v text, g int GENERATED ALWAYS AS (k + 1) STORED);
+        CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''truncated''; END';
+        CREATE TRIGGER tr BEFORE TRUNCATE ON t EXECUTE FUNCTION f();
+        INSERT INTO t SELECT i, 'v' || i FROM generate_series(1, 20) i",
+    );
+    let epoch = server.run("coord", "SELECT epoch FROM pgherd.epoch");
+    let description = pair.describe("coord", "t");
+    assert_eq!(copied_columns(&description), ["k", "v"]);
+    assert_eq!(local_rows_sql(&description), "SELECT k, v FROM ONLY public.t");
+    assert_eq!(
+        copy_in_sql(&description, Some(102_008), "(FORMAT binary)"),
+        "COPY pgherd_102008.t (k, v) FROM STDIN (FORMAT binary)"
+    );
+    let registered = pair.distribute("t", "k");
+    assert_ne!(server.run("coord", "SELECT epoch FROM pgherd.epoch"), epoch);
+    assert_eq!(server.run("coord", "SELECT count(*) FROM ONLY t"), "0");
+    assert_eq!(
+        server.try_run("coord", "INSERT INTO t VALUES (1)").unwrap_err().lines().next().unwrap(),
+        "ERROR:  PH001: cannot insert into distributed table \"t\" from inside the coordinator"
+    );
+    assert!(server.try_run("coord", "SET session_replication_role = replica; INSERT INTO t VALUES (1)").is_err());
+
+    // A row lands where the coordinator says, and in the partition that PostgreSQL says.
+    let here: Vec<_> = registered.shards.iter().filter(|s| s.group == 1).collect();
+    let mut placed = 0;
+    for k in 1..=20 {
+        let shard: i64 = server
+            .run("coord", &format!("SELECT pgherd.get_shard_id_for_distribution_column('t', {k})"))
+            .parse()
+            .unwrap();
+        assert_eq!(
+            shard.to_string(),
+            server.run("coord", &format!("SELECT pgherd.get_shard_id_for_distribution_column('t', '{k}')"))
+        );
+        let inserted = server.try_run("worker", &format!("INSERT INTO t VALUES ({k}) RETURNING tableoid::regclass"));
+        match here.iter().find(|s| s.id == shard) {
+            Some(shard) => {
+                assert_eq!(inserted.unwrap(), format!("{}.t", shard.schema()));
+                placed += 1;
+            }
+            None => assert!(inserted.unwrap_err().contains("23514")),
+        }
+    }
+    assert!(placed > 0);
+    // The foreign child leads there.
+    assert_eq!(server.run("coord", "SELECT count(*) FROM t"), placed.to_string());
+    // A duplicate is reported under the user's name for the constraint.
+    let k = server.run("worker", "SELECT min(k) FROM t");
+    assert!(server.try_run("worker", &format!("INSERT INTO t VALUES ({k})")).unwrap_err().contains("\"t_pkey\""));
+
+    // Nobody sees the child or the guard.
+    for catalog in ["pg_inherits", "pg_trigger", "pg_class", "pg_namespace", "pg_foreign_table", "pg_foreign_server"] {
+        let ours = |of: &str| -> i64 {
+            let sql = format!(
+                "SELECT count(*) FROM {of} x WHERE x::text ~ 'pgherd|ft_[0-9]|router' \
+                OR to_jsonb(x) ->> 'inhparent' = 't'::regclass::oid::text"
+            );
+            server.run("coord", &sql).parse().unwrap()
+        };
+        if catalog != "pg_foreign_table" && catalog != "pg_inherits" {
+            assert!(ours(&format!("pg_catalog.{catalog}")) > 0, "{catalog}");
+        }
+        assert_eq!(ours(&format!("pgherd.{catalog}")), 0, "{catalog}");
+    }
+    assert_eq!(
+        server.run("coord", "SELECT count(*) FROM pgherd.information_schema_tables WHERE table_schema = 'pgherd'"),
+        "0"
+    );
+
+    let description = pair.describe("coord", "t");
+    server.apply("coord", &coordinator_undistribute_ddl(&description));
+    server.run("coord", "INSERT INTO t VALUES (1)");
+    let ids: Vec<i64> = here.iter().map(|s| s.id).collect();
+    server.apply("worker", &drop_ddl("public", "t", &ids));
+    // Again: it may be repeated.
+    server.apply("worker", &drop_ddl("public", "t", &ids));
+    assert_eq!(server.run("worker", "SELECT count(*) FROM pg_namespace WHERE nspname ~ '^pgherd_'"), "0");
+    for relation in ["partition", "shard", "placement", "colocation"] {
+        assert_eq!(server.run("coord", &format!("SELECT count(*) FROM pgherd.pg_dist_{relation}")), "0", "{relation}");
+    }
+}
+
+#[test]
+fn partition_hash_is_postgresqls() {
+    let pair = Pair::start("hash");
+    let server = &pair.server;
+    server.run("coord", "CREATE DOMAIN small AS int2 CHECK (VALUE < 1000)");
+    for (at, (key_type, values)) in [
+        ("int2", "0,1,-1,32767"),
+        ("small", "5,-7"),
+        ("int4", "0,1,-1,2147483647"),
+        ("int8", "0,-1,9223372036854775807"),
+        ("text", "'', 'a', 'Ünï', 'it''s'"),
+        ("varchar(3)", "'abc'"),
+        ("text COLLATE \"C\"", "'abc'"),
+        ("char(5)", "'a', 'a  '"),
+        ("uuid", "'00112233-4455-6677-8899-aabbccddeeff'"),
+        ("date", "'2020-01-01', 'infinity'"),
+        ("timestamptz", "'2020-01-01 12:00+03'"),
+        ("numeric", "1.50, 1.5, 'NaN', 0"),
+        ("numeric(10,2)", "1.50"),
+        ("bytea", "'\\x00ff'"),
+        ("bool", "true, false"),
+        ("inet", "'10.0.0.1'"),
+        ("interval", "'1 mon', '30 days'"),
+        ("int4[]", "'{1,2,3}', '{}'"),
+        ("jsonb", "'{\"a\": 1}'"),
+        ("int4range", "'[1,5)'"),
+    ]
+    .iter()
+    .enumerate()
+    {
+        server.run("coord", &format!("CREATE TABLE h{at} (k {key_type})"));
+        let registered = pair.try_distribute(&format!("h{at}"), "k", ColocateWith::None).unwrap();
+        // The same by PostgreSQL's own judge, on a partitioned table of that type.
+        server.run("coord", &format!("CREATE TABLE p{at} (k {key_type}) PARTITION BY HASH (k)"));
+        let ids: Vec<String> = registered.shards.iter().map(|s| s.id.to_string()).collect();
+        let plain = key_type.split(" COLLATE").next().unwrap();
+        let wrong = server.run("coord", &format!(
+            "SELECT v FROM unnest(ARRAY[{values}]::text[] || NULL::text) v
+             WHERE NOT satisfies_hash_partition('p{at}'::regclass, 4,
+                array_position('{{{}}}'::bigint[], pgherd.get_shard_id_for_distribution_column('h{at}', v)) - 1, v::{plain})",
+            ids.join(",")));
+        assert_eq!(wrong, "", "{key_type}");
+    }
+}
+
+#[test]
+fn an_owner_without_privileges_can_distribute() {
+    let pair = Pair::start("owner");
+    let server = &pair.server;
+    server.run(
+        "coord",
+        "CREATE ROLE bob LOGIN; CREATE ROLE eve LOGIN; CREATE SCHEMA s AUTHORIZATION bob; SET ROLE bob;
+        CREATE TABLE s.t (k int PRIMARY KEY); CREATE TYPE s.mood AS ENUM ('ok'); ALTER TABLE s.t ADD m s.mood",
+    );
+    server.run("worker", "CREATE SCHEMA s AUTHORIZATION bob");
+    let as_user = |user: &str, statements: Vec<String>| -> Vec<String> {
+        std::iter::once(format!("SET SESSION AUTHORIZATION {user}")).chain(statements).collect()
+    };
+    let oid = server.run("coord", "SELECT 's.t'::regclass::oid");
+    let asked = |user: &str| {
+        let json = server.apply("coord", &as_user(user, vec![format!("SELECT pgherd.describe_table({oid})")]));
+        pgherd_control::describe::parse_description(&json).unwrap()
+    };
+    let state = pair.state();
+    assert_eq!(check_distributable(&asked("eve"), "k", &state, None).unwrap_err().message, "must be owner of table t");
+    let description = asked("bob");
+    check_distributable(&description, "k", &state, None).unwrap();
+    let placement =
+        choose_placement(&description, key_column(&description, "k").unwrap(), &state, ColocateWith::Default, None, 4)
+            .unwrap();
+    let register = register_distributed_sql(&description, "k", &placement);
+    assert!(server.try_apply("coord", &as_user("eve", vec![register.clone()])).unwrap_err().contains("must be owner"));
+    let registered = parse_registered(&server.apply("coord", &as_user("bob", vec![register]))).unwrap();
+    server.apply("worker", &as_user("bob", worker_ddl(&description, "k", &registered, 1, &state).unwrap().all()));
+    for action in [coordinator_ddl(&description), coordinator_undistribute_ddl(&description)] {
+        assert!(server.try_apply("coord", &as_user("eve", vec![action.last().unwrap().clone()])).is_err());
+        server.apply("coord", &as_user("bob", action));
+    }
+    let ids: Vec<i64> = registered.shards.iter().filter(|s| s.group == 1).map(|s| s.id).collect();
+    server.apply("worker", &as_user("bob", drop_ddl("s", "t", &ids)));
+    assert!(
+        server
+            .try_apply("worker", &as_user("eve", vec!["SELECT pgherd.create_shard_schemas('{1}', 'bob')".into()]))
+            .is_err()
+    );
+}
+
+#[test]
+fn dropped_tables_leave_views_and_are_found() {
+    let pair = Pair::start("dropped");
+    let server = &pair.server;
+    server.run("coord", "CREATE SCHEMA s; CREATE TABLE s.t (k int); CREATE TABLE kept (k int)");
+    pair.distribute("s.t", "k");
+    pair.distribute("kept", "k");
+    let oid = server.run("coord", "SELECT 's.t'::regclass::oid");
+    server.run("coord", &format!("SELECT pgherd.detach_child({oid}); DROP SCHEMA s CASCADE"));
+    let views =
+        "SELECT table_name, citus_table_type, distribution_column, shard_count, table_owner FROM pgherd.citus_tables;
+        SELECT table_name, shard_name, nodename, nodeport FROM pgherd.citus_shards ORDER BY shardid LIMIT 2";
+    assert_eq!(
+        server.run("coord", views),
+        "kept|distributed|k|4|postgres\nkept|pgherd_102012.kept|worker|1\nkept|pgherd_102013.kept|other|2"
+    );
+    let dropped = server.run(
+        "coord",
+        "SELECT x ->> 'schema', x ->> 'name', jsonb_array_length(x -> 'shards')
+        FROM jsonb_array_elements(pgherd.dropped_tables()) x",
+    );
+    assert_eq!(dropped, "s|t|4");
+    server.run("coord", &unregister_sql(oid.parse().unwrap()));
+    assert_eq!(
+        server.run("coord", "SELECT pgherd.dropped_tables(), (SELECT count(*) FROM pgherd.pg_dist_shard)"),
+        "[]|4"
+    );
+}
+
+#[test]
+fn errors_name_the_users_constraints() {
+    let pair = Pair::start("names");
+    let server = &pair.server;
+    server.run(
+        "coord",
+        "CREATE TABLE dim (id int PRIMARY KEY);
+        CREATE TABLE parent (k int PRIMARY KEY, v int CONSTRAINT \"V\" CHECK (v > 0));
+        CREATE TABLE child (k int CONSTRAINT \"To Parent\" REFERENCES parent, d int CONSTRAINT to_dim REFERENCES dim)",
+    );
+    pair.make_reference("dim");
+    let shards = pair.distribute("parent", "k").shards;
+    pair.distribute("child", "k");
+    let k = (1..100)
+        .find(|k| {
+            let shard =
+                server.run("coord", &format!("SELECT pgherd.get_shard_id_for_distribution_column('parent', {k})"));
+            shards.iter().any(|s| s.group == 1 && s.id.to_string() == shard)
+        })
+        .unwrap();
+    server.run(
+        "worker",
+        &format!(
+            "INSERT INTO dim VALUES (1), (2); INSERT INTO parent VALUES ({k}, 1); INSERT INTO child VALUES ({k}, 1)"
+        ),
+    );
+    for (sql, expected) in [
+        (
+            format!("INSERT INTO parent VALUES ({k}, 1)"),
+            "23505: duplicate key value violates unique constraint \"parent_pkey\"",
+        ),
+        (
+            format!("UPDATE parent SET v = 0 WHERE k = {k}"),
+            "23514: new row for relation \"parent\" violates check constraint \"V\"",
+        ),
+        (
+            format!("DELETE FROM parent WHERE k = {k}"),
+            "23503: update or delete on table \"parent\" violates foreign key constraint \"To Parent\" on table \"child\"",
+        ),
+        (
+            format!("INSERT INTO child VALUES ({k}, 9)"),
+            "23503: insert or update on table \"child\" violates foreign key constraint \"to_dim\"",
+        ),
+        (
+            "DELETE FROM dim WHERE id = 1".into(),
+            "23503: update or delete on table \"dim\" violates foreign key constraint \"to_dim\" on table \"child\"",
+        ),
+    ] {
+        let error = server.try_run("worker", &sql).unwrap_err();
+        assert_eq!(error.lines().next().unwrap(), format!("ERROR:  {expected}"), "{sql}");
+    }
+    server.run(
+        "worker",
+        &format!("DELETE FROM dim WHERE id = 2; TRUNCATE parent, child; INSERT INTO parent VALUES ({k}, 1)"),
+    );
+}
