@@ -1,3 +1,72 @@
 //! Statement + catalog → [`Plan`]. Pure.
+//!
+//! A tier is chosen only when it is proved to give single-server PostgreSQL's answer; when in doubt the next one runs
+//! (route, scatter, federate), and what has no answer is refused by name. Each choice carries its reason.
+
+mod analysis;
+mod context;
+mod ddl;
+mod display;
+mod insert;
+mod literal;
+mod merge;
+mod modify;
+mod naming;
 mod plan;
+mod safety;
+mod select;
+mod spread;
+
+use std::collections::HashSet;
+
+pub use ddl::*;
 pub use plan::*;
+
+use pgherd_catalog::Snapshot;
+use pgherd_sql::Statement;
+use pgherd_sql::ast::Tree;
+
+use context::Context;
+
+/// What of a session decides how a statement is planned.
+#[derive(Debug, Clone, Copy)]
+pub struct SessionView<'a> {
+    /// The effective search path, `$user` replaced.
+    pub search_path: &'a [String],
+    /// Names of the session's temporary tables: they hide any other relation of that name.
+    pub temp_relations: &'a HashSet<String>,
+    /// The statement comes from postgres_fdw inside a federated statement: it is never federated again.
+    pub callback: bool,
+    /// The transaction's time, as text that timestamptz reads, for statements that several servers run.
+    pub multi_statement_txn_now: Option<&'a str>,
+}
+
+/// Plans a data statement. A utility statement gets the coordinator: see [`ddl_scope`] for where else it must run.
+pub fn plan(statement: &Statement, snapshot: &Snapshot, session: &SessionView<'_>) -> Plan {
+    let context = Context::new(statement, snapshot, session);
+    if let Tree::Utility = statement.tree {
+        let tier = Tier::Coordinator { sql: context.coordinator_sql(), in_block: true };
+        let mut plan = context.plan(tier, "a utility statement");
+        plan.writes = true;
+        return plan;
+    }
+    if context.tables.is_empty() {
+        let tier = Tier::Coordinator { sql: context.coordinator_sql(), in_block: context.needs_coordinator_block() };
+        return context.plan(tier, "no distributed table is named");
+    }
+    let local_target = statement.has_modifying && !context.analysis.instances.iter().any(|i| i.is_target);
+    match &statement.tree {
+        _ if !context.has_distributed() && !context.analysis.instances.iter().any(|i| i.is_target) => {
+            let tier =
+                Tier::Coordinator { sql: context.coordinator_sql(), in_block: context.needs_coordinator_block() };
+            context.plan(tier, "the coordinator has a copy of every reference table")
+        }
+        Tree::Query(_) => context.select(),
+        _ if local_target => context.federate("a local table is written"),
+        Tree::Insert(insert) => context.insert(insert),
+        Tree::Update(update) => context.update(update),
+        Tree::Delete(delete) => context.delete(delete),
+        Tree::Merge(merge) => context.merge_statement(merge),
+        Tree::Utility => context.federate("a utility statement"),
+    }
+}

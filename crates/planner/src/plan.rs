@@ -16,6 +16,9 @@ pub struct Plan {
     pub writes: bool,
     /// Every distributed or reference table the statement names: for fencing and for EXPLAIN.
     pub tables: Vec<Arc<Table>>,
+    /// The statement reads the transaction's time: `SessionView::multi_statement_txn_now` is written into the plan, or
+    /// a better plan would need it. Such a plan serves one transaction only: do not keep it.
+    pub uses_now: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -69,6 +72,9 @@ pub struct Route {
     pub table: Arc<Table>,
     pub key: KeyValue,
     pub sql: Splice,
+    /// Name the parent, not the partition: the statement shows the table's own name or schema, or a partition named
+    /// directly would not behave like the table.
+    pub parent_only: bool,
 }
 
 /// One statement per worker.
@@ -95,10 +101,58 @@ pub enum Combine {
 
 /// `sql` is run on one server over the workers' partial rows. It reads them from a relation that the router puts in
 /// place of the FROM item written `{{partial}}`: columns `c1 … cn`, cast to the types in which the workers returned
-/// them. Statement parameters keep their numbers.
+/// them. Statement parameters keep their numbers (a parameter may be left in one of the texts only: give its type).
+/// Other places in braces depend on the partial columns' types: use [`Merge::render`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Merge {
     pub sql: String,
+    /// Number of the partial columns.
+    pub columns: usize,
+}
+
+impl Merge {
+    /// The statement over `partial` (a FROM item with its alias and columns `c1 … cn`); `types`: the partial columns'
+    /// type ids as the workers describe them.
+    ///
+    /// A worker's `sum` of int2 or int4 is int8, whose sum would be numeric: cast back. An average is the sum of the
+    /// sums over the sum of the counts, in the type that `avg` gives.
+    pub fn render(&self, partial: &str, types: &[u32]) -> String {
+        let type_of = |text: &str| {
+            text.trim().parse::<usize>().ok().and_then(|n| n.checked_sub(1)).and_then(|n| types.get(n)).copied()
+        };
+        let mut out = String::new();
+        let mut rest = self.sql.as_str();
+        while let Some(at) = rest.find("{{") {
+            out.push_str(&rest[..at]);
+            let Some(len) = rest[at..].find("}}") else { break };
+            let mut words = rest[at + 2..at + len].split(' ');
+            match (words.next().unwrap_or(""), words.next(), words.next(), words.next()) {
+                ("partial", ..) => out.push_str(partial),
+                ("sum", Some(sum), ..) => {
+                    out.push_str(&format!("pg_catalog.sum(c{sum})"));
+                    if type_of(sum) == Some(20) {
+                        out.push_str("::pg_catalog.int8");
+                    }
+                }
+                ("avg", Some(avg), Some(sum), Some(count)) => {
+                    let total = format!("nullif(pg_catalog.sum(c{count}), 0)");
+                    out.push_str(&match (type_of(avg), type_of(sum)) {
+                        // avg(float4) is float8 but sum(float4) is float4.
+                        (Some(701), Some(700)) => {
+                            format!("(pg_catalog.sum(c{avg} * c{count}) / {total}::pg_catalog.float8)")
+                        }
+                        (Some(701), _) => format!("(pg_catalog.sum(c{sum}) / {total}::pg_catalog.float8)"),
+                        (Some(1186), _) => format!("(pg_catalog.sum(c{sum}) / {total}::pg_catalog.float8)"),
+                        _ => format!("(pg_catalog.sum(c{sum})::pg_catalog.numeric / {total})"),
+                    });
+                }
+                _ => {}
+            }
+            rest = &rest[at + len + 2..];
+        }
+        out.push_str(rest);
+        out
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -126,7 +180,9 @@ pub struct InsertRow {
 pub enum RowKey {
     Value(KeyValue),
     /// The key is this field, computed by the coordinator.
-    Computed { field: usize },
+    Computed {
+        field: usize,
+    },
 }
 
 #[derive(Debug, Clone)]
@@ -140,12 +196,18 @@ pub enum Field {
 #[derive(Debug, Clone)]
 pub struct InsertSelect {
     pub table: Arc<Table>,
-    /// Names of the target columns in the order of the select list, then those that `defaults` fills.
+    /// Names of the target columns in the order of the select list. Where the INSERT has no column list these are all
+    /// columns of the table: the select list may be shorter.
     pub columns: Vec<String>,
+    /// The column list was written, or the width of the select list is known: `columns` has its length.
+    pub width_known: bool,
     /// The SELECT, as coordinator text (it is planned by itself again: any tier).
     pub select: String,
-    /// Sequence defaults of columns not named: SQL expressions evaluated on the coordinator per row.
+    /// Columns not in `columns` whose defaults need the coordinator, with the SQL expression to evaluate per row there.
+    /// Where the width is not known: of every column that has such a default (leave out those that the rows fill).
     pub defaults: Vec<(String, String)>,
+    /// `OVERRIDING SYSTEM VALUE` or `OVERRIDING USER VALUE`, or empty.
+    pub overriding: &'static str,
     /// ON CONFLICT … RETURNING …, or none: then the rows are copied.
     pub tail: Option<Splice>,
     pub returning: bool,
@@ -169,4 +231,3 @@ pub fn involved_groups(table: &Table) -> Vec<GroupId> {
     groups.dedup();
     groups
 }
-

@@ -160,6 +160,7 @@ pub enum FromItem {
         lateral: bool,
         alias: Option<Alias>,
         column_definitions: bool,
+        ordinality: bool,
     },
     /// TABLESAMPLE.
     Sample {

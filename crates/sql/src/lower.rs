@@ -305,7 +305,13 @@ impl<'a> Lower<'a> {
                         _ => self.unknown = true,
                     }
                 }
-                FromItem::Function { calls, lateral: f.lateral, alias: alias(&f.alias), column_definitions }
+                FromItem::Function {
+                    calls,
+                    lateral: f.lateral,
+                    alias: alias(&f.alias),
+                    column_definitions,
+                    ordinality: f.ordinality,
+                }
             }
             Some(NodeEnum::RangeTableSample(s)) => {
                 let relation = match &s.relation {

@@ -1,0 +1,1058 @@
+//! Who is who in a statement: every table occurrence at every query level, which columns are known to be equal, and
+//! which distribution columns are pinned to one value.
+//!
+//! Facts come only from conjuncts that every row of the result has passed: WHERE of the level, ON of inner joins. A
+//! fact from the ON of an outer join restricts its nullable side only; a fact from a sublink stays in the sublink; a
+//! fact goes into a subquery in FROM only where a filter on its output could be pushed into it. Restricting *any* table
+//! of a level by a strict equality of the level's WHERE is sound, also below outer joins: the rows that the restriction
+//! adds or removes have a NULL or another value there and fail the filter.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use pgherd_catalog::{Column, Resolved, Snapshot, Table};
+use pgherd_sql::ast::*;
+use pgherd_sql::{Statement, is_own_relation};
+
+use crate::plan::KeyValue;
+use crate::{SessionView, literal};
+
+/// A column of a table occurrence or of a derived relation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct ColumnId {
+    pub rel: usize,
+    pub col: usize,
+}
+
+/// One occurrence of a distributed or reference table.
+#[derive(Debug)]
+pub(crate) struct Instance<'a> {
+    pub table: &'a Arc<Table>,
+    pub relation: &'a Relation,
+    pub env: usize,
+    pub rel: usize,
+    pub is_target: bool,
+}
+
+#[derive(Debug)]
+pub(crate) enum RelInfo {
+    Instance(usize),
+    /// Output columns of a derived relation: the level and, per column, what it is there.
+    Derived(Vec<Option<ColumnId>>),
+}
+
+/// What a FROM item is.
+#[derive(Debug)]
+pub(crate) enum Node {
+    Instance(usize),
+    /// A subquery whose columns are the outer level's own (a filter can be pushed into it).
+    Inline {
+        level: usize,
+    },
+    /// A subquery or CTE with rows of its own; `rel` has its outputs.
+    Derived {
+        level: usize,
+        rel: usize,
+    },
+    /// A function or VALUES without any relation in it.
+    Constant {
+        volatile: bool,
+    },
+    /// A local table, view, or something not looked into.
+    Opaque(&'static str),
+    Join {
+        kind: JoinKind,
+        left: Box<Node>,
+        right: Box<Node>,
+        env: usize,
+    },
+}
+
+#[derive(Debug, Default)]
+struct Env {
+    parent: Option<usize>,
+    facts: Vec<Fact>,
+}
+
+#[derive(Debug)]
+enum Fact {
+    Equal(ColumnId, ColumnId),
+    Pinned(ColumnId, KeyValue),
+    /// The outer column is pinned if the inner one is in its own environment.
+    Lifted {
+        outer: ColumnId,
+        env: usize,
+        inner: ColumnId,
+    },
+}
+
+/// Equivalence classes with the constants they are pinned to.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Facts {
+    parent: HashMap<ColumnId, ColumnId>,
+    pinned: HashMap<ColumnId, KeyValue>,
+}
+
+impl Facts {
+    fn root(&self, mut id: ColumnId) -> ColumnId {
+        while let Some(next) = self.parent.get(&id) {
+            id = *next;
+        }
+        id
+    }
+
+    fn union(&mut self, a: ColumnId, b: ColumnId) {
+        let (a, b) = (self.root(a), self.root(b));
+        if a == b {
+            return;
+        }
+        self.parent.insert(b, a);
+        if let Some(value) = self.pinned.remove(&b) {
+            self.pinned.entry(a).or_insert(value);
+        }
+    }
+
+    pub fn same(&self, a: ColumnId, b: ColumnId) -> bool {
+        self.root(a) == self.root(b)
+    }
+
+    pub fn pinned(&self, id: ColumnId) -> Option<&KeyValue> {
+        self.pinned.get(&self.root(id))
+    }
+}
+
+/// A sublink of a level.
+#[derive(Debug)]
+pub(crate) struct SublinkUse {
+    pub level: usize,
+}
+
+#[derive(Debug)]
+pub(crate) struct Level<'a> {
+    pub env: usize,
+    pub from: Vec<Node>,
+    pub query: Option<&'a Query>,
+    pub scope: usize,
+    pub sublinks: Vec<SublinkUse>,
+    /// Arms of a set operation.
+    pub arms: Option<(SetOp, bool, usize, usize)>,
+    /// Output columns: name and what it is.
+    pub outputs: Option<Vec<(String, Option<ColumnId>)>>,
+}
+
+/// Names at one level.
+#[derive(Debug, Default)]
+pub(crate) struct Scope {
+    pub parent: Option<usize>,
+    pub entries: Vec<Entry>,
+    /// A column list of ours cannot tell what `*` gives (USING, NATURAL).
+    pub merged_columns: bool,
+    /// What the columns merged by USING are equal to in every row.
+    merged: Vec<(String, ColumnId)>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    pub name: String,
+    /// Schema of a table without an alias.
+    pub schema: Option<String>,
+    /// Column names with ids; none: not known.
+    pub columns: Option<Vec<(String, Option<ColumnId>)>>,
+    pub is_table: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// A column of a table or derived output; the flag tells whether it is of this level.
+    Column(ColumnId, bool),
+    /// Some column of a known relation that is nothing in particular (a computed output).
+    Computed,
+    /// A whole row.
+    Row,
+    Unknown,
+}
+
+pub(crate) struct Analysis<'a> {
+    pub snapshot: &'a Snapshot,
+    pub session: &'a SessionView<'a>,
+    pub instances: Vec<Instance<'a>>,
+    pub rels: Vec<RelInfo>,
+    pub levels: Vec<Level<'a>>,
+    pub scopes: Vec<Scope>,
+    envs: Vec<Env>,
+    facts: Vec<Option<Facts>>,
+    /// A relation that is no distributed or reference table is named.
+    pub has_local: bool,
+    /// A relation name of ours (`citus_tables`) is named.
+    pub has_own: bool,
+    /// Data-modifying CTEs.
+    pub modifying: Vec<&'a Tree>,
+    pub has_parts_unknown: bool,
+    /// A three-part column name or a whole-row reference: the partition's own name would show.
+    pub needs_parent_name: bool,
+    /// A column that tells one physical table from another (`ctid`, `tableoid`, …).
+    pub has_system_column: bool,
+    /// Subqueries seen under more than one name are analysed once for each.
+    ctes: Vec<Vec<CteScope<'a>>>,
+}
+
+#[derive(Clone)]
+struct CteScope<'a> {
+    name: &'a str,
+    columns: &'a [String],
+    level: Option<usize>,
+}
+
+const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "ctid", "xmin", "xmax", "cmin", "cmax"];
+
+impl<'a> Analysis<'a> {
+    pub fn new(snapshot: &'a Snapshot, session: &'a SessionView<'a>) -> Self {
+        Analysis {
+            snapshot,
+            session,
+            instances: Vec::new(),
+            rels: Vec::new(),
+            levels: Vec::new(),
+            scopes: Vec::new(),
+            envs: Vec::new(),
+            facts: Vec::new(),
+            has_local: false,
+            has_own: false,
+            modifying: Vec::new(),
+            has_parts_unknown: false,
+            needs_parent_name: false,
+            has_system_column: false,
+            ctes: Vec::new(),
+        }
+    }
+
+    /// Analyses a whole statement and settles the facts. The first level is the statement's own.
+    pub fn run(statement: &'a Statement, snapshot: &'a Snapshot, session: &'a SessionView<'a>) -> Self {
+        let mut this = Analysis::new(snapshot, session);
+        this.tree(&statement.tree, None, None);
+        this.has_parts_unknown |= statement.has_unknown;
+        for env in 0..this.envs.len() {
+            this.settle(env);
+        }
+        this.scan_columns(statement);
+        this
+    }
+
+    pub fn facts(&self, env: usize) -> &Facts {
+        static EMPTY: std::sync::LazyLock<Facts> = std::sync::LazyLock::new(Facts::default);
+        self.facts.get(env).and_then(Option::as_ref).unwrap_or(&EMPTY)
+    }
+
+    fn settle(&mut self, env: usize) {
+        if self.facts.len() < self.envs.len() {
+            self.facts.resize_with(self.envs.len(), || None);
+        }
+        if self.facts[env].is_some() {
+            return;
+        }
+        // Against a cycle: an environment under work counts as without facts.
+        self.facts[env] = Some(Facts::default());
+        let mut facts = match self.envs[env].parent {
+            Some(parent) => {
+                self.settle(parent);
+                self.facts(parent).clone()
+            }
+            None => Facts::default(),
+        };
+        let list = std::mem::take(&mut self.envs[env].facts);
+        for fact in &list {
+            match fact {
+                Fact::Equal(a, b) => {
+                    if self.comparable(*a, *b) {
+                        facts.union(*a, *b);
+                    }
+                }
+                Fact::Pinned(id, value) => {
+                    let root = facts.root(*id);
+                    facts.pinned.entry(root).or_insert_with(|| value.clone());
+                }
+                Fact::Lifted { outer, env: inner_env, inner } => {
+                    self.settle(*inner_env);
+                    if let Some(value) = self.facts(*inner_env).pinned(*inner).cloned() {
+                        let root = facts.root(*outer);
+                        facts.pinned.entry(root).or_insert(value);
+                    }
+                }
+            }
+        }
+        self.envs[env].facts = list;
+        self.facts[env] = Some(facts);
+    }
+
+    fn new_env(&mut self, parent: Option<usize>) -> usize {
+        self.envs.push(Env { parent, facts: Vec::new() });
+        self.envs.len() - 1
+    }
+
+    /// The table column behind an id.
+    pub fn column(&self, id: ColumnId) -> Option<&'a Column> {
+        match self.rels.get(id.rel)? {
+            RelInfo::Instance(instance) => self.instances.get(*instance)?.table.columns.get(id.col),
+            RelInfo::Derived(columns) => self.column((*columns.get(id.col)?)?),
+        }
+    }
+
+    /// Equality of two columns means equal hashes: same type, or both integers, or both text under one collation.
+    fn comparable(&self, a: ColumnId, b: ColumnId) -> bool {
+        match (self.column(a), self.column(b)) {
+            (Some(a), Some(b)) => {
+                a.collation == b.collation && (a.type_oid == b.type_oid || literal::same_family(a.type_oid, b.type_oid))
+            }
+            _ => false,
+        }
+    }
+
+    pub fn key_of(&self, instance: usize) -> Option<ColumnId> {
+        let instance = self.instances.get(instance)?;
+        match &instance.table.kind {
+            pgherd_catalog::TableKind::Distributed { key, .. } => Some(ColumnId { rel: instance.rel, col: *key }),
+            pgherd_catalog::TableKind::Reference { .. } => None,
+        }
+    }
+
+    /// The value that an occurrence's distribution column is pinned to.
+    pub fn pin_of(&self, instance: usize) -> Option<&KeyValue> {
+        let env = self.instances.get(instance)?.env;
+        self.facts(env).pinned(self.key_of(instance)?)
+    }
+
+    pub fn distributed(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.instances.len()).filter(|i| !self.instances[*i].table.is_reference())
+    }
+
+    // Statements.
+
+    fn tree(&mut self, tree: &'a Tree, scope: Option<usize>, env: Option<usize>) -> Option<usize> {
+        match tree {
+            Tree::Query(q) => Some(self.query(q, scope, env)),
+            Tree::Insert(i) => {
+                self.enter_with(&i.with, scope);
+                let env = self.new_env(None);
+                let own = self.new_scope(scope);
+                let level = self.new_level(env, own, None);
+                self.target(&i.target, env, own, level);
+                if let InsertSource::Query(q) = &i.source {
+                    let source = self.query(q, scope, None);
+                    self.levels[level].arms = Some((SetOp::Union, true, source, source));
+                }
+                let mut exprs: Vec<&'a Expr> = Vec::new();
+                if let InsertSource::Values(rows) = &i.source {
+                    exprs.extend(rows.iter().flatten());
+                }
+                if let Some(c) = &i.on_conflict {
+                    exprs.extend(c.infer_filter.iter().chain(c.filter.iter()));
+                    exprs.extend(c.set.iter().map(|a| &a.value));
+                }
+                exprs.extend(i.returning.iter().map(|r| &r.expr));
+                self.sublinks_of(&exprs, level, own, env);
+                self.ctes.pop();
+                Some(level)
+            }
+            Tree::Update(u) => {
+                self.enter_with(&u.with, scope);
+                let env = self.new_env(None);
+                let own = self.new_scope(scope);
+                let level = self.new_level(env, own, None);
+                self.target(&u.target, env, own, level);
+                for item in &u.from {
+                    let node = self.from_item(item, own, env, true);
+                    self.levels[level].from.push(node);
+                }
+                let mut exprs: Vec<&'a Expr> = u.set.iter().map(|a| &a.value).collect();
+                exprs.extend(u.returning.iter().map(|r| &r.expr));
+                exprs.extend(u.filter.iter());
+                self.conditions(u.filter.as_ref(), own, env);
+                self.sublinks_of(&exprs, level, own, env);
+                self.join_sublinks(&u.from, level, own, env);
+                self.ctes.pop();
+                Some(level)
+            }
+            Tree::Delete(d) => {
+                self.enter_with(&d.with, scope);
+                let env = self.new_env(None);
+                let own = self.new_scope(scope);
+                let level = self.new_level(env, own, None);
+                self.target(&d.target, env, own, level);
+                for item in &d.using {
+                    let node = self.from_item(item, own, env, true);
+                    self.levels[level].from.push(node);
+                }
+                let mut exprs: Vec<&'a Expr> = d.returning.iter().map(|r| &r.expr).collect();
+                exprs.extend(d.filter.iter());
+                self.conditions(d.filter.as_ref(), own, env);
+                self.sublinks_of(&exprs, level, own, env);
+                self.join_sublinks(&d.using, level, own, env);
+                self.ctes.pop();
+                Some(level)
+            }
+            Tree::Merge(m) => {
+                self.enter_with(&m.with, scope);
+                let env = self.new_env(None);
+                let own = self.new_scope(scope);
+                let level = self.new_level(env, own, None);
+                self.target(&m.target, env, own, level);
+                let node = self.from_item(&m.source, own, env, true);
+                self.levels[level].from.push(node);
+                // Facts of ON do not restrict the source, whose unmatched rows are inserted: none are taken.
+                let mut exprs: Vec<&'a Expr> = vec![&m.on];
+                for c in &m.clauses {
+                    exprs.extend(c.condition.iter());
+                    match &c.action {
+                        MergeAction::Update(set) => exprs.extend(set.iter().map(|a| &a.value)),
+                        MergeAction::Insert { values, .. } => exprs.extend(values),
+                        MergeAction::Nothing | MergeAction::Delete => {}
+                    }
+                }
+                exprs.extend(m.returning.iter().map(|r| &r.expr));
+                self.sublinks_of(&exprs, level, own, env);
+                self.ctes.pop();
+                Some(level)
+            }
+            Tree::Utility => {
+                self.has_parts_unknown = true;
+                None
+            }
+        }
+    }
+
+    fn target(&mut self, relation: &'a Relation, env: usize, scope: usize, level: usize) {
+        let node = self.relation(relation, scope, env, true);
+        self.levels[level].from.push(node);
+    }
+
+    fn new_scope(&mut self, parent: Option<usize>) -> usize {
+        self.scopes.push(Scope { parent, ..Scope::default() });
+        self.scopes.len() - 1
+    }
+
+    fn new_level(&mut self, env: usize, scope: usize, query: Option<&'a Query>) -> usize {
+        self.levels.push(Level {
+            env,
+            from: Vec::new(),
+            query,
+            scope,
+            sublinks: Vec::new(),
+            arms: None,
+            outputs: None,
+        });
+        self.levels.len() - 1
+    }
+
+    /// Puts the CTEs of a WITH clause in scope; the caller pops them.
+    fn enter_with(&mut self, with: &'a Option<With>, scope: Option<usize>) {
+        self.ctes.push(Vec::new());
+        let Some(with) = with else { return };
+        if with.recursive {
+            for cte in &with.ctes {
+                if let Some(top) = self.ctes.last_mut() {
+                    top.push(CteScope { name: &cte.name, columns: &cte.columns, level: None });
+                }
+            }
+        }
+        for cte in &with.ctes {
+            if !matches!(cte.tree, Tree::Query(_)) {
+                self.modifying.push(&cte.tree);
+            }
+            if cte.search_or_cycle {
+                self.has_parts_unknown = true;
+            }
+            let level = self.tree(&cte.tree, scope, None);
+            let level = level.filter(|_| matches!(cte.tree, Tree::Query(_)) && !with.recursive);
+            if let Some(top) = self.ctes.last_mut() {
+                top.retain(|c| c.name != cte.name);
+                top.push(CteScope { name: &cte.name, columns: &cte.columns, level });
+            }
+        }
+    }
+
+    /// `env`: the environment to share (a subquery that can be inlined), or to inherit from (a sublink).
+    fn query(&mut self, query: &'a Query, scope: Option<usize>, env: Option<usize>) -> usize {
+        let env = env.unwrap_or_else(|| self.new_env(None));
+        self.enter_with(&query.with, scope);
+        let own = self.new_scope(scope);
+        let level = self.new_level(env, own, Some(query));
+        match &query.body {
+            Body::Select(select) => self.select(select, query, level, own, env),
+            Body::Values(rows) => {
+                let exprs: Vec<&'a Expr> = rows.iter().flatten().collect();
+                self.sublinks_of(&exprs, level, own, env);
+                let width = rows.first().map_or(0, Vec::len);
+                self.levels[level].outputs = Some((1..=width).map(|i| (format!("column{i}"), None)).collect());
+            }
+            Body::SetOp { op, all, left, right } => {
+                let left_env = self.new_env(Some(env));
+                let right_env = self.new_env(Some(env));
+                let left = self.query(left, scope, Some(left_env));
+                let right = self.query(right, scope, Some(right_env));
+                self.levels[level].arms = Some((*op, *all, left, right));
+                self.levels[level].outputs = self.levels[left]
+                    .outputs
+                    .as_ref()
+                    .map(|outputs| outputs.iter().map(|(name, _)| (name.clone(), None)).collect());
+                let exprs: Vec<&'a Expr> = query.order_by.iter().map(|s| &s.expr).collect();
+                self.sublinks_of(&exprs, level, own, env);
+            }
+        }
+        self.ctes.pop();
+        level
+    }
+
+    fn select(&mut self, select: &'a Select, query: &'a Query, level: usize, scope: usize, env: usize) {
+        for item in &select.from {
+            let node = self.from_item(item, scope, env, true);
+            self.levels[level].from.push(node);
+        }
+        self.conditions(select.filter.as_ref(), scope, env);
+        let mut exprs: Vec<&'a Expr> = select.items.iter().map(|i| &i.expr).collect();
+        if let Distinct::On(list) = &select.distinct {
+            exprs.extend(list);
+        }
+        exprs.extend(select.filter.iter().chain(select.having.iter()));
+        exprs.extend(&select.group_by);
+        exprs.extend(query.order_by.iter().map(|s| &s.expr));
+        exprs.extend(query.limit.iter().chain(query.offset.iter()));
+        for window in &select.windows {
+            window.for_each_expr(&mut |e| exprs.push(e));
+        }
+        self.sublinks_of(&exprs, level, scope, env);
+        self.join_sublinks(&select.from, level, scope, env);
+        let outputs = self.outputs(select, scope);
+        self.levels[level].outputs = outputs;
+    }
+
+    /// Output columns of a select list; none where `*` cannot be told.
+    pub fn outputs(&self, select: &Select, scope: usize) -> Option<Vec<(String, Option<ColumnId>)>> {
+        let mut outputs = Vec::new();
+        for item in &select.items {
+            match &item.expr.kind {
+                ExprKind::Star(path) => outputs.extend(self.expand_star(path, scope)?),
+                _ => {
+                    let name = item.alias.clone().unwrap_or_else(|| crate::naming::column_name(&item.expr));
+                    let id = match self.resolve_expr(&item.expr, scope) {
+                        Found::Column(id, true) => Some(id),
+                        _ => None,
+                    };
+                    outputs.push((name, id));
+                }
+            }
+        }
+        Some(outputs)
+    }
+
+    pub fn expand_star(&self, path: &[String], scope: usize) -> Option<Vec<(String, Option<ColumnId>)>> {
+        let scope = self.scopes.get(scope)?;
+        match path {
+            [] if scope.merged_columns => None,
+            [] => {
+                let mut all = Vec::new();
+                for entry in &scope.entries {
+                    all.extend(entry.columns.clone()?);
+                }
+                Some(all)
+            }
+            [name] | [_, name] => {
+                let mut entries = scope.entries.iter().filter(|e| e.name == *name);
+                let entry = entries.next()?;
+                if entries.next().is_some() {
+                    return None;
+                }
+                entry.columns.clone()
+            }
+            _ => None,
+        }
+    }
+
+    // FROM.
+
+    fn from_item(&mut self, item: &'a FromItem, scope: usize, env: usize, inner: bool) -> Node {
+        match item {
+            FromItem::Relation(relation) => self.relation(relation, scope, env, false),
+            FromItem::Join(join) => {
+                if join.alias.is_some() {
+                    self.has_parts_unknown = true;
+                }
+                if join.natural || !join.using.is_empty() {
+                    self.scopes[scope].merged_columns = true;
+                }
+                let from_left = self.scopes[scope].entries.len();
+                let (left_env, right_env) = match join.kind {
+                    JoinKind::Inner => (env, env),
+                    JoinKind::Left => (env, self.new_env(Some(env))),
+                    JoinKind::Right => (self.new_env(Some(env)), env),
+                    JoinKind::Full => (self.new_env(Some(env)), self.new_env(Some(env))),
+                };
+                let left = self.from_item(&join.left, scope, left_env, inner && left_env == env);
+                let from_right = self.scopes[scope].entries.len();
+                let right = self.from_item(&join.right, scope, right_env, inner && right_env == env);
+                let to = self.scopes[scope].entries.len();
+                // Where the join's own condition counts: both sides of an inner join, the nullable side of an outer.
+                let own_env = match join.kind {
+                    JoinKind::Inner => Some(env),
+                    JoinKind::Left => Some(right_env),
+                    JoinKind::Right => Some(left_env),
+                    JoinKind::Full => None,
+                };
+                if let Some(own_env) = own_env {
+                    if let Some(on) = &join.on {
+                        self.collect(on, scope, own_env);
+                    }
+                    for name in &join.using {
+                        let a = self.column_in(scope, from_left, from_right, name);
+                        let b = self.column_in(scope, from_right, to, name);
+                        if let (Some(a), Some(b)) = (a, b) {
+                            self.envs[own_env].facts.push(Fact::Equal(a, b));
+                            let kept = if join.kind == JoinKind::Right { b } else { a };
+                            let merged = &mut self.scopes[scope].merged;
+                            merged.retain(|(n, _)| n != name);
+                            merged.push((name.clone(), kept));
+                        }
+                    }
+                }
+                let env = own_env.unwrap_or(env);
+                Node::Join { kind: join.kind, left: Box::new(left), right: Box::new(right), env }
+            }
+            FromItem::Subquery { query, lateral, alias } => {
+                let outer = if *lateral { Some(scope) } else { self.scopes[scope].parent };
+                let inline = self.can_push_into(query);
+                let name = alias.as_ref().map_or(String::new(), |a| a.name.clone());
+                let level = self.query(query, outer, inline.then_some(env));
+                let mut columns = self.levels[level].outputs.clone();
+                rename(&mut columns, alias.as_ref());
+                if inline {
+                    self.scopes[scope].entries.push(Entry { name, schema: None, columns, is_table: false });
+                    Node::Inline { level }
+                } else {
+                    let rel = self.derived(level, env, &mut columns);
+                    self.scopes[scope].entries.push(Entry { name, schema: None, columns, is_table: false });
+                    Node::Derived { level, rel }
+                }
+            }
+            FromItem::Function { calls, alias, column_definitions, ordinality, .. } => {
+                let mut volatile = *column_definitions;
+                for call in calls {
+                    call.walk(&mut |e| {
+                        if let ExprKind::Call(c) = &e.kind {
+                            volatile |= self.snapshot.volatile_functions.contains(&c.name);
+                        }
+                        volatile |= matches!(e.kind, ExprKind::Sublink(_));
+                    });
+                }
+                let name = match (alias, calls.as_slice()) {
+                    (Some(alias), _) => alias.name.clone(),
+                    (None, [Expr { kind: ExprKind::Call(call), .. }]) => call.name.clone(),
+                    _ => String::new(),
+                };
+                // One scalar column has the alias's name; what a function returns is not known here otherwise.
+                let columns = match alias {
+                    Some(alias) if !alias.columns.is_empty() => {
+                        Some(alias.columns.iter().map(|c| (c.clone(), None)).collect())
+                    }
+                    _ if !ordinality && is_scalar_set(calls) => Some(vec![(name.clone(), None)]),
+                    _ => None,
+                };
+                self.scopes[scope].entries.push(Entry { name, schema: None, columns, is_table: false });
+                Node::Constant { volatile }
+            }
+            FromItem::Sample { relation, .. } => {
+                self.has_parts_unknown = true;
+                self.from_item(relation, scope, env, false)
+            }
+            FromItem::Other(what) => {
+                self.has_parts_unknown = true;
+                self.scopes[scope].entries.push(Entry {
+                    name: String::new(),
+                    schema: None,
+                    columns: None,
+                    is_table: false,
+                });
+                Node::Opaque(what)
+            }
+        }
+    }
+
+    /// A relation for the outputs of a level with an environment of its own.
+    fn derived(&mut self, level: usize, env: usize, columns: &mut Option<Vec<(String, Option<ColumnId>)>>) -> usize {
+        let rel = self.rels.len();
+        let outputs: Vec<Option<ColumnId>> =
+            self.levels[level].outputs.as_ref().map_or(Vec::new(), |o| o.iter().map(|(_, id)| *id).collect());
+        let inner_env = self.levels[level].env;
+        for (col, id) in outputs.iter().enumerate() {
+            let outer = ColumnId { rel, col };
+            if let Some(inner) = id {
+                self.envs[env].facts.push(Fact::Lifted { outer, env: inner_env, inner: *inner });
+            }
+            if let Some(list) = columns {
+                if let Some(column) = list.get_mut(col) {
+                    column.1 = id.map(|_| outer);
+                }
+            }
+        }
+        self.rels.push(RelInfo::Derived(outputs));
+        rel
+    }
+
+    fn relation(&mut self, relation: &'a Relation, scope: usize, env: usize, is_target: bool) -> Node {
+        let name = relation.reference_name().to_owned();
+        if relation.schema.is_none() && !is_target {
+            let cte = self.ctes.iter().rev().flat_map(|list| list.iter().rev()).find(|c| c.name == relation.name);
+            if let Some(cte) = cte.cloned() {
+                let Some(level) = cte.level else {
+                    self.scopes[scope].entries.push(Entry { name, schema: None, columns: None, is_table: false });
+                    return Node::Opaque("a recursive or data-modifying CTE");
+                };
+                let mut columns = self.levels[level].outputs.clone();
+                if let Some(columns) = &mut columns {
+                    for (column, new) in columns.iter_mut().zip(cte.columns) {
+                        column.0 = new.clone();
+                    }
+                }
+                let rel = self.derived(level, env, &mut columns);
+                rename(&mut columns, relation.alias.as_ref());
+                self.scopes[scope].entries.push(Entry { name, schema: None, columns, is_table: false });
+                return Node::Derived { level, rel };
+            }
+        }
+        let Some(table) = resolve(self.snapshot, self.session, relation) else {
+            if is_own_relation(&relation.name) {
+                self.has_own = true;
+            }
+            self.has_local = true;
+            self.scopes[scope].entries.push(Entry { name, schema: None, columns: None, is_table: false });
+            return Node::Opaque("a local relation");
+        };
+        let rel = self.rels.len();
+        let instance = self.instances.len();
+        self.rels.push(RelInfo::Instance(instance));
+        self.instances.push(Instance { table, relation, env, rel, is_target });
+        let mut columns: Option<Vec<(String, Option<ColumnId>)>> = Some(
+            table.columns.iter().enumerate().map(|(col, c)| (c.name.clone(), Some(ColumnId { rel, col }))).collect(),
+        );
+        rename(&mut columns, relation.alias.as_ref());
+        let schema = relation.alias.is_none().then(|| table.schema.clone());
+        self.scopes[scope].entries.push(Entry { name, schema, columns, is_table: true });
+        Node::Instance(instance)
+    }
+
+    /// A filter on the output of this subquery could as well be applied inside.
+    fn can_push_into(&self, query: &Query) -> bool {
+        if query.with.is_some() || query.limit.is_some() || query.offset.is_some() || query.locking {
+            return false;
+        }
+        let Body::Select(select) = &query.body else { return false };
+        if matches!(select.distinct, Distinct::On(_)) || select.grouping_sets || !select.windows.is_empty() {
+            return false;
+        }
+        let mut aggregates = select.having.is_some();
+        let mut ok = true;
+        for item in &select.items {
+            item.expr.walk(&mut |e| {
+                if let ExprKind::Call(call) = &e.kind {
+                    ok &= call.over.is_none()
+                        && !self.snapshot.set_returning_functions.contains(&call.name)
+                        && !self.snapshot.volatile_functions.contains(&call.name);
+                    aggregates |= self.is_aggregate(call);
+                }
+            });
+        }
+        ok && (!aggregates || !select.group_by.is_empty())
+    }
+
+    pub fn is_aggregate(&self, call: &Call) -> bool {
+        call.over.is_none()
+            && (call.star
+                || call.distinct
+                || call.filter.is_some()
+                || call.within_group
+                || !call.order_by.is_empty()
+                || self.snapshot.aggregates.contains(&call.name))
+    }
+
+    // Facts.
+
+    fn conditions(&mut self, filter: Option<&'a Expr>, scope: usize, env: usize) {
+        if let Some(filter) = filter {
+            self.collect(filter, scope, env);
+        }
+    }
+
+    /// Facts of a condition that holds.
+    fn collect(&mut self, condition: &'a Expr, scope: usize, env: usize) {
+        for conjunct in condition.conjuncts() {
+            let ExprKind::Op(op) = &conjunct.kind else { continue };
+            let (Some(left), Some(right)) = (&op.left, &op.right) else { continue };
+            if op.name != "="
+                || op.schema.as_deref().is_some_and(|s| s != "pg_catalog")
+                || self.snapshot.user_operators.contains("=")
+            {
+                continue;
+            }
+            match op.kind {
+                OpKind::Plain => self.equality(left, right, scope, env),
+                OpKind::In => {
+                    if let ExprKind::List(list) = &right.kind {
+                        if let [one] = list.as_slice() {
+                            self.equality(left, one, scope, env);
+                        }
+                    }
+                }
+                OpKind::Any => {
+                    if let ExprKind::Array(list) = &right.kind {
+                        if let [one] = list.as_slice() {
+                            self.equality(left, one, scope, env);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn equality(&mut self, left: &'a Expr, right: &'a Expr, scope: usize, env: usize) {
+        if let (ExprKind::Row(a), ExprKind::Row(b)) = (&left.kind, &right.kind) {
+            if a.len() == b.len() {
+                for (a, b) in a.iter().zip(b) {
+                    self.equality(a, b, scope, env);
+                }
+            }
+            return;
+        }
+        let ids = (self.resolve_expr(left, scope), self.resolve_expr(right, scope));
+        match ids {
+            (Found::Column(a, _), Found::Column(b, _)) => self.envs[env].facts.push(Fact::Equal(a, b)),
+            (Found::Column(id, _), _) => self.pin(id, right, env),
+            (_, Found::Column(id, _)) => self.pin(id, left, env),
+            _ => {}
+        }
+    }
+
+    fn pin(&mut self, id: ColumnId, value: &Expr, env: usize) {
+        let Some(column) = self.column(id) else { return };
+        if let Some(value) = literal::key_value(value, column, self.snapshot) {
+            self.envs[env].facts.push(Fact::Pinned(id, value));
+        }
+    }
+
+    fn column_in(&self, scope: usize, from: usize, to: usize, name: &str) -> Option<ColumnId> {
+        let merged = &self.scopes.get(scope)?.merged;
+        if let Some((_, id)) = merged.iter().find(|(n, _)| n == name).filter(|_| from == 0) {
+            return Some(*id);
+        }
+        let mut found = None;
+        for entry in self.scopes.get(scope)?.entries.get(from..to)? {
+            for (column, id) in entry.columns.as_ref()? {
+                if column == name {
+                    if found.is_some() {
+                        return None;
+                    }
+                    found = Some((*id)?);
+                }
+            }
+        }
+        found
+    }
+
+    // Sublinks.
+
+    fn join_sublinks(&mut self, from: &'a [FromItem], level: usize, scope: usize, env: usize) {
+        fn conditions<'b>(item: &'b FromItem, out: &mut Vec<&'b Expr>) {
+            match item {
+                FromItem::Join(join) => {
+                    conditions(&join.left, out);
+                    conditions(&join.right, out);
+                    out.extend(join.on.iter());
+                }
+                FromItem::Function { calls, .. } => out.extend(calls),
+                FromItem::Sample { args, .. } => out.extend(args),
+                _ => {}
+            }
+        }
+        let mut exprs = Vec::new();
+        from.iter().for_each(|item| conditions(item, &mut exprs));
+        self.sublinks_of(&exprs, level, scope, env);
+    }
+
+    fn sublinks_of(&mut self, exprs: &[&'a Expr], level: usize, scope: usize, env: usize) {
+        for expr in exprs {
+            let mut links: Vec<(&'a Sublink, bool)> = Vec::new();
+            let conjuncts = expr.conjuncts();
+            expr.walk(&mut |e| {
+                if let ExprKind::Sublink(link) = &e.kind {
+                    links.push((link, conjuncts.iter().any(|c| std::ptr::eq(*c, e))));
+                }
+            });
+            for (link, is_conjunct) in links {
+                let own = self.new_env(Some(env));
+                let inner = self.query(&link.query, Some(scope), Some(own));
+                // `a IN (SELECT b …)` as a whole condition is EXISTS (… AND b = a), as far as true and not true go.
+                let equals = link.op.as_deref().is_none_or(|op| op == "=");
+                if is_conjunct && link.kind == SublinkKind::Any && equals && self.levels[inner].arms.is_none() {
+                    let test = link.test.as_ref().map(|t| self.resolve_expr(t, scope));
+                    let output = self.levels[inner].outputs.as_ref().and_then(|o| o.first()).and_then(|(_, id)| *id);
+                    let pushable = self.can_push_into(&link.query);
+                    if let (Some(Found::Column(a, _)), Some(b), true) = (test, output, pushable) {
+                        self.envs[own].facts.push(Fact::Equal(a, b));
+                    }
+                }
+                self.levels[level].sublinks.push(SublinkUse { level: inner });
+            }
+        }
+    }
+
+    // Names.
+
+    pub fn resolve_expr(&self, expr: &Expr, scope: usize) -> Found {
+        match &expr.kind {
+            ExprKind::Column(path) => self.resolve_column(path, scope),
+            _ => Found::Unknown,
+        }
+    }
+
+    pub fn resolve_column(&self, path: &[String], scope: usize) -> Found {
+        let mut current = Some(scope);
+        let mut own = true;
+        while let Some(at) = current {
+            let Some(scope) = self.scopes.get(at) else { return Found::Unknown };
+            match lookup(scope, path, own) {
+                Some(found) => return found,
+                None => current = scope.parent,
+            }
+            own = false;
+        }
+        Found::Unknown
+    }
+
+    /// Looks for column names that show which physical table a row is in.
+    fn scan_columns(&mut self, statement: &'a Statement) {
+        let (mut parent, mut system) = (false, false);
+        let names: std::collections::HashSet<&str> =
+            self.scopes.iter().flat_map(|s| &s.entries).filter(|e| e.is_table).map(|e| e.name.as_str()).collect();
+        let columns: std::collections::HashSet<&str> =
+            self.instances.iter().flat_map(|i| i.table.columns.iter()).map(|c| c.name.as_str()).collect();
+        statement.tree.walk_all(&mut |_, expr| match &expr.kind {
+            ExprKind::Column(path) => {
+                if path.len() > 2 {
+                    parent = true;
+                }
+                if let [name] = path.as_slice() {
+                    parent |= names.contains(name.as_str()) && !columns.contains(name.as_str());
+                }
+                if let Some(last) = path.last() {
+                    system |= SYSTEM_COLUMNS.contains(&last.as_str());
+                }
+            }
+            ExprKind::Star(path) if path.len() > 1 => parent = true,
+            ExprKind::Call(call) => {
+                // `f(t.*)` is a whole row.
+                parent |= call.args.iter().any(|a| matches!(a.kind, ExprKind::Star(_)));
+            }
+            _ => {}
+        });
+        self.needs_parent_name = parent;
+        self.has_system_column = system;
+    }
+}
+
+/// A call of a built-in function that returns a set of one scalar column.
+fn is_scalar_set(calls: &[Expr]) -> bool {
+    match calls {
+        [Expr { kind: ExprKind::Call(call), .. }] => {
+            call.args.len() <= 4
+                && matches!(
+                    call.name.as_str(),
+                    "generate_series" | "generate_subscripts" | "regexp_split_to_table" | "string_to_table"
+                )
+        }
+        _ => false,
+    }
+}
+
+fn lookup(scope: &Scope, path: &[String], own: bool) -> Option<Found> {
+    let as_found = |id: &Option<ColumnId>| id.map_or(Found::Computed, |id| Found::Column(id, own));
+    match path {
+        [name] => {
+            if let Some((_, id)) = scope.merged.iter().find(|(n, _)| n == name) {
+                return Some(Found::Column(*id, own));
+            }
+            let mut found = None;
+            let mut opaque = false;
+            for entry in &scope.entries {
+                match &entry.columns {
+                    None => opaque = true,
+                    Some(columns) => {
+                        for (column, id) in columns {
+                            if column == name {
+                                // Two of one name: ambiguous, or merged by USING.
+                                if found.is_some() {
+                                    return Some(Found::Unknown);
+                                }
+                                found = Some(as_found(id));
+                            }
+                        }
+                    }
+                }
+            }
+            if opaque {
+                return Some(Found::Unknown);
+            }
+            if found.is_none() && scope.entries.iter().any(|e| e.name == *name) {
+                return Some(Found::Row);
+            }
+            found
+        }
+        [qualifier, name] | [_, qualifier, name] => {
+            let schema = if let [schema, _, _] = path { Some(schema) } else { None };
+            let mut entries = scope
+                .entries
+                .iter()
+                .filter(|e| e.name == *qualifier && schema.is_none_or(|s| e.schema.as_ref() == Some(s)));
+            let entry = entries.next()?;
+            if entries.next().is_some() {
+                return Some(Found::Unknown);
+            }
+            let Some(columns) = &entry.columns else { return Some(Found::Unknown) };
+            let mut matching = columns.iter().filter(|(column, _)| column == name);
+            match (matching.next(), matching.next()) {
+                (Some((_, id)), None) => Some(as_found(id)),
+                _ => Some(Found::Unknown),
+            }
+        }
+        _ => Some(Found::Unknown),
+    }
+}
+
+fn rename(columns: &mut Option<Vec<(String, Option<ColumnId>)>>, alias: Option<&Alias>) {
+    if let (Some(columns), Some(alias)) = (columns, alias) {
+        for (column, new) in columns.iter_mut().zip(&alias.columns) {
+            column.0 = new.clone();
+        }
+    }
+}
+
+/// The distributed or reference table that a name means, if it is one.
+pub(crate) fn resolve<'a>(
+    snapshot: &'a Snapshot,
+    session: &SessionView<'_>,
+    relation: &Relation,
+) -> Option<&'a Arc<Table>> {
+    resolve_name(snapshot, session, relation.schema.as_deref(), &relation.name)
+}
+
+pub(crate) fn resolve_name<'a>(
+    snapshot: &'a Snapshot,
+    session: &SessionView<'_>,
+    schema: Option<&str>,
+    name: &str,
+) -> Option<&'a Arc<Table>> {
+    if schema.is_none() && session.temp_relations.contains(name) {
+        return None;
+    }
+    match snapshot.resolve(schema, name, session.search_path) {
+        Resolved::Table(table) => Some(table),
+        Resolved::Other => None,
+    }
+}

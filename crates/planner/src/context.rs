@@ -1,0 +1,241 @@
+//! What every planning step shares: the statement, who is who in it, and the texts that are made of it.
+
+use std::sync::Arc;
+
+use pgherd_catalog::{Snapshot, Table, TableKind};
+use pgherd_sql::ast::*;
+use pgherd_sql::{Edits, Splice, Statement, own_names};
+
+use crate::SessionView;
+use crate::analysis::Analysis;
+use crate::plan::*;
+use crate::safety;
+
+pub(crate) struct Context<'a> {
+    pub statement: &'a Statement,
+    pub snapshot: &'a Snapshot,
+    pub session: &'a SessionView<'a>,
+    pub analysis: Analysis<'a>,
+    /// Each table named once.
+    pub tables: Vec<Arc<Table>>,
+    /// Why no worker may run the statement.
+    pub unsafe_reason: Option<String>,
+    pub uses_now: bool,
+    pub writes: bool,
+}
+
+pub(crate) fn quote_ident(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+pub(crate) fn quote_literal(text: &str) -> String {
+    if text.contains('\\') {
+        format!(" E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+    } else {
+        format!("'{}'", text.replace('\'', "''"))
+    }
+}
+
+pub(crate) fn qualified(table: &Table) -> String {
+    format!("{}.{}", quote_ident(&table.schema), quote_ident(&table.name))
+}
+
+impl<'a> Context<'a> {
+    pub fn new(statement: &'a Statement, snapshot: &'a Snapshot, session: &'a SessionView<'a>) -> Self {
+        let analysis = Analysis::run(statement, snapshot, session);
+        let mut tables: Vec<Arc<Table>> = Vec::new();
+        let add = |tables: &mut Vec<Arc<Table>>, table: &Arc<Table>| {
+            if !tables.iter().any(|t| t.oid == table.oid) {
+                tables.push(table.clone());
+            }
+        };
+        for instance in &analysis.instances {
+            add(&mut tables, instance.table);
+        }
+        if analysis.has_parts_unknown {
+            for relation in &statement.relations {
+                if let Some(table) = crate::analysis::resolve(snapshot, session, relation) {
+                    add(&mut tables, table);
+                }
+            }
+        }
+        let unsafe_reason = if analysis.has_parts_unknown {
+            Some("a construct is not understood".to_owned())
+        } else if analysis.has_system_column && !session.callback {
+            Some("a system column names physical rows".to_owned())
+        } else {
+            safety::statement_reason(statement, snapshot)
+        };
+        Context {
+            statement,
+            snapshot,
+            session,
+            analysis,
+            tables,
+            unsafe_reason,
+            uses_now: safety::uses_now(statement),
+            writes: statement.has_modifying,
+        }
+    }
+
+    pub fn text(&self) -> &'a str {
+        &self.statement.text
+    }
+
+    pub fn has_distributed(&self) -> bool {
+        self.tables.iter().any(|t| !t.is_reference())
+    }
+
+    pub fn plan(&self, tier: Tier, reason: impl Into<String>) -> Plan {
+        Plan { tier, reason: reason.into(), writes: self.writes, tables: self.tables.clone(), uses_now: self.uses_now }
+    }
+
+    pub fn refuse(&self, message: impl Into<String>, detail: Option<String>, hint: Option<&str>) -> Plan {
+        let message = message.into();
+        let reason = message.clone();
+        let refusal = Refusal { sqlstate: "0A000", message, detail, hint: hint.map(str::to_owned) };
+        self.plan(Tier::Refuse(refusal), reason)
+    }
+
+    /// The text as the coordinator runs it: our own names qualified, ONLY taken from distributed tables (their rows
+    /// are in a child there).
+    pub fn coordinator_edits(&self) -> Edits {
+        let mut edits = Edits::new();
+        for (span, name) in own_names(self.statement) {
+            edits.replace(span, name);
+        }
+        for instance in &self.analysis.instances {
+            let relation = instance.relation;
+            if relation.only && !instance.table.is_reference() && relation.full_span.is_known() {
+                edits.replace(relation.full_span, relation.span.of(self.text()));
+            }
+        }
+        edits
+    }
+
+    pub fn coordinator_sql(&self) -> Splice {
+        self.coordinator_edits().apply(self.text())
+    }
+
+    /// The edits of a text for workers: each table's name marked, the transaction's time fixed where it is given.
+    pub fn worker_edits(&self) -> Edits {
+        let mut edits = Edits::new();
+        for instance in &self.analysis.instances {
+            edits.table(instance.relation.full_span, instance.table.oid, qualified(instance.table));
+        }
+        if let (true, Some(now)) = (self.uses_now, self.session.multi_statement_txn_now) {
+            let text = self.text();
+            self.statement.tree.walk_all(&mut |_, expr| {
+                if let Some(new) = safety::now_replacement(expr, text, now) {
+                    edits.replace(expr.span, new);
+                }
+            });
+        }
+        edits
+    }
+
+    /// Every range of a table's name is known, so that it can be replaced.
+    pub fn names_are_known(&self) -> bool {
+        self.analysis.instances.iter().all(|i| i.relation.full_span.is_known())
+    }
+
+    pub fn parent_only(&self) -> bool {
+        self.analysis.needs_parent_name || self.analysis.instances.iter().any(|i| i.table.parent_only)
+    }
+
+    pub fn needs_coordinator_block(&self) -> bool {
+        self.statement.has_modifying && self.snapshot.local_triggers
+            || self.statement.calls.iter().any(|(_, name)| self.snapshot.user_functions.contains(name))
+    }
+
+    /// Why a statement on several servers would not see one time; none: it does.
+    pub fn time_reason(&self, table: &Table) -> Option<String> {
+        if self.snapshot.groups_of(table).len() <= 1 {
+            return None;
+        }
+        if self.uses_now && self.session.multi_statement_txn_now.is_none() {
+            return Some("the current time must be the same on every server".to_owned());
+        }
+        safety::moving_reason(self.statement)
+    }
+
+    pub fn federate(&self, reason: impl Into<String>) -> Plan {
+        let reason = reason.into();
+        if self.session.callback {
+            return self.refuse(
+                "cannot run this statement inside a statement of the coordinator",
+                Some(format!("It cannot be split over the workers: {reason}.")),
+                None,
+            );
+        }
+        self.plan(Tier::Federate { sql: self.coordinator_sql() }, reason)
+    }
+
+    /// The one value to which every distributed table is pinned, if they are colocated.
+    pub fn route_key(&self) -> Result<(Arc<Table>, KeyValue), String> {
+        let mut found: Option<(&Arc<Table>, &KeyValue)> = None;
+        for index in self.analysis.distributed() {
+            let table = self.analysis.instances[index].table;
+            let Some(value) = self.analysis.pin_of(index) else {
+                return Err(match table.key_column() {
+                    Some(key) => format!("no single value is given for {}.{}", table.name, key.name),
+                    None => format!("no key for {}", table.name),
+                });
+            };
+            match found {
+                None => found = Some((table, value)),
+                Some((first, first_value)) => {
+                    if !colocated(first, table) {
+                        return Err(format!("{} and {} are not colocated", first.name, table.name));
+                    }
+                    if first_value != value {
+                        return Err("the tables are pinned to different values".to_owned());
+                    }
+                }
+            }
+        }
+        found.map(|(t, v)| (t.clone(), v.clone())).ok_or_else(|| "no distributed table".to_owned())
+    }
+}
+
+/// Equal keys of both tables are on one worker, in partitions of the same number.
+pub(crate) fn colocated(a: &Table, b: &Table) -> bool {
+    match (&a.kind, &b.kind) {
+        (
+            TableKind::Distributed { key_type: ta, shards: sa, .. },
+            TableKind::Distributed { key_type: tb, shards: sb, .. },
+        ) => {
+            a.oid == b.oid
+                || (a.colocation != 0
+                    && a.colocation == b.colocation
+                    && sa.len() == sb.len()
+                    && (ta == tb || integers(ta, tb)))
+        }
+        _ => false,
+    }
+}
+
+fn integers(a: &pgherd_catalog::hash::KeyType, b: &pgherd_catalog::hash::KeyType) -> bool {
+    use pgherd_catalog::hash::KeyType::*;
+    matches!(a, Int2 | Int4 | Int8) && matches!(b, Int2 | Int4 | Int8)
+}
+
+/// A constant count of LIMIT or OFFSET.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Count {
+    None,
+    Constant(u64),
+    Param(u16),
+    Other,
+}
+
+pub(crate) fn count_of(expr: Option<&Expr>) -> Count {
+    let Some(expr) = expr else { return Count::None };
+    match &expr.kind {
+        ExprKind::Const(Const::Null) => Count::None,
+        ExprKind::Const(Const::Integer(i)) => u64::try_from(*i).map_or(Count::Other, Count::Constant),
+        ExprKind::Const(Const::Number(n)) => n.parse().map_or(Count::Other, Count::Constant),
+        ExprKind::Param(n) => Count::Param(*n),
+        _ => Count::Other,
+    }
+}

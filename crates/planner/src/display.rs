@@ -1,0 +1,129 @@
+//! A plan as text: stable, one fact per line, for golden tests, logs and EXPLAIN.
+
+use std::fmt::{self, Display, Formatter};
+
+use pgherd_sql::Splice;
+
+use crate::plan::*;
+
+impl Display for KeyValue {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            KeyValue::Literal(text) => write!(f, "'{text}'"),
+            KeyValue::Null => f.write_str("NULL"),
+            KeyValue::Param(n) => write!(f, "${n}"),
+        }
+    }
+}
+
+fn keys(list: &[KeyValue]) -> String {
+    list.iter().map(|k| k.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// Tables in a splice are shown in braces.
+fn marked(splice: &Splice) -> String {
+    splice
+        .parts
+        .iter()
+        .map(|part| match part {
+            pgherd_sql::Part::Text { text, .. } => text.clone(),
+            pgherd_sql::Part::Table { as_written, .. } => format!("{{{as_written}}}"),
+        })
+        .collect()
+}
+
+impl Tier {
+    /// The tier's name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Tier::Coordinator { .. } => "coordinator",
+            Tier::Federate { .. } => "federate",
+            Tier::Route(_) => "route",
+            Tier::Scatter(_) => "scatter",
+            Tier::InsertRows(_) => "insert rows",
+            Tier::InsertSelect(_) => "insert select",
+            Tier::ReplicateWrite { .. } => "replicate write",
+            Tier::ReplicateRows { .. } => "replicate rows",
+            Tier::Refuse(_) => "refuse",
+        }
+    }
+}
+
+impl Display for Plan {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "tier: {}", self.tier.name())?;
+        if let Tier::Scatter(scatter) = &self.tier {
+            match &scatter.combine {
+                Combine::Concatenate => write!(f, ", concatenate")?,
+                Combine::ConcatenateLimit(n) => write!(f, ", concatenate {n}")?,
+                Combine::Merge(_) => write!(f, ", merge")?,
+            }
+        }
+        if let Tier::Coordinator { in_block: true, .. } = &self.tier {
+            write!(f, ", in block")?;
+        }
+        writeln!(f)?;
+        writeln!(f, "reason: {}", self.reason)?;
+        match &self.tier {
+            Tier::Coordinator { sql, .. } | Tier::Federate { sql } => writeln!(f, "sql: {}", marked(sql))?,
+            Tier::Route(route) => {
+                writeln!(f, "key: {} = {}", route.table.name, route.key)?;
+                if route.parent_only {
+                    writeln!(f, "by the parent's name")?;
+                }
+                writeln!(f, "sql: {}", marked(&route.sql))?;
+            }
+            Tier::Scatter(scatter) => {
+                if let Some(list) = &scatter.keys {
+                    writeln!(f, "keys: {}", keys(list))?;
+                }
+                writeln!(f, "sql: {}", marked(&scatter.sql))?;
+                if let Combine::Merge(merge) = &scatter.combine {
+                    writeln!(f, "merge: {}", merge.sql)?;
+                }
+            }
+            Tier::InsertRows(insert) => {
+                writeln!(f, "head: {}", marked(&insert.head))?;
+                for row in &insert.rows {
+                    match &row.key {
+                        RowKey::Value(value) => write!(f, "row {value}:")?,
+                        RowKey::Computed { field } => write!(f, "row of field {}:", field + 1)?,
+                    }
+                    for (at, field) in row.fields.iter().enumerate() {
+                        let comma = if at == 0 { "" } else { "," };
+                        match field {
+                            Field::Text(splice) => write!(f, "{comma} {}", marked(splice))?,
+                            Field::Evaluate { sql, type_name } => write!(f, "{comma} [{sql}]::{type_name}")?,
+                        }
+                    }
+                    writeln!(f)?;
+                }
+                if !insert.tail.parts.is_empty() {
+                    writeln!(f, "tail: {}", marked(&insert.tail))?;
+                }
+            }
+            Tier::InsertSelect(insert) => {
+                let open = if insert.width_known { "" } else { " …" };
+                writeln!(f, "into: {} ({}{open}) {}", insert.table.name, insert.columns.join(", "), insert.overriding)?;
+                writeln!(f, "select: {}", insert.select)?;
+                for (column, sql) in &insert.defaults {
+                    writeln!(f, "default: {column} = {sql}")?;
+                }
+                if let Some(tail) = &insert.tail {
+                    writeln!(f, "tail: {}", marked(tail))?;
+                }
+            }
+            Tier::ReplicateWrite { sql, .. } | Tier::ReplicateRows { sql, .. } => writeln!(f, "sql: {}", marked(sql))?,
+            Tier::Refuse(refusal) => {
+                writeln!(f, "error {}: {}", refusal.sqlstate, refusal.message)?;
+                if let Some(detail) = &refusal.detail {
+                    writeln!(f, "detail: {detail}")?;
+                }
+                if let Some(hint) = &refusal.hint {
+                    writeln!(f, "hint: {hint}")?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,581 @@
+//! INSERT into distributed and reference tables: which row goes where, and what the coordinator must compute first
+//! (sequences, and expressions that decide the place or that a worker must not evaluate).
+
+use std::sync::Arc;
+
+use pgherd_catalog::{Column, ColumnDefault, Table};
+use pgherd_sql::ast::*;
+use pgherd_sql::{Edits, Splice};
+
+use crate::context::{Context, qualified, quote_ident, quote_literal};
+use crate::plan::*;
+use crate::spread::Spread;
+use crate::{literal, safety};
+
+/// How a column gets its value in this statement when the row gives none.
+enum Source {
+    /// The worker's own default, or NULL.
+    Worker,
+    /// Evaluated on the coordinator.
+    Coordinator(String),
+}
+
+fn default_of(column: &Column, is_key: bool) -> Source {
+    match &column.default {
+        ColumnDefault::Sequence { sql } => Source::Coordinator(sql.clone()),
+        ColumnDefault::Identity { sequence, .. } => {
+            Source::Coordinator(format!("pg_catalog.nextval({}::pg_catalog.regclass)", quote_literal(sequence)))
+        }
+        ColumnDefault::Expression { sql, .. } if is_key => Source::Coordinator(sql.clone()),
+        _ => Source::Worker,
+    }
+}
+
+/// The type in which the coordinator evaluates a field: without the column's modifier, which the INSERT itself applies
+/// (an explicit cast would cut a string where an assignment is an error), except where it rounds a key.
+fn evaluation_type(column: &Column, is_key: bool) -> String {
+    match column.type_oid {
+        1042 => "pg_catalog.bpchar".to_owned(),
+        1560 => "pg_catalog.bit".to_owned(),
+        1562 | 1043 => column.base_type_name.clone(),
+        _ if is_key => column.type_name.clone(),
+        _ => column.base_type_name.clone(),
+    }
+}
+
+impl Context<'_> {
+    pub fn insert(&self, insert: &Insert) -> Plan {
+        let Some(table) = self.target() else { return self.federate("a local table is written") };
+        if let Some(plan) = self.check_insert(insert, &table) {
+            return plan;
+        }
+        if table.is_reference() {
+            return self.insert_reference(insert, &table);
+        }
+        if insert.with.is_some() || !self.analysis.modifying.is_empty() {
+            return self.insert_with(insert, &table);
+        }
+        match &insert.source {
+            InsertSource::Query(query) => self.insert_query(insert, query, &table),
+            InsertSource::Values(rows) => self.insert_rows(insert, rows, &table),
+            InsertSource::DefaultValues => self.insert_rows(insert, &[Vec::new()], &table),
+        }
+    }
+
+    /// The coordinator reports the statement's error.
+    fn let_coordinator_report(&self) -> Plan {
+        let tier = Tier::Coordinator { sql: self.coordinator_sql(), in_block: false };
+        self.plan(tier, "the coordinator reports the error")
+    }
+
+    /// Target columns in the order of the values. None: a name is unknown or there are too many values.
+    fn target_columns<'t>(&self, insert: &Insert, table: &'t Table, width: Option<usize>) -> Option<Vec<&'t Column>> {
+        if insert.columns.is_empty() {
+            let width = width.unwrap_or(table.columns.len());
+            return table.columns.get(..width).map(|list| list.iter().collect());
+        }
+        let columns: Vec<&Column> =
+            insert.columns.iter().map(|(name, _)| table.column(name)).collect::<Option<Vec<_>>>()?;
+        if width.is_some_and(|w| w > columns.len()) {
+            return None;
+        }
+        Some(columns)
+    }
+
+    /// What is wrong whatever the source is.
+    fn check_insert(&self, insert: &Insert, table: &Arc<Table>) -> Option<Plan> {
+        if let Some(key) = table.key_column() {
+            if insert.columns.iter().any(|(name, part)| *part && *name == key.name) {
+                return Some(self.refuse(
+                    format!("cannot insert a part of the distribution column \"{}\"", key.name),
+                    None,
+                    None,
+                ));
+            }
+            if let Some(conflict) = insert.on_conflict.as_ref().filter(|c| c.update) {
+                for assignment in conflict.set.iter().filter(|a| a.column == key.name) {
+                    // The conflicting row has the same key: every unique constraint contains it.
+                    let harmless = matches!(&assignment.value.kind, ExprKind::Column(path)
+                        if path.last() == Some(&key.name)
+                            && (path.len() == 2 && path.first().is_some_and(|q| q == "excluded" || *q == insert.target.reference_name())));
+                    if !harmless {
+                        return Some(self.refuse(
+                            format!(
+                                "cannot modify the distribution column \"{}\" of table \"{}\"",
+                                key.name, table.name
+                            ),
+                            Some("A row's value in the distribution column says which server stores it.".to_owned()),
+                            Some("Leave the distribution column out of ON CONFLICT DO UPDATE SET."),
+                        ));
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    fn generated_always(&self, column: &Column, detail: String, hint: Option<&str>) -> Plan {
+        let message = format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name);
+        let refusal = Refusal {
+            sqlstate: "428C9",
+            message: message.clone(),
+            detail: Some(detail),
+            hint: hint.map(str::to_owned),
+        };
+        self.plan(Tier::Refuse(refusal), message)
+    }
+
+    fn insert_rows(&self, insert: &Insert, rows: &[Vec<Expr>], table: &Arc<Table>) -> Plan {
+        let width = rows.first().map_or(0, Vec::len);
+        let is_default_values = matches!(insert.source, InsertSource::DefaultValues);
+        let Some(mut columns) = self.target_columns(insert, table, Some(width)) else {
+            return self.let_coordinator_report();
+        };
+        if columns.len() != width && !is_default_values || rows.iter().any(|r| r.len() != width) {
+            return self.let_coordinator_report();
+        }
+        if is_default_values {
+            columns.clear();
+        }
+        let Some(key) = table.key_column() else { return self.federate("no distribution column") };
+        if self.analysis.has_parts_unknown || !self.names_are_known() {
+            return self.refuse(
+                format!("cannot run this INSERT into the distributed table \"{}\"", table.name),
+                Some("A construct in it is not understood.".to_owned()),
+                None,
+            );
+        }
+        // Columns that the statement leaves out but that need a value from the coordinator.
+        let given = columns.len();
+        let mut appended = Vec::new();
+        for column in &table.columns {
+            if columns.iter().any(|c| c.name == column.name) {
+                continue;
+            }
+            if let Source::Coordinator(sql) = default_of(column, column.name == key.name) {
+                columns.push(column);
+                appended.push(Field::Evaluate { sql, type_name: evaluation_type(column, column.name == key.name) });
+            }
+        }
+        let key_at = columns.iter().position(|c| c.name == key.name);
+        // RETURNING and ON CONFLICT run on the workers as they stand.
+        if let Some(reason) = self.tail_reason(insert) {
+            return self.refuse(
+                format!("cannot run this INSERT into the distributed table \"{}\"", table.name),
+                Some(format!("A worker cannot evaluate its ON CONFLICT or RETURNING clause: {reason}.")),
+                None,
+            );
+        }
+        let many = rows.len() > 1;
+        let worker = self.worker_edits();
+        let coordinator = self.coordinator_edits();
+        let text = self.text();
+        let mut needs_coordinator = false;
+        let mut out = Vec::with_capacity(rows.len());
+        for row in rows {
+            let mut fields = Vec::with_capacity(columns.len());
+            let mut row_key = if key_at.is_none() { Some(RowKey::Value(KeyValue::Null)) } else { None };
+            for (at, (expr, column)) in row.iter().zip(&columns).enumerate() {
+                let is_key = Some(at) == key_at;
+                let ignored =
+                    insert.overriding == Overriding::User && matches!(column.default, ColumnDefault::Identity { .. });
+                let is_default = matches!(expr.kind, ExprKind::Default) || ignored;
+                if !is_default && insert.overriding != Overriding::System {
+                    if let ColumnDefault::Identity { always: true, .. } = column.default {
+                        return self.generated_always(
+                            column,
+                            format!("Column \"{}\" is an identity column defined as GENERATED ALWAYS.", column.name),
+                            Some("Use OVERRIDING SYSTEM VALUE to override."),
+                        );
+                    }
+                }
+                if !is_default && matches!(column.default, ColumnDefault::Generated) {
+                    return self.generated_always(
+                        column,
+                        format!("Column \"{}\" is a generated column.", column.name),
+                        None,
+                    );
+                }
+                let evaluate = |sql: String| Field::Evaluate { sql, type_name: evaluation_type(column, is_key) };
+                let field = if is_default {
+                    match default_of(column, is_key) {
+                        Source::Coordinator(sql) => evaluate(sql),
+                        Source::Worker => {
+                            if is_key {
+                                row_key = Some(RowKey::Value(KeyValue::Null));
+                            }
+                            let mut splice = Splice::default();
+                            splice.push_text("DEFAULT", Some(expr.span.start));
+                            Field::Text(splice)
+                        }
+                    }
+                } else {
+                    let stored = if is_key { literal::stored_value(expr, column, self.snapshot) } else { None };
+                    let local = match (is_key, &stored) {
+                        (true, None) => false,
+                        (true, Some(_)) => true,
+                        (false, _) => {
+                            safety::field_reason(expr, self.snapshot).is_none()
+                                && (!many || !reads_now(expr) || self.session.multi_statement_txn_now.is_some())
+                        }
+                    };
+                    if let Some(value) = stored {
+                        row_key = Some(RowKey::Value(value));
+                    }
+                    if local {
+                        Field::Text(worker.apply_to(text, expr.span))
+                    } else {
+                        evaluate(coordinator.apply_to(text, expr.span).as_written())
+                    }
+                };
+                needs_coordinator |= matches!(field, Field::Evaluate { .. });
+                fields.push(field);
+            }
+            needs_coordinator |= !appended.is_empty();
+            fields.extend(appended.iter().cloned());
+            let key = row_key.unwrap_or(RowKey::Computed { field: key_at.unwrap_or(0) });
+            out.push(InsertRow { key, fields });
+        }
+        if let ([InsertRow { key: RowKey::Value(value), .. }], false) = (out.as_slice(), needs_coordinator) {
+            let mut plan = self.route(table.clone(), value.clone());
+            plan.reason = format!("one row with a known {}", key.name);
+            return plan;
+        }
+        // Text up to VALUES with an explicit column list.
+        let mut edits = Edits::new();
+        edits.table(insert.target.full_span, table.oid, qualified(table));
+        let names: Vec<String> = if insert.columns.is_empty() {
+            columns.iter().map(|c| quote_ident(&c.name)).collect()
+        } else {
+            let list = insert.columns_span.map_or("", |s| s.of(text));
+            let inner = list.trim_start_matches('(').trim_end_matches(')').to_owned();
+            std::iter::once(inner).chain(columns.iter().skip(given).map(|c| quote_ident(&c.name))).collect()
+        };
+        let list = format!(" ({})", names.join(", "));
+        let head_end = insert.columns_span.map_or_else(|| self.before_source(insert), |s| s.start);
+        let mut head = edits.apply_to(text, Span::new(0, head_end));
+        head.push_text(&list, None);
+        if insert.overriding != Overriding::No
+            || columns.iter().any(|c| matches!(c.default, ColumnDefault::Identity { .. }))
+        {
+            head.push_text(" OVERRIDING SYSTEM VALUE", None);
+        }
+        head.push_text(" VALUES ", None);
+        let tail = insert.tail_span.map_or_else(Splice::default, |span| worker.apply_to(text, span));
+        let reason = match (out.len(), needs_coordinator) {
+            (_, true) => "the coordinator computes a value of each row first",
+            _ => "each row goes to its shard",
+        };
+        let rows = InsertRows {
+            table: table.clone(),
+            head,
+            rows: out,
+            tail,
+            returning: !insert.returning.is_empty(),
+            needs_coordinator,
+        };
+        self.plan(Tier::InsertRows(rows), reason)
+    }
+
+    /// Where the alias ends, or the table's name.
+    fn before_source(&self, insert: &Insert) -> usize {
+        let text = self.text();
+        let before = &text[..insert.source_span.start.min(text.len())];
+        // OVERRIDING … VALUE stands between: it is written anew.
+        let upper = before.to_ascii_uppercase();
+        let end = match (insert.overriding, upper.rfind("OVERRIDING")) {
+            (Overriding::System | Overriding::User, Some(at)) => at,
+            _ => before.len(),
+        };
+        before[..end].trim_end().len()
+    }
+
+    fn tail_reason(&self, insert: &Insert) -> Option<String> {
+        let mut exprs: Vec<&Expr> = insert.returning.iter().map(|r| &r.expr).collect();
+        if let Some(conflict) = &insert.on_conflict {
+            exprs.extend(conflict.infer_filter.iter().chain(conflict.filter.iter()));
+            exprs.extend(conflict.set.iter().map(|a| &a.value));
+        }
+        exprs.into_iter().find_map(|e| safety::field_reason(e, self.snapshot))
+    }
+
+    /// WITH … INSERT: one shard or nothing.
+    fn insert_with(&self, insert: &Insert, table: &Arc<Table>) -> Plan {
+        let reason = if self.analysis.has_local {
+            Some("it names a relation that is not distributed".to_owned())
+        } else {
+            self.unsafe_reason.clone()
+        };
+        match (reason, self.route_key()) {
+            (None, Ok((table, key))) if self.worker_defaults(insert, &table) => self.route(table, key),
+            (None, _) if self.analysis.modifying.is_empty() && matches!(insert.source, InsertSource::Query(_)) => {
+                match &insert.source {
+                    InsertSource::Query(query) => self.insert_query(insert, query, table),
+                    _ => self.federate("no query"),
+                }
+            }
+            (reason, route) => self.refuse(
+                format!(
+                    "cannot run INSERT with common table expressions into the distributed table \"{}\"",
+                    table.name
+                ),
+                Some(format!(
+                    "The statement cannot be sent to one shard: {}.",
+                    reason.or(route.err()).unwrap_or_else(|| "a column's default needs the coordinator".to_owned())
+                )),
+                Some("Write INSERT … SELECT with the common table expression as a subquery."),
+            ),
+        }
+    }
+
+    /// No column that the statement leaves out needs the coordinator.
+    fn worker_defaults(&self, insert: &Insert, table: &Table) -> bool {
+        let width = match &insert.source {
+            InsertSource::Values(rows) => rows.first().map(Vec::len),
+            InsertSource::DefaultValues => Some(0),
+            InsertSource::Query(_) => self.source_outputs().map(|o| o.len()),
+        };
+        let Some(columns) = self.target_columns(insert, table, width) else { return false };
+        let key = table.key_column().map(|c| c.name.as_str());
+        let identity = |c: &&Column| matches!(c.default, ColumnDefault::Identity { .. });
+        let values_have_default = match &insert.source {
+            InsertSource::Values(rows) => rows.iter().flatten().any(|e| matches!(e.kind, ExprKind::Default)),
+            _ => false,
+        };
+        !values_have_default
+            && !columns.iter().any(identity)
+            && table.columns.iter().all(|c| {
+                columns.iter().any(|given| given.name == c.name)
+                    || matches!(default_of(c, Some(c.name.as_str()) == key), Source::Worker)
+            })
+    }
+
+    /// Level of the INSERT's own query.
+    fn source_level(&self) -> Option<usize> {
+        let Tree::Insert(insert) = &self.statement.tree else { return None };
+        let InsertSource::Query(query) = &insert.source else { return None };
+        self.analysis.levels.iter().position(|l| l.query.is_some_and(|q| std::ptr::eq(q, &**query)))
+    }
+
+    fn source_outputs(&self) -> Option<&Vec<(String, Option<crate::analysis::ColumnId>)>> {
+        self.analysis.levels.get(self.source_level()?)?.outputs.as_ref()
+    }
+
+    fn insert_query(&self, insert: &Insert, query: &Query, table: &Arc<Table>) -> Plan {
+        let width = self.source_outputs().map(Vec::len);
+        let Some(columns) = self.target_columns(insert, table, width) else { return self.let_coordinator_report() };
+        for column in &columns {
+            if let (ColumnDefault::Identity { always: true, .. }, Overriding::No) = (&column.default, insert.overriding)
+            {
+                // An error unless the select list ends before this column.
+                if width.is_some() || !insert.columns.is_empty() {
+                    return self.generated_always(
+                        column,
+                        format!("Column \"{}\" is an identity column defined as GENERATED ALWAYS.", column.name),
+                        Some("Use OVERRIDING SYSTEM VALUE to override."),
+                    );
+                }
+            }
+        }
+        if let Some(reason) = self.tail_reason(insert) {
+            return self.refuse(
+                format!("cannot run this INSERT into the distributed table \"{}\"", table.name),
+                Some(format!("A worker cannot evaluate its ON CONFLICT or RETURNING clause: {reason}.")),
+                None,
+            );
+        }
+        match self.insert_on_workers(insert, query, table, &columns) {
+            Ok(plan) => plan,
+            Err(reason) => {
+                let text = self.text();
+                let select = self.coordinator_edits().apply_to(text, insert.source_span);
+                let with = match &insert.with {
+                    Some(_) => {
+                        let start = self.before_insert_word();
+                        format!("{} ", self.coordinator_edits().apply_to(text, Span::new(0, start)).as_written())
+                    }
+                    None => String::new(),
+                };
+                let key = table.key_column().map(|c| c.name.as_str());
+                let given = |c: &Column| {
+                    (width.is_some() || !insert.columns.is_empty()) && columns.iter().any(|g| g.name == c.name)
+                };
+                let defaults = table
+                    .columns
+                    .iter()
+                    .filter(|c| !given(c))
+                    .filter_map(|c| match default_of(c, Some(c.name.as_str()) == key) {
+                        Source::Coordinator(sql) => Some((c.name.clone(), sql)),
+                        Source::Worker => None,
+                    })
+                    .collect();
+                let tail = insert.tail_span.map(|span| self.worker_edits().apply_to(text, span));
+                let plan = InsertSelect {
+                    table: table.clone(),
+                    columns: columns.iter().map(|c| c.name.clone()).collect(),
+                    width_known: width.is_some() || !insert.columns.is_empty(),
+                    select: format!("{with}{}", select.as_written()),
+                    defaults,
+                    overriding: match insert.overriding {
+                        Overriding::No => "",
+                        Overriding::System => "OVERRIDING SYSTEM VALUE",
+                        Overriding::User => "OVERRIDING USER VALUE",
+                    },
+                    tail,
+                    returning: !insert.returning.is_empty(),
+                };
+                self.plan(Tier::InsertSelect(plan), format!("the rows pass the router: {reason}"))
+            }
+        }
+    }
+
+    fn before_insert_word(&self) -> usize {
+        // The WITH clause ends where the word INSERT begins, outside brackets: the last one before the target's name.
+        let Tree::Insert(insert) = &self.statement.tree else { return 0 };
+        self.text()[..insert.target.full_span.start].to_ascii_uppercase().rfind("INSERT").unwrap_or(0)
+    }
+
+    /// The workers run the whole statement: every row that they select stays where it is.
+    fn insert_on_workers(
+        &self,
+        insert: &Insert,
+        query: &Query,
+        table: &Arc<Table>,
+        columns: &[&Column],
+    ) -> std::result::Result<Plan, String> {
+        if self.analysis.has_local {
+            return Err("it reads a relation that is not distributed".to_owned());
+        }
+        if let Some(reason) = &self.unsafe_reason {
+            return Err(reason.clone());
+        }
+        if !self.names_are_known() {
+            return Err("a table's name is not found in the text".to_owned());
+        }
+        if !self.worker_defaults(insert, table) || insert.overriding != Overriding::No {
+            return Err("a column's default needs the coordinator".to_owned());
+        }
+        let key = table.key_column().ok_or("no distribution column")?;
+        let at = columns.iter().position(|c| c.name == key.name).ok_or("the distribution column gets its default")?;
+        let level = self.source_level().ok_or("no query")?;
+        let outputs = self.source_outputs().ok_or("the columns of * are not known here")?;
+        let Some((_, Some(output))) = outputs.get(at) else {
+            return Err("the distribution column gets a computed value".to_owned());
+        };
+        let source = self.analysis.column(*output).ok_or("no such column")?;
+        if source.type_oid != key.type_oid || source.typmod != key.typmod || source.collation != key.collation {
+            return Err("the distribution column gets another type".to_owned());
+        }
+        if let Ok((table, value)) = self.route_key_of_source(table, level, *output) {
+            return Ok(self.route(table, value));
+        }
+        self.scatterable_tables()?;
+        if let Some(reason) = self.time_reason(table) {
+            return Err(reason);
+        }
+        if query.limit.is_some() || query.offset.is_some() || query.locking {
+            return Err("LIMIT or row locks".to_owned());
+        }
+        let Body::Select(select) = &query.body else { return Err("a set operation or VALUES".to_owned()) };
+        let Spread::Partitioned(anchors) = self.spread_of_from(level)? else {
+            return Err("no distributed table is in FROM".to_owned());
+        };
+        self.whole_groups(select, &anchors, level)?;
+        let facts = self.analysis.facts(self.analysis.levels[level].env);
+        if !anchors.iter().any(|a| facts.same(*a, *output)) {
+            return Err("the distribution column gets another column".to_owned());
+        }
+        if table.has_triggers {
+            return Err("the table has triggers".to_owned());
+        }
+        let keys = self.keys_of(&anchors, level, select.filter.as_ref());
+        let sql = self.worker_edits().apply(self.text());
+        let scatter = Scatter { table: table.clone(), keys, sql, combine: Combine::Concatenate };
+        Ok(self.plan(Tier::Scatter(scatter), "the rows stay on their workers"))
+    }
+
+    /// Everything that is read is pinned, and the key that is written is pinned to the same value.
+    fn route_key_of_source(
+        &self,
+        table: &Arc<Table>,
+        level: usize,
+        output: crate::analysis::ColumnId,
+    ) -> std::result::Result<(Arc<Table>, KeyValue), String> {
+        let facts = self.analysis.facts(self.analysis.levels[level].env);
+        let value = facts.pinned(output).ok_or("the key is not pinned")?;
+        for index in self.analysis.distributed() {
+            let instance = &self.analysis.instances[index];
+            if instance.is_target {
+                continue;
+            }
+            if !crate::context::colocated(table, instance.table) || self.analysis.pin_of(index) != Some(value) {
+                return Err("not one shard".to_owned());
+            }
+        }
+        Ok((table.clone(), value.clone()))
+    }
+
+    fn insert_reference(&self, insert: &Insert, table: &Arc<Table>) -> Plan {
+        let returning = !insert.returning.is_empty();
+        let refuse = |reason: String| {
+            self.refuse(
+                format!("cannot run this INSERT into the reference table \"{}\"", table.name),
+                Some(format!("It may do different things on different nodes: {reason}.")),
+                Some("Compute the values first and give them as constants."),
+            )
+        };
+        let width = match &insert.source {
+            InsertSource::Values(rows) => rows.first().map(Vec::len),
+            InsertSource::DefaultValues => Some(0),
+            InsertSource::Query(_) => self.source_outputs().map(Vec::len),
+        };
+        let Some(columns) = self.target_columns(insert, table, width) else { return self.let_coordinator_report() };
+        // Columns whose value the nodes would compute by themselves.
+        let given = |c: &Column| columns.iter().any(|g| g.name == c.name);
+        let has_default = match &insert.source {
+            InsertSource::Values(rows) => rows.iter().flatten().any(|e| matches!(e.kind, ExprKind::Default)),
+            _ => false,
+        };
+        let same_defaults = width.is_some()
+            && table.columns.iter().all(|c| {
+                let stable = matches!(
+                    c.default,
+                    ColumnDefault::None | ColumnDefault::Generated | ColumnDefault::Expression { immutable: true, .. }
+                );
+                stable
+                    || (given(c)
+                        && !has_default
+                        && !(matches!(c.default, ColumnDefault::Identity { .. })
+                            && (insert.overriding != Overriding::System)))
+            });
+        let reason = match self.replicable() {
+            Ok(()) if same_defaults => {
+                let sql = self.worker_edits().apply(self.text());
+                let plan = Tier::ReplicateWrite { sql, returning };
+                return self.plan(plan, "the same rows are inserted on every node");
+            }
+            Ok(()) => "a column's default is computed once".to_owned(),
+            Err(reason) => reason,
+        };
+        if !self.analysis.modifying.is_empty() {
+            return refuse("a common table expression modifies a table".to_owned());
+        }
+        if insert.on_conflict.as_ref().is_some_and(|c| c.update) {
+            return refuse(format!("ON CONFLICT DO UPDATE, and {reason}"));
+        }
+        let tier = Tier::ReplicateRows { table: table.clone(), sql: self.coordinator_sql(), returning };
+        self.plan(tier, format!("the coordinator computes the rows: {reason}"))
+    }
+}
+
+fn reads_now(expr: &Expr) -> bool {
+    let mut found = false;
+    expr.walk(&mut |e| {
+        found |= match &e.kind {
+            ExprKind::Call(call) => safety::NOW_CALLS.contains(&call.name.as_str()),
+            ExprKind::ValueFunction(_) => true,
+            _ => false,
+        };
+    });
+    found
+}

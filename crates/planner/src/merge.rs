@@ -1,0 +1,589 @@
+//! What the workers run and the statement that PostgreSQL runs over their rows, for answers that are more than the rows
+//! one after another. Texts are the user's own with ranges replaced, never printed from a tree.
+
+use pgherd_sql::ast::*;
+use pgherd_sql::{Edits, Outline, Splice};
+
+use crate::analysis::Found;
+use crate::context::{Context, Count, count_of, quote_ident};
+use crate::plan::Merge;
+
+type Result<T> = std::result::Result<T, String>;
+
+/// `pg_collation.oid` of the database's default and of "C".
+const DEFAULT_COLLATION: u32 = 100;
+const C_COLLATIONS: [u32; 2] = [950, 951];
+
+fn outline_of(context: &Context<'_>, select: &Select, query: &Query) -> Result<Outline> {
+    let outline = context.statement.outline().ok_or("the statement's clauses are not in one place")?;
+    if context.text().contains("{{") {
+        return Err("the text has braces like the merge statement's".to_owned());
+    }
+    if outline.items.len() != select.items.len() || outline.order_by.len() != query.order_by.len() {
+        return Err("the statement's clauses are not found in its text".to_owned());
+    }
+    Ok(outline)
+}
+
+/// How a value sorts and compares in the merge statement, where columns have the default collation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Collation {
+    Default,
+    C,
+}
+
+impl Collation {
+    fn suffix(self) -> &'static str {
+        match self {
+            Collation::Default => "",
+            Collation::C => " COLLATE pg_catalog.\"C\"",
+        }
+    }
+}
+
+impl Context<'_> {
+    /// The collation of an expression's value as far as the columns in it tell.
+    fn collation_of(&self, expr: &Expr, scope: usize) -> Result<Collation> {
+        if let ExprKind::Collate { collation, .. } = &expr.kind {
+            return match collation.last().map(String::as_str) {
+                Some("C" | "POSIX") => Ok(Collation::C),
+                Some("default") => Ok(Collation::Default),
+                _ => Err("a collation of its own".to_owned()),
+            };
+        }
+        let mut found = Vec::new();
+        let mut explicit = false;
+        expr.walk(&mut |e| match &e.kind {
+            ExprKind::Column(_) => match self.analysis.resolve_expr(e, scope) {
+                Found::Column(id, _) => found.push(self.analysis.column(id).map_or(u32::MAX, |c| c.collation)),
+                // A computed output of a subquery: its collation is not followed.
+                _ => found.push(u32::MAX),
+            },
+            ExprKind::Collate { .. } => explicit = true,
+            _ => {}
+        });
+        if explicit {
+            return Err("a collation of its own inside an expression".to_owned());
+        }
+        self.combine_collations(&found, matches!(expr.kind, ExprKind::Column(_)))
+    }
+
+    fn combine_collations(&self, found: &[u32], is_column: bool) -> Result<Collation> {
+        let plain = |c: u32| c == 0 || c == DEFAULT_COLLATION;
+        // Where no table has another collation, neither has anything computed from it.
+        let all_plain = || self.analysis.instances.iter().flat_map(|i| &i.table.columns).all(|c| plain(c.collation));
+        if found.iter().all(|c| plain(*c)) || (found.contains(&u32::MAX) && all_plain()) {
+            return Ok(Collation::Default);
+        }
+        match found {
+            [one] if C_COLLATIONS.contains(one) && is_column => Ok(Collation::C),
+            _ => Err("a column's collation is not the default".to_owned()),
+        }
+    }
+}
+
+/// An output column of the statement.
+struct Output<'e> {
+    name: String,
+    /// None for one that `*` gives.
+    expr: Option<&'e Expr>,
+    collation: Result<Collation>,
+}
+
+/// Every output column, with `*` expanded.
+fn outputs<'e>(context: &Context<'_>, select: &'e Select, scope: usize) -> Result<Vec<Output<'e>>> {
+    let mut all = Vec::new();
+    for item in &select.items {
+        if let ExprKind::Star(path) = &item.expr.kind {
+            let columns = context.analysis.expand_star(path, scope).ok_or("the columns of * are not known here")?;
+            for (name, id) in columns {
+                let collation = match id.and_then(|id| context.analysis.column(id)) {
+                    Some(column) => context.combine_collations(&[column.collation], true),
+                    None => Err("a computed column of *".to_owned()),
+                };
+                all.push(Output { name, expr: None, collation });
+            }
+        } else {
+            let name = item.alias.clone().unwrap_or_else(|| crate::naming::column_name(&item.expr));
+            let collation = context.collation_of(&item.expr, scope);
+            all.push(Output { name, expr: Some(&item.expr), collation });
+        }
+    }
+    Ok(all)
+}
+
+fn direction(sort: &SortBy) -> Result<&'static str> {
+    if sort.using {
+        return Err("ORDER BY … USING".to_owned());
+    }
+    Ok(match (sort.descending, sort.nulls_first) {
+        (false, None) => "",
+        (false, Some(true)) => " NULLS FIRST",
+        (false, Some(false)) => " NULLS LAST",
+        (true, None) => " DESC",
+        (true, Some(true)) => " DESC NULLS FIRST",
+        (true, Some(false)) => " DESC NULLS LAST",
+    })
+}
+
+/// The output column an ORDER BY item names: by number, or by a bare output name (which wins over an input column).
+fn output_of(sort: &Expr, outputs: &[Output<'_>]) -> Option<usize> {
+    match &sort.kind {
+        ExprKind::Const(Const::Integer(n)) => {
+            usize::try_from(*n).ok().and_then(|n| n.checked_sub(1)).filter(|n| *n < outputs.len())
+        }
+        ExprKind::Column(path) if path.len() == 1 => outputs.iter().position(|o| Some(&o.name) == path.first()),
+        _ => None,
+    }
+}
+
+fn limit_text(count: &Count) -> Option<String> {
+    match count {
+        Count::None | Count::Other => None,
+        Count::Constant(n) => Some(n.to_string()),
+        Count::Param(n) => Some(format!("${n}::pg_catalog.int8")),
+    }
+}
+
+/// Rows that each worker gives whole, ordered, limited or made distinct at the end.
+pub(crate) fn rows(context: &Context<'_>, query: &Query, select: &Select, level: usize) -> Result<(Splice, Merge)> {
+    let outline = outline_of(context, select, query)?;
+    let scope = context.analysis.levels[level].scope;
+    let outputs = outputs(context, select, scope)?;
+    let text = context.text();
+    let edits = context.worker_edits();
+    let distinct = match &select.distinct {
+        Distinct::No => false,
+        Distinct::All => true,
+        // Whole per worker, so the rows are final; but the order of DISTINCT ON is part of its meaning.
+        Distinct::On(_) => return Err("DISTINCT ON with an order".to_owned()),
+    };
+    if distinct {
+        for output in &outputs {
+            output.collation.as_ref().map_err(Clone::clone)?;
+        }
+    }
+    let mut hidden: Vec<Span> = Vec::new();
+    let mut order = Vec::new();
+    for (sort, span) in query.order_by.iter().zip(&outline.order_by) {
+        let expr_span = sort_expr_span(sort, *span, text);
+        let (column, collation) = match output_of(&sort.expr, &outputs) {
+            Some(at) => (at + 1, outputs[at].collation.clone()?),
+            None => {
+                let same = |o: &Output<'_>| o.expr.is_some_and(|e| e.span.of(text) == expr_span.of(text));
+                match outputs.iter().position(same) {
+                    Some(at) => (at + 1, outputs[at].collation.clone()?),
+                    None if distinct => return Err("ORDER BY of something DISTINCT leaves out".to_owned()),
+                    None => {
+                        let collation = context.collation_of(&sort.expr, scope)?;
+                        hidden.push(expr_span);
+                        (outputs.len() + hidden.len(), collation)
+                    }
+                }
+            }
+        };
+        order.push(format!("c{column}{}{}", collation.suffix(), direction(sort)?));
+    }
+    let (limit, offset) = (count_of(query.limit.as_ref()), count_of(query.offset.as_ref()));
+
+    // The workers' text.
+    let mut sql = edits.apply_to(text, Span::new(0, outline.select.end));
+    sql.push_text(" ", None);
+    for (at, span) in outline.items.iter().enumerate() {
+        if at > 0 {
+            sql.push_text(", ", None);
+        }
+        sql.append(edits.apply_to(text, *span));
+    }
+    for span in &hidden {
+        sql.push_text(", ", None);
+        sql.append(edits.apply_to(text, *span));
+    }
+    for span in [outline.from_where, outline.group_clause, outline.having, outline.window].into_iter().flatten() {
+        sql.push_text(" ", None);
+        sql.append(edits.apply_to(text, span));
+    }
+    let pushed = match (&limit, &offset) {
+        (Count::None, _) => None,
+        (Count::Constant(l), Count::Constant(o)) => l.checked_add(*o).map(|n| n.to_string()),
+        (limit, Count::None) => limit_text(limit),
+        (limit, offset) => {
+            Some(format!("({} + {})", limit_text(limit).unwrap_or_default(), limit_text(offset).unwrap_or_default()))
+        }
+    };
+    if let Some(pushed) = pushed {
+        if let Some(span) = outline.order_clause {
+            sql.push_text(" ", None);
+            sql.append(edits.apply_to(text, span));
+        }
+        sql.push_text(&format!(" LIMIT {pushed}"), None);
+    }
+
+    // The merge.
+    let mut merge = String::from(if distinct { "SELECT DISTINCT " } else { "SELECT " });
+    for (at, output) in outputs.iter().enumerate() {
+        if at > 0 {
+            merge.push_str(", ");
+        }
+        merge.push_str(&format!("c{} AS {}", at + 1, quote_ident(&output.name)));
+    }
+    merge.push_str(" FROM {{partial}}");
+    finish(&mut merge, &order, &limit, &offset);
+    Ok((sql, Merge { sql: merge, columns: outputs.len() + hidden.len() }))
+}
+
+fn finish(merge: &mut String, order: &[String], limit: &Count, offset: &Count) {
+    if !order.is_empty() {
+        merge.push_str(&format!(" ORDER BY {}", order.join(", ")));
+    }
+    if let Some(limit) = limit_text(limit) {
+        merge.push_str(&format!(" LIMIT {limit}"));
+    }
+    if let Some(offset) = limit_text(offset) {
+        merge.push_str(&format!(" OFFSET {offset}"));
+    }
+}
+
+/// The ORDER BY item without ASC, DESC, NULLS …: those words are reserved or follow the expression.
+fn sort_expr_span(sort: &SortBy, span: Span, text: &str) -> Span {
+    if sort.expr.span.is_known() && span.contains(sort.expr.span) {
+        // Brackets around the expression belong to it as well.
+        let mut inner = sort.expr.span;
+        while text[..inner.start].trim_end().ends_with('(')
+            && text[inner.end..].trim_start().starts_with(')')
+            && text[..inner.start].trim_end().len() > span.start
+        {
+            inner.start = text[..inner.start].trim_end().len() - 1;
+            inner.end += text[inner.end..].len() - text[inner.end..].trim_start().len() + 1;
+        }
+        return inner;
+    }
+    span
+}
+
+/// Builds the partial columns of an aggregation.
+struct Partials<'c, 'e> {
+    context: &'c Context<'c>,
+    scope: usize,
+    /// Grouping expressions: columns `c1 …`.
+    groups: Vec<Group<'e>>,
+    /// Further texts of partial columns, in order after the groups.
+    columns: Vec<Splice>,
+    /// What each is, to share equal ones.
+    texts: Vec<String>,
+    edits: Edits,
+}
+
+struct Group<'e> {
+    expr: &'e Expr,
+    text: String,
+    collation: Result<Collation>,
+    /// A grouping that only the workers have (the argument of a DISTINCT aggregate).
+    extra: bool,
+    sql: Splice,
+}
+
+/// Aggregates whose partial results combine.
+pub(crate) fn aggregates(
+    context: &Context<'_>,
+    query: &Query,
+    select: &Select,
+    level: usize,
+) -> Result<(Splice, Merge)> {
+    let outline = outline_of(context, select, query)?;
+    let scope = context.analysis.levels[level].scope;
+    let text = context.text();
+    if select.grouping_sets || select.group_distinct || outline.group_by.len() != select.group_by.len() {
+        return Err("grouping sets".to_owned());
+    }
+    if select.items.iter().any(|i| matches!(i.expr.kind, ExprKind::Star(_))) {
+        return Err("* with GROUP BY".to_owned());
+    }
+    let mut partials = Partials {
+        context,
+        scope,
+        groups: Vec::new(),
+        columns: Vec::new(),
+        texts: Vec::new(),
+        edits: context.worker_edits(),
+    };
+    for item in &select.group_by {
+        let expr = context.group_expr(item, select);
+        if matches!(expr.kind, ExprKind::Const(Const::Integer(_))) && std::ptr::eq(expr, item) {
+            return Err("GROUP BY a number that is no output column".to_owned());
+        }
+        if has_sublink(expr) {
+            return Err("a subquery in GROUP BY".to_owned());
+        }
+        partials.group(expr, false);
+    }
+    // DISTINCT arguments become groupings of the workers: they come before the partial results.
+    let mut exprs: Vec<&Expr> = select.items.iter().map(|i| &i.expr).collect();
+    exprs.extend(select.having.iter());
+    exprs.extend(query.order_by.iter().map(|s| &s.expr));
+    for expr in &exprs {
+        partials.distinct_arguments(expr)?;
+    }
+
+    let outputs = outputs(context, select, scope)?;
+    let mut items = Vec::new();
+    for (item, output) in select.items.iter().zip(&outputs) {
+        let sql = partials.merged(&item.expr)?;
+        items.push(format!("{sql} AS {}", quote_ident(&output.name)));
+    }
+    let having = match &select.having {
+        Some(having) => Some(partials.merged(having)?),
+        None => None,
+    };
+    let mut order = Vec::new();
+    for sort in &query.order_by {
+        let (sql, collation) = match output_of(&sort.expr, &outputs) {
+            Some(at) => ((at + 1).to_string(), outputs[at].collation.clone()?),
+            None => (partials.merged(&sort.expr)?, context.collation_of(&sort.expr, scope)?),
+        };
+        let collation = match (output_of(&sort.expr, &outputs), collation) {
+            // The output's own expression has the collation in it.
+            (Some(_), _) | (None, Collation::Default) => Collation::Default,
+            (None, Collation::C) => Collation::C,
+        };
+        order.push(format!("{sql}{}{}", collation.suffix(), direction(sort)?));
+    }
+
+    // The workers' text.
+    let Partials { groups, columns, edits, .. } = partials;
+    let mut sql = edits.apply_to(text, Span::new(0, outline.whole.start));
+    sql.push_text("SELECT ", None);
+    let width = groups.len() + columns.len();
+    let group_count = groups.len();
+    let merged_groups: Vec<String> = groups
+        .iter()
+        .enumerate()
+        .filter(|(_, g)| !g.extra)
+        .map(|(at, g)| format!("c{}{}", at + 1, g.collation.as_ref().map_or("", |c| c.suffix())))
+        .collect();
+    let mut first = true;
+    for column in groups.into_iter().map(|g| g.sql).chain(columns) {
+        if !first {
+            sql.push_text(", ", None);
+        }
+        first = false;
+        sql.append(column);
+    }
+    if width == 0 {
+        sql.push_text("1", None);
+    }
+    if let Some(span) = outline.from_where {
+        sql.push_text(" ", None);
+        sql.append(edits.apply_to(text, span));
+    }
+    if group_count > 0 {
+        let list: Vec<String> = (1..=group_count).map(|n| n.to_string()).collect();
+        sql.push_text(&format!(" GROUP BY {}", list.join(", ")), None);
+    }
+
+    // The merge.
+    let distinct = match &select.distinct {
+        Distinct::All => "DISTINCT ",
+        _ => "",
+    };
+    let mut merge = format!("SELECT {distinct}{} FROM {{{{partial}}}}", items.join(", "));
+    if !merged_groups.is_empty() {
+        merge.push_str(&format!(" GROUP BY {}", merged_groups.join(", ")));
+    }
+    if let Some(having) = having {
+        merge.push_str(&format!(" HAVING {having}"));
+    }
+    finish(&mut merge, &order, &count_of(query.limit.as_ref()), &count_of(query.offset.as_ref()));
+    Ok((sql, Merge { sql: merge, columns: width.max(1) }))
+}
+
+fn has_sublink(expr: &Expr) -> bool {
+    let mut found = false;
+    expr.walk(&mut |e| found |= matches!(e.kind, ExprKind::Sublink(_)));
+    found
+}
+
+impl<'e> Partials<'_, 'e> {
+    fn text(&self) -> &str {
+        &self.context.statement.text
+    }
+
+    /// Adds a grouping and gives its column's number.
+    fn group(&mut self, expr: &'e Expr, extra: bool) -> usize {
+        let text = expr.span.of(self.text()).to_owned();
+        let sql = self.edits.apply_to(self.text(), expr.span);
+        let collation = self.context.collation_of(expr, self.scope);
+        self.groups.push(Group { expr, text, collation, extra, sql });
+        self.groups.len()
+    }
+
+    /// The group an expression is.
+    fn group_of(&self, expr: &Expr, extra: bool) -> Option<usize> {
+        let text = expr.span.of(self.text());
+        let id = match self.context.analysis.resolve_expr(expr, self.scope) {
+            Found::Column(id, _) => Some(id),
+            _ => None,
+        };
+        self.groups
+            .iter()
+            .position(|group| {
+                let same_column = id.is_some()
+                    && matches!(self.context.analysis.resolve_expr(group.expr, self.scope), Found::Column(g, _) if Some(g) == id);
+                (same_column || (expr.span.is_known() && group.text == text)) && (extra || !group.extra)
+            })
+            .map(|at| at + 1)
+    }
+
+    fn distinct_arguments(&mut self, expr: &'e Expr) -> Result<()> {
+        let mut calls = Vec::new();
+        expr.walk(&mut |e| {
+            if let ExprKind::Call(call) = &e.kind {
+                if call.distinct && call.over.is_none() {
+                    calls.push(&**call);
+                }
+            }
+        });
+        for call in calls {
+            let harmless =
+                matches!(call.name.as_str(), "min" | "max" | "bool_and" | "bool_or" | "every" | "bit_and" | "bit_or");
+            if harmless {
+                continue;
+            }
+            let ([arg], None) = (call.args.as_slice(), &call.filter) else {
+                return Err(format!("{}(DISTINCT …) of this form", call.name));
+            };
+            if !matches!(call.name.as_str(), "count" | "sum" | "avg") {
+                return Err(format!("{}(DISTINCT …) of this form", call.name));
+            }
+            if has_sublink(arg) || self.context.collation_of(arg, self.scope).is_err() {
+                return Err(format!("{}(DISTINCT …) of this form", call.name));
+            }
+            if self.group_of(arg, true).is_none() {
+                self.group(arg, true);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a partial column and gives its number.
+    fn column(&mut self, splice: Splice) -> usize {
+        let text = splice.as_written();
+        if let Some(at) = self.texts.iter().position(|t| *t == text) {
+            return self.groups.len() + at + 1;
+        }
+        self.columns.push(splice);
+        self.texts.push(text);
+        self.groups.len() + self.columns.len()
+    }
+
+    /// An expression over groups and aggregates as the merge statement has it.
+    fn merged(&mut self, expr: &'e Expr) -> Result<String> {
+        let mut replaced = Edits::new();
+        self.cover(expr, &mut replaced)?;
+        if !expr.span.is_known() {
+            return Err("an expression is not found in the text".to_owned());
+        }
+        // The time of the transaction, where it stands outside aggregates.
+        if let (true, Some(now)) = (self.context.uses_now, self.context.session.multi_statement_txn_now) {
+            let text = self.text().to_owned();
+            expr.walk(&mut |e| {
+                if let Some(new) = crate::safety::now_replacement(e, &text, now) {
+                    replaced.replace(e.span, new);
+                }
+            });
+        }
+        Ok(replaced.apply_to(self.text(), expr.span).as_written())
+    }
+
+    fn cover(&mut self, expr: &'e Expr, out: &mut Edits) -> Result<()> {
+        if let Some(column) = self.group_of(expr, false) {
+            let collation = self.groups[column - 1].collation.clone()?;
+            let text = match collation {
+                Collation::Default => format!("c{column}"),
+                Collation::C => format!("(c{column}{})", collation.suffix()),
+            };
+            out.replace(expr.span, text);
+            return Ok(());
+        }
+        match &expr.kind {
+            ExprKind::Column(path) => {
+                return Err(format!("the column {} is not grouped by its own", path.join(".")));
+            }
+            ExprKind::Star(_) => return Err("* beside aggregates".to_owned()),
+            ExprKind::Sublink(_) => return Err("a subquery beside aggregates".to_owned()),
+            ExprKind::Grouping(_) => return Err("GROUPING()".to_owned()),
+            ExprKind::Call(call) if call.over.is_some() => return Err("a window over aggregates".to_owned()),
+            ExprKind::Call(call) if self.context.analysis.is_aggregate(call) => {
+                let merged = self.aggregate(call, expr)?;
+                out.replace(expr.span, merged);
+                return Ok(());
+            }
+            ExprKind::Call(call) if self.context.snapshot.set_returning_functions.contains(&call.name) => {
+                return Err("a set-returning function beside aggregates".to_owned());
+            }
+            _ => {}
+        }
+        let mut children = Vec::new();
+        expr.for_each_child(&mut |child| children.push(child));
+        children.into_iter().try_for_each(|child| self.cover(child, out))
+    }
+
+    fn aggregate(&mut self, call: &'e Call, expr: &'e Expr) -> Result<String> {
+        if !call.order_by.is_empty() || call.within_group || call.variadic {
+            return Err(format!("{} with an order of its own", call.name));
+        }
+        if call.schema.as_deref().is_some_and(|s| s != "pg_catalog") {
+            return Err(format!("the aggregate {} is not built in", call.name));
+        }
+        let whole = self.edits.apply_to(self.text(), expr.span);
+        let name = call.name.as_str();
+        let one = match call.args.as_slice() {
+            [one] => Some(one),
+            _ => None,
+        };
+        match name {
+            "count" | "sum" | "avg" if call.distinct => {
+                let arg = one.ok_or("DISTINCT over several arguments")?;
+                let column = self.group_of(arg, true).ok_or("a DISTINCT argument is not grouped")?;
+                Ok(format!("pg_catalog.{name}(DISTINCT c{column})"))
+            }
+            "count" if call.star || one.is_some() => {
+                let column = self.column(whole);
+                Ok(format!("coalesce(pg_catalog.sum(c{column}), 0)::pg_catalog.int8"))
+            }
+            "sum" if one.is_some() => {
+                let column = self.column(whole);
+                Ok(format!("{{{{sum {column}}}}}"))
+            }
+            "avg" => {
+                let arg = one.ok_or("avg of this form")?;
+                let rest = Span::new(call.call_span.end, expr.span.end);
+                let partial = |me: &Self, function: &str| {
+                    let mut splice = Splice::default();
+                    splice.push_text(&format!("pg_catalog.{function}("), None);
+                    splice.append(me.edits.apply_to(me.text(), arg.span));
+                    splice.push_text(")", None);
+                    splice.append(me.edits.apply_to(me.text(), rest));
+                    splice
+                };
+                let (sum, count) = (partial(self, "sum"), partial(self, "count"));
+                let (avg, sum, count) = (self.column(whole), self.column(sum), self.column(count));
+                Ok(format!("{{{{avg {avg} {sum} {count}}}}}"))
+            }
+            "min" | "max" => {
+                let arg = one.ok_or("min or max of this form")?;
+                let collation = self.context.collation_of(arg, self.scope)?;
+                let column = self.column(whole);
+                Ok(format!("pg_catalog.{name}(c{column}{})", collation.suffix()))
+            }
+            "bool_and" | "bool_or" | "every" | "bit_and" | "bit_or" | "bit_xor" if one.is_some() => {
+                if call.distinct && name == "bit_xor" {
+                    return Err("bit_xor(DISTINCT …)".to_owned());
+                }
+                let column = self.column(whole);
+                Ok(format!("pg_catalog.{name}(c{column})"))
+            }
+            _ => Err(format!("the aggregate {name} does not combine")),
+        }
+    }
+}

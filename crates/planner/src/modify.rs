@@ -1,0 +1,191 @@
+//! UPDATE, DELETE and MERGE of distributed and reference tables.
+
+use std::sync::Arc;
+
+use pgherd_catalog::Table;
+use pgherd_sql::ast::*;
+
+use crate::context::Context;
+use crate::plan::*;
+use crate::spread::Spread;
+use crate::{literal, safety};
+
+impl Context<'_> {
+    pub fn update(&self, update: &Update) -> Plan {
+        let Some(table) = self.target() else { return self.federate("a local table is written") };
+        if let Some(key) = table.key_column() {
+            let pinned = self.analysis.instances.iter().position(|i| i.is_target).and_then(|i| self.analysis.pin_of(i));
+            for assignment in update.set.iter().filter(|a| a.column == key.name) {
+                let same_value = !assignment.indirection
+                    && !assignment.multi
+                    && literal::stored_value(&assignment.value, key, self.snapshot).as_ref() == pinned
+                    && pinned.is_some();
+                let same_column = matches!(&assignment.value.kind, ExprKind::Column(path)
+                    if path.last() == Some(&key.name) && (path.len() == 1 && update.from.is_empty()
+                        || path.len() == 2 && path.first().map(String::as_str) == Some(update.target.reference_name())));
+                if !same_value && !same_column {
+                    return self.refuse(
+                        format!("cannot modify the distribution column \"{}\" of table \"{}\"", key.name, table.name),
+                        Some("A row's value in the distribution column says which server stores it.".to_owned()),
+                        Some("Delete the row and insert it with the new value in one transaction."),
+                    );
+                }
+            }
+        }
+        self.modify("UPDATE", &table, update.filter.as_ref(), !update.returning.is_empty())
+    }
+
+    pub fn delete(&self, delete: &Delete) -> Plan {
+        let Some(table) = self.target() else { return self.federate("a local table is written") };
+        self.modify("DELETE", &table, delete.filter.as_ref(), !delete.returning.is_empty())
+    }
+
+    pub fn target(&self) -> Option<Arc<Table>> {
+        self.analysis
+            .instances
+            .iter()
+            .find(|i| i.is_target && std::ptr::eq(i.relation, self.target_relation().unwrap_or(i.relation)))
+            .map(|i| i.table.clone())
+    }
+
+    fn target_relation(&self) -> Option<&Relation> {
+        match &self.statement.tree {
+            Tree::Insert(i) => Some(&i.target),
+            Tree::Update(u) => Some(&u.target),
+            Tree::Delete(d) => Some(&d.target),
+            Tree::Merge(m) => Some(&m.target),
+            _ => None,
+        }
+    }
+
+    fn modify(&self, word: &str, table: &Arc<Table>, filter: Option<&Expr>, returning: bool) -> Plan {
+        if table.is_reference() {
+            return self.replicate(word, returning);
+        }
+        let refuse = |reason: String| {
+            self.refuse(
+                format!("cannot run this {word} on the distributed table \"{}\"", table.name),
+                Some(format!("It cannot be split over the workers: {reason}.")),
+                Some("Give the value of the distribution column, or run it in steps."),
+            )
+        };
+        if self.analysis.has_local {
+            return refuse("it names a relation that is not distributed".to_owned());
+        }
+        if let Some(reason) = &self.unsafe_reason {
+            return refuse(reason.clone());
+        }
+        if !self.names_are_known() {
+            return refuse("a table's name is not found in the text".to_owned());
+        }
+        if self.analysis.instances.iter().any(|i| i.is_target && i.table.is_reference()) {
+            return refuse("a reference table is modified in a common table expression".to_owned());
+        }
+        let no_route = match self.route_key() {
+            Ok((table, key)) => return self.route(table, key),
+            Err(reason) => reason,
+        };
+        if !self.analysis.modifying.is_empty() {
+            return refuse(format!("a common table expression modifies a table, and {no_route}"));
+        }
+        match self.scatter_modify(table, filter) {
+            Ok(plan) => plan,
+            Err(reason) => refuse(format!("{no_route}, and {reason}")),
+        }
+    }
+
+    fn scatter_modify(&self, table: &Arc<Table>, filter: Option<&Expr>) -> std::result::Result<Plan, String> {
+        self.scatterable_tables()?;
+        if let Some(reason) = self.time_reason(table) {
+            return Err(reason);
+        }
+        let target = self.analysis.instances.iter().position(|i| i.is_target).ok_or("no target")?;
+        let key = self.analysis.key_of(target).ok_or("no distribution column")?;
+        let level = self
+            .analysis
+            .levels
+            .iter()
+            .position(|l| l.from.iter().any(|n| matches!(n, crate::analysis::Node::Instance(i) if *i == target)))
+            .ok_or("no target")?;
+        let Spread::Partitioned(anchors) = self.spread_of_from(level)? else {
+            return Err("no distributed table is in FROM".to_owned());
+        };
+        if !anchors.contains(&key) {
+            return Err("the modified table may have no matching rows".to_owned());
+        }
+        let keys = self.keys_of(&anchors, level, filter);
+        let sql = self.worker_edits().apply(self.text());
+        let scatter = Scatter { table: table.clone(), keys, sql, combine: Combine::Concatenate };
+        Ok(self.plan(Tier::Scatter(scatter), "each worker changes its own rows"))
+    }
+
+    /// A write to a reference table, which must do the same on every node.
+    pub fn replicate(&self, word: &str, returning: bool) -> Plan {
+        let name = self.target().map_or(String::new(), |t| t.name.clone());
+        match self.replicable() {
+            Ok(()) => {
+                let sql = self.worker_edits().apply(self.text());
+                self.plan(Tier::ReplicateWrite { sql, returning }, "the same change is made on every node")
+            }
+            Err(reason) => self.refuse(
+                format!("cannot run this {word} on the reference table \"{name}\""),
+                Some(format!("It may do different things on different nodes: {reason}.")),
+                Some("Compute the values first and give them as constants."),
+            ),
+        }
+    }
+
+    /// Every node would do the same.
+    pub fn replicable(&self) -> std::result::Result<(), String> {
+        if self.has_distributed() {
+            return Err("it names a distributed table".to_owned());
+        }
+        if self.analysis.has_local {
+            return Err("it names a relation that is not on every node".to_owned());
+        }
+        if let Some(reason) = &self.unsafe_reason {
+            return Err(reason.clone());
+        }
+        if !self.names_are_known() {
+            return Err("a table's name is not found in the text".to_owned());
+        }
+        if self.uses_now && self.session.multi_statement_txn_now.is_none() {
+            return Err("it reads the current time".to_owned());
+        }
+        if let Some(reason) = safety::moving_reason(self.statement) {
+            return Err(reason);
+        }
+        for (_, name) in &self.statement.calls {
+            let fixed = safety::NOW_CALLS.contains(&name.as_str());
+            if !fixed && !self.snapshot.immutable_functions.contains(name) && !self.snapshot.aggregates.contains(name) {
+                return Err(format!("the function {name} may give other values elsewhere"));
+            }
+        }
+        let mut limited = false;
+        for level in &self.analysis.levels {
+            limited |= level.query.is_some_and(|q| q.limit.is_some() || q.offset.is_some());
+        }
+        if limited {
+            return Err("LIMIT may choose other rows elsewhere".to_owned());
+        }
+        Ok(())
+    }
+
+    pub fn merge_statement(&self, merge: &pgherd_sql::ast::Merge) -> Plan {
+        let Some(table) = self.target() else {
+            return self.refuse(
+                "cannot run MERGE into a local table from distributed tables",
+                None,
+                Some("Use INSERT … ON CONFLICT, or UPDATE and INSERT."),
+            );
+        };
+        if table.is_reference() {
+            return self.replicate("MERGE", !merge.returning.is_empty());
+        }
+        self.refuse(
+            format!("cannot run MERGE into the distributed table \"{}\"", table.name),
+            None,
+            Some("Use INSERT … ON CONFLICT, or UPDATE and INSERT."),
+        )
+    }
+}

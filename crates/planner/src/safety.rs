@@ -1,0 +1,260 @@
+//! What a worker may evaluate in place of the coordinator: built-in functions, operators and types whose result does
+//! not depend on which server or session computes it (src/include/catalog/pg_proc.dat).
+
+use pgherd_catalog::Snapshot;
+use pgherd_sql::Statement;
+use pgherd_sql::ast::*;
+
+/// Volatile built-in functions that are as good on a worker as anywhere. All other volatile ones are not.
+const VOLATILE_ANYWHERE: &[&str] = &[
+    "clock_timestamp",
+    "gen_random_uuid",
+    "pg_sleep",
+    "pg_sleep_for",
+    "pg_sleep_until",
+    "random",
+    "random_normal",
+    "timeofday",
+    "uuidv4",
+    "uuidv7",
+];
+
+/// Built-in functions that read the session, the catalog, other relations by name, or the server they run on.
+const COORDINATOR_ONLY: &[&str] = &[
+    "col_description",
+    "currtid2",
+    "current_database",
+    "current_query",
+    "current_schema",
+    "current_schemas",
+    "current_setting",
+    "currval",
+    "cursor_to_xml",
+    "cursor_to_xmlschema",
+    "database_to_xml",
+    "database_to_xml_and_xmlschema",
+    "database_to_xmlschema",
+    "format_type",
+    "getdatabaseencoding",
+    "inet_client_addr",
+    "inet_client_port",
+    "inet_server_addr",
+    "inet_server_port",
+    "lastval",
+    "loread",
+    "lowrite",
+    "nextval",
+    "obj_description",
+    "query_to_xml",
+    "query_to_xml_and_xmlschema",
+    "query_to_xmlschema",
+    "row_security_active",
+    "satisfies_hash_partition",
+    "schema_to_xml",
+    "schema_to_xml_and_xmlschema",
+    "schema_to_xmlschema",
+    "set_config",
+    "setseed",
+    "setval",
+    "shobj_description",
+    "table_to_xml",
+    "table_to_xml_and_xmlschema",
+    "table_to_xmlschema",
+    "ts_rewrite",
+    "ts_stat",
+    "txid_current",
+    "version",
+];
+
+/// Their families.
+const COORDINATOR_ONLY_PREFIXES: &[&str] =
+    &["binary_upgrade_", "brin_", "gin_", "has_", "lo_", "pg_", "row_to_xml", "to_reg", "ts_token_", "txid_", "reg"];
+
+/// `pg_…` functions that depend on their arguments only.
+const PLAIN_PG: &[&str] = &[
+    "pg_column_size",
+    "pg_input_is_valid",
+    "pg_size_bytes",
+    "pg_size_pretty",
+    "pg_sleep",
+    "pg_sleep_for",
+    "pg_sleep_until",
+];
+
+/// Types whose values name objects of one server.
+const LOCAL_TYPES: &[&str] = &[
+    "oid",
+    "refcursor",
+    "regclass",
+    "regcollation",
+    "regconfig",
+    "regdictionary",
+    "regnamespace",
+    "regoper",
+    "regoperator",
+    "regproc",
+    "regprocedure",
+    "regrole",
+    "regtype",
+    "tid",
+    "xid",
+    "xid8",
+    "cid",
+];
+
+/// Functions and words that give the time of the transaction.
+pub(crate) const NOW_CALLS: &[&str] = &["now", "transaction_timestamp", "statement_timestamp"];
+const NOW_WORDS: &[&str] = &["current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"];
+
+/// Why a worker must not evaluate a call; none: it may.
+pub(crate) fn call_reason(snapshot: &Snapshot, schema: Option<&str>, name: &str) -> Option<String> {
+    if schema.is_some_and(|s| s != "pg_catalog") || snapshot.user_functions.contains(name) {
+        return Some(format!("the function {name} is not built in"));
+    }
+    if pgherd_sql::is_own_function(name) {
+        return Some(format!("the function {name} runs on the coordinator"));
+    }
+    if snapshot.volatile_functions.contains(name) && !VOLATILE_ANYWHERE.contains(&name) {
+        return Some(format!("the function {name} is volatile"));
+    }
+    let listed = COORDINATOR_ONLY.contains(&name)
+        || (COORDINATOR_ONLY_PREFIXES.iter().any(|p| name.starts_with(p))
+            && !PLAIN_PG.contains(&name)
+            && !name.starts_with("regexp_")
+            && !name.starts_with("regr_"));
+    listed.then(|| format!("the function {name} depends on the server it runs on"))
+}
+
+pub(crate) fn type_reason(snapshot: &Snapshot, schema: Option<&str>, name: &str) -> Option<String> {
+    if schema.is_some_and(|s| s != "pg_catalog") || snapshot.user_types.contains(name) {
+        return Some(format!("the type {name} is not built in"));
+    }
+    LOCAL_TYPES.contains(&name).then(|| format!("values of type {name} differ between servers"))
+}
+
+fn operator_reason(snapshot: &Snapshot, expr: &Expr) -> Option<String> {
+    let (schema, name) = match &expr.kind {
+        ExprKind::Op(op) => (op.schema.as_deref(), op.name.as_str()),
+        ExprKind::Sublink(link) => (None, link.op.as_deref().unwrap_or("=")),
+        _ => return None,
+    };
+    if schema.is_some_and(|s| s != "pg_catalog") || snapshot.user_operators.contains(name) {
+        return Some(format!("the operator {name} is not built in"));
+    }
+    None
+}
+
+/// Why no worker may run this statement; none: one may.
+pub(crate) fn statement_reason(statement: &Statement, snapshot: &Snapshot) -> Option<String> {
+    for (schema, name) in &statement.calls {
+        if let Some(reason) = call_reason(snapshot, schema.as_deref(), name) {
+            return Some(reason);
+        }
+    }
+    for (schema, name) in &statement.types {
+        if let Some(reason) = type_reason(snapshot, schema.as_deref(), name) {
+            return Some(reason);
+        }
+    }
+    let mut found = None;
+    statement.tree.walk_all(&mut |_, expr| {
+        if found.is_none() {
+            found = expression_reason(expr, snapshot);
+        }
+    });
+    found
+}
+
+/// As far as one node itself goes.
+fn expression_reason(expr: &Expr, snapshot: &Snapshot) -> Option<String> {
+    match &expr.kind {
+        ExprKind::Op(_) | ExprKind::Sublink(_) => operator_reason(snapshot, expr),
+        ExprKind::ValueFunction("current_schema" | "current_catalog") => {
+            Some("the current schema or database is the session's".to_owned())
+        }
+        ExprKind::CurrentOf(_) => Some("a cursor belongs to the session".to_owned()),
+        ExprKind::Collate { collation, .. } => {
+            let built_in = match collation.as_slice() {
+                [name] => matches!(name.as_str(), "C" | "POSIX" | "default" | "ucs_basic"),
+                [schema, name] => schema == "pg_catalog" && matches!(name.as_str(), "C" | "POSIX" | "default"),
+                _ => false,
+            };
+            (!built_in).then(|| "the collation may differ between servers".to_owned())
+        }
+        ExprKind::Unknown(_) => Some("a construct is not understood".to_owned()),
+        _ => None,
+    }
+}
+
+/// Why a worker must not evaluate this expression (sublinks count as not evaluable); none: it may.
+pub(crate) fn field_reason(expr: &Expr, snapshot: &Snapshot) -> Option<String> {
+    let mut found = None;
+    expr.walk(&mut |e| {
+        if found.is_some() {
+            return;
+        }
+        found = match &e.kind {
+            ExprKind::Sublink(_) => Some("a subquery".to_owned()),
+            ExprKind::Call(call) => call_reason(snapshot, call.schema.as_deref(), &call.name),
+            ExprKind::Cast { to, .. } => type_reason(snapshot, to.schema.as_deref(), &to.name),
+            _ => expression_reason(e, snapshot),
+        };
+    });
+    found
+}
+
+/// A date literal that means another day tomorrow.
+fn is_moving_literal(text: &str) -> bool {
+    let text = text.trim().to_ascii_lowercase();
+    ["now", "today", "tomorrow", "yesterday"].iter().any(|w| text.starts_with(w))
+}
+
+/// What of the transaction's time an expression node gives, as SQL over a timestamptz literal.
+pub(crate) fn now_replacement(expr: &Expr, text: &str, now: &str) -> Option<String> {
+    let literal = format!("'{}'::pg_catalog.timestamptz", now.replace('\'', "''"));
+    match &expr.kind {
+        ExprKind::Call(call) if NOW_CALLS.contains(&call.name.as_str()) && call.args.is_empty() => {
+            Some(format!("({literal})"))
+        }
+        ExprKind::ValueFunction(word) => {
+            let (name, rest) = (expr.span.of(text), "");
+            let precision = name.find('(').map_or(rest, |at| &name[at..]);
+            Some(match *word {
+                "current_date" => format!("({literal}::pg_catalog.date)"),
+                "current_timestamp" => format!("({literal}::pg_catalog.timestamptz{precision})"),
+                "current_time" => format!("({literal}::pg_catalog.timetz{precision})"),
+                "localtime" => format!("({literal}::pg_catalog.time{precision})"),
+                "localtimestamp" => format!("({literal}::pg_catalog.timestamp{precision})"),
+                _ => return None,
+            })
+        }
+        _ => None,
+    }
+}
+
+/// The statement reads the transaction's time somewhere.
+pub(crate) fn uses_now(statement: &Statement) -> bool {
+    if statement.calls.iter().any(|(_, name)| NOW_CALLS.contains(&name.as_str())) {
+        return true;
+    }
+    let mut found = false;
+    statement.tree.walk_all(&mut |_, e| {
+        found |= matches!(&e.kind, ExprKind::ValueFunction(word) if NOW_WORDS.contains(word));
+    });
+    found
+}
+
+/// The statement has something else that moves with time and cannot be fixed: several servers might disagree.
+pub(crate) fn moving_reason(statement: &Statement) -> Option<String> {
+    let mut found = None;
+    statement.tree.walk_all(&mut |_, e| match &e.kind {
+        ExprKind::Const(Const::String(text)) if is_moving_literal(text) => {
+            found = Some("a literal stands for the current time".to_owned());
+        }
+        ExprKind::Call(call) if call.name == "age" && call.args.len() == 1 => {
+            found = Some("age() of one argument reads the current date".to_owned());
+        }
+        _ => {}
+    });
+    found
+}

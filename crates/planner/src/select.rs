@@ -1,0 +1,219 @@
+//! SELECT: route, scatter, or leave it to the coordinator.
+
+use pgherd_sql::Splice;
+use pgherd_sql::ast::*;
+
+use crate::context::{Context, Count, count_of};
+use crate::plan::*;
+use crate::spread::{Calls, Spread};
+use crate::{literal, merge};
+
+type Result<T> = std::result::Result<T, String>;
+
+impl Context<'_> {
+    pub fn select(&self) -> Plan {
+        let modifies = self.statement.has_modifying;
+        if modifies && self.analysis.instances.iter().any(|i| i.is_target) {
+            return self.modifying_ctes();
+        }
+        if self.analysis.has_local {
+            return self.federate("a relation is not distributed");
+        }
+        if let Some(reason) = &self.unsafe_reason {
+            return self.federate(reason.clone());
+        }
+        if modifies {
+            return self.federate("a CTE modifies a local table");
+        }
+        if !self.names_are_known() {
+            return self.federate("a table's name is not found in the text");
+        }
+        match self.route_key() {
+            Ok((table, key)) => self.route(table, key),
+            Err(no_route) => match self.scatter_select() {
+                Ok(plan) => plan,
+                Err(reason) => self.federate(format!("{no_route}, and {reason}")),
+            },
+        }
+    }
+
+    pub fn route(&self, table: std::sync::Arc<pgherd_catalog::Table>, key: KeyValue) -> Plan {
+        let reason = match table.key_column() {
+            Some(column) => format!("{}.{} is pinned to one value", table.name, column.name),
+            None => "one shard".to_owned(),
+        };
+        let sql = self.worker_edits().apply(self.text());
+        self.plan(Tier::Route(Route { table, key, sql, parent_only: self.parent_only() }), reason)
+    }
+
+    /// A SELECT whose CTEs write distributed or reference tables.
+    fn modifying_ctes(&self) -> Plan {
+        let hint = Some("Run the statements one after another in a transaction.");
+        if self.analysis.instances.iter().any(|i| i.is_target && i.table.is_reference()) {
+            return self.refuse("cannot modify a reference table in a common table expression", None, hint);
+        }
+        let reason = if self.analysis.has_local {
+            Some("a relation is not distributed".to_owned())
+        } else {
+            self.unsafe_reason.clone()
+        };
+        match (reason, self.route_key()) {
+            (None, Ok((table, key))) => self.route(table, key),
+            (reason, route) => {
+                let why = reason.or(route.err()).unwrap_or_default();
+                self.refuse(
+                    "cannot modify a distributed table in a common table expression over several shards",
+                    Some(format!("The statement cannot be sent to one shard: {why}.")),
+                    hint,
+                )
+            }
+        }
+    }
+
+    fn scatter_select(&self) -> Result<Plan> {
+        self.scatterable_tables()?;
+        let top = self.analysis.levels.iter().position(
+            |l| matches!(&self.statement.tree, Tree::Query(q) if l.query.is_some_and(|l| std::ptr::eq(l, &**q))),
+        );
+        let (Some(level), Tree::Query(query)) = (top, &self.statement.tree) else {
+            return Err("the statement is no query".to_owned());
+        };
+        let first = self.analysis.distributed().next();
+        let Some(table) = first.map(|i| self.analysis.instances[i].table.clone()) else {
+            return Err("no distributed table".to_owned());
+        };
+        if let Some(reason) = self.time_reason(&table) {
+            return Err(reason);
+        }
+        if query.with_ties {
+            return Err("FETCH … WITH TIES".to_owned());
+        }
+        let scatter = |sql: Splice, combine: Combine, keys| Scatter { table: table.clone(), keys, sql, combine };
+        let (limit, offset) = (count_of(query.limit.as_ref()), count_of(query.offset.as_ref()));
+        if limit == Count::Other || offset == Count::Other {
+            return Err("LIMIT or OFFSET is no constant".to_owned());
+        }
+        if let Body::SetOp { .. } = &query.body {
+            let Some((op, all, left, right)) = self.analysis.levels[level].arms else {
+                return Err("a set operation".to_owned());
+            };
+            let arms = (self.spread_of_level(left)?, self.spread_of_level(right)?);
+            let plain = query.order_by.is_empty() && limit == Count::None && offset == Count::None;
+            if !matches!(arms, (Spread::Partitioned(_), Spread::Partitioned(_))) || op != SetOp::Union || !all || !plain
+            {
+                return Err("a set operation over distributed rows".to_owned());
+            }
+            let sql = self.worker_edits().apply(self.text());
+            return Ok(self.plan(
+                Tier::Scatter(scatter(sql, Combine::Concatenate, None)),
+                "each row of UNION ALL is on one worker",
+            ));
+        }
+        let Body::Select(select) = &query.body else { return Err("VALUES".to_owned()) };
+        let Spread::Partitioned(anchors) = self.spread_of_from(level)? else {
+            return Err("no distributed table is in FROM".to_owned());
+        };
+        let keys = self.keys_of(&anchors, level, select.filter.as_ref());
+        let whole = self.whole_groups(select, &anchors, level);
+        if whole.is_ok() && query.order_by.is_empty() && offset == Count::None {
+            let sql = self.worker_edits().apply(self.text());
+            match limit {
+                Count::None => {
+                    let reason = "each worker answers for its rows";
+                    return Ok(self.plan(Tier::Scatter(scatter(sql, Combine::Concatenate, keys)), reason));
+                }
+                Count::Constant(n) if !query.locking => {
+                    let reason = "each worker answers for its rows, with the limit";
+                    return Ok(self.plan(Tier::Scatter(scatter(sql, Combine::ConcatenateLimit(n), keys)), reason));
+                }
+                _ => {}
+            }
+        }
+        if query.locking {
+            return Err("row locks with rows that are combined".to_owned());
+        }
+        let mut calls = Calls::default();
+        select.items.iter().for_each(|i| self.calls_of(&i.expr, &mut calls));
+        let (sql, merge, reason) = match whole {
+            Ok(()) => {
+                let (sql, merge) = merge::rows(self, query, select, level)?;
+                (sql, merge, "each worker answers for its rows, which are then ordered")
+            }
+            Err(why) => {
+                let aggregated = !select.group_by.is_empty() || calls.aggregate || select.having.is_some();
+                if !calls.windows.is_empty() || matches!(select.distinct, Distinct::On(_)) || select.grouping_sets {
+                    return Err(why);
+                }
+                if aggregated {
+                    let (sql, merge) = merge::aggregates(self, query, select, level)?;
+                    (sql, merge, "the workers' partial aggregates are combined")
+                } else {
+                    let (sql, merge) = merge::rows(self, query, select, level)?;
+                    (sql, merge, "the workers' distinct rows are combined")
+                }
+            }
+        };
+        Ok(self.plan(Tier::Scatter(scatter(sql, Combine::Merge(merge), keys)), reason))
+    }
+
+    /// `key IN (…)`: the only keys whose workers need to be asked.
+    pub fn keys_of(
+        &self,
+        anchors: &[crate::analysis::ColumnId],
+        level: usize,
+        filter: Option<&Expr>,
+    ) -> Option<Vec<KeyValue>> {
+        let this = &self.analysis.levels[level];
+        let facts = self.analysis.facts(this.env);
+        for conjunct in filter?.conjuncts() {
+            let mut values = Vec::new();
+            if self.key_list(conjunct, anchors, this.scope, facts, &mut values).is_some() && !values.is_empty() {
+                return Some(values);
+            }
+        }
+        None
+    }
+
+    fn key_list(
+        &self,
+        condition: &Expr,
+        anchors: &[crate::analysis::ColumnId],
+        scope: usize,
+        facts: &crate::analysis::Facts,
+        out: &mut Vec<KeyValue>,
+    ) -> Option<()> {
+        if let ExprKind::Or(list) = &condition.kind {
+            return list.iter().try_for_each(|e| self.key_list(e, anchors, scope, facts, out));
+        }
+        let ExprKind::Op(op) = &condition.kind else { return None };
+        if op.name != "=" || op.schema.is_some() {
+            return None;
+        }
+        let (left, right) = (op.left.as_ref()?, op.right.as_ref()?);
+        let column = |e: &Expr| match self.analysis.resolve_expr(e, scope) {
+            crate::analysis::Found::Column(id, true) if anchors.iter().any(|a| facts.same(id, *a)) => {
+                self.analysis.column(id)
+            }
+            _ => None,
+        };
+        let mut add = |e: &Expr, column| {
+            let value = literal::key_value(e, column, self.snapshot)?;
+            if !out.contains(&value) {
+                out.push(value);
+            }
+            Some(())
+        };
+        match (op.kind, &right.kind) {
+            (OpKind::Plain, _) => match (column(left), column(right)) {
+                (Some(c), None) => add(right, c),
+                (None, Some(c)) => add(left, c),
+                _ => None,
+            },
+            (OpKind::In, ExprKind::List(list)) | (OpKind::Any, ExprKind::Array(list)) => {
+                let column = column(left)?;
+                list.iter().try_for_each(|e| add(e, column))
+            }
+            _ => None,
+        }
+    }
+}

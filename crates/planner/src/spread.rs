@@ -1,0 +1,328 @@
+//! Whether the workers' answers to a query, each over its own shards, make up the answer: rows are either the same on
+//! every worker (reference tables, constants) or each in exactly one place, known by a distribution column.
+
+use pgherd_sql::ast::*;
+
+use crate::analysis::{ColumnId, Found, Node};
+use crate::context::{Context, colocated};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Spread {
+    /// Every worker has all the rows.
+    Replicated,
+    /// Each row is on one worker. The columns (equal ones are all listed) are never nullable distribution columns: they
+    /// say which. None: the rows' place cannot be told from their columns.
+    Partitioned(Vec<ColumnId>),
+}
+
+type Result<T> = std::result::Result<T, String>;
+
+impl Context<'_> {
+    /// All distributed tables are colocated and no part is out of reach of the workers.
+    pub fn scatterable_tables(&self) -> Result<()> {
+        let mut first: Option<&pgherd_catalog::Table> = None;
+        for index in self.analysis.distributed() {
+            let table = self.analysis.instances[index].table;
+            match first {
+                None => first = Some(table),
+                Some(first) if colocated(first, table) => {}
+                Some(first) => return Err(format!("{} and {} are not colocated", first.name, table.name)),
+            }
+        }
+        Ok(())
+    }
+
+    /// FROM, WHERE and the sublinks of a level.
+    pub fn spread_of_from(&self, level: usize) -> Result<Spread> {
+        let this = &self.analysis.levels[level];
+        let mut spread: Option<Spread> = None;
+        for node in &this.from {
+            let next = self.spread_of_node(node)?;
+            spread = Some(match spread {
+                None => next,
+                Some(before) => self.inner(before, next, this.env)?,
+            });
+        }
+        let spread = spread.unwrap_or(Spread::Replicated);
+        for link in &this.sublinks {
+            self.check_sublink(link.level, &spread)?;
+        }
+        Ok(spread)
+    }
+
+    fn inner(&self, a: Spread, b: Spread, env: usize) -> Result<Spread> {
+        Ok(match (a, b) {
+            (Spread::Replicated, other) | (other, Spread::Replicated) => other,
+            (Spread::Partitioned(mut a), Spread::Partitioned(b)) => {
+                self.joined(&a, &b, env)?;
+                a.extend(b);
+                Spread::Partitioned(a)
+            }
+        })
+    }
+
+    fn joined(&self, a: &[ColumnId], b: &[ColumnId], env: usize) -> Result<()> {
+        let facts = self.analysis.facts(env);
+        if a.iter().any(|a| b.iter().any(|b| facts.same(*a, *b))) {
+            Ok(())
+        } else {
+            Err("distributed tables are not joined on their distribution columns".to_owned())
+        }
+    }
+
+    fn spread_of_node(&self, node: &Node) -> Result<Spread> {
+        match node {
+            Node::Instance(index) => Ok(match self.analysis.key_of(*index) {
+                Some(key) => Spread::Partitioned(vec![key]),
+                None => Spread::Replicated,
+            }),
+            Node::Inline { level } => self.spread_of_level(*level),
+            Node::Derived { level, rel } => Ok(match self.spread_of_level(*level)? {
+                Spread::Replicated => Spread::Replicated,
+                Spread::Partitioned(keys) => {
+                    let inner = &self.analysis.levels[*level];
+                    let facts = self.analysis.facts(inner.env);
+                    let outputs = inner.outputs.as_deref().unwrap_or(&[]);
+                    let is_key =
+                        |id: &Option<ColumnId>| id.is_some_and(|id| keys.iter().any(|key| facts.same(id, *key)));
+                    Spread::Partitioned(
+                        outputs
+                            .iter()
+                            .enumerate()
+                            .filter(|(_, (_, id))| is_key(id))
+                            .map(|(col, _)| ColumnId { rel: *rel, col })
+                            .collect(),
+                    )
+                }
+            }),
+            Node::Constant { volatile: true } => Err("a function in FROM is volatile".to_owned()),
+            Node::Constant { volatile: false } => Ok(Spread::Replicated),
+            Node::Opaque(what) => Err(format!("{what} is in FROM")),
+            Node::Join { kind, left, right, env } => {
+                let (left, right) = (self.spread_of_node(left)?, self.spread_of_node(right)?);
+                match kind {
+                    JoinKind::Inner => self.inner(left, right, *env),
+                    JoinKind::Left => self.outer(left, right, *env),
+                    JoinKind::Right => self.outer(right, left, *env),
+                    JoinKind::Full => match (left, right) {
+                        (Spread::Replicated, Spread::Replicated) => Ok(Spread::Replicated),
+                        _ => Err("a full join".to_owned()),
+                    },
+                }
+            }
+        }
+    }
+
+    fn outer(&self, kept: Spread, nullable: Spread, env: usize) -> Result<Spread> {
+        match (kept, nullable) {
+            (Spread::Partitioned(kept), Spread::Replicated) => Ok(Spread::Partitioned(kept)),
+            (Spread::Replicated, Spread::Replicated) => Ok(Spread::Replicated),
+            (Spread::Partitioned(kept), Spread::Partitioned(nullable)) => {
+                self.joined(&kept, &nullable, env)?;
+                Ok(Spread::Partitioned(kept))
+            }
+            (Spread::Replicated, Spread::Partitioned(_)) => {
+                Err("an outer join keeps rows that every worker has".to_owned())
+            }
+        }
+    }
+
+    /// A subquery's or CTE's rows.
+    pub fn spread_of_level(&self, level: usize) -> Result<Spread> {
+        let this = &self.analysis.levels[level];
+        let Some(query) = this.query else { return Err("a data-modifying CTE".to_owned()) };
+        if query.limit.is_some() || query.offset.is_some() {
+            return Err("LIMIT in a subquery".to_owned());
+        }
+        if query.locking {
+            return Err("row locks in a subquery".to_owned());
+        }
+        if let Some((op, all, left, right)) = this.arms {
+            return match (self.spread_of_level(left)?, self.spread_of_level(right)?) {
+                (Spread::Replicated, Spread::Replicated) => Ok(Spread::Replicated),
+                (Spread::Partitioned(_), Spread::Partitioned(_)) if op == SetOp::Union && all => {
+                    Ok(Spread::Partitioned(Vec::new()))
+                }
+                _ => Err("a set operation over distributed rows".to_owned()),
+            };
+        }
+        let spread = self.spread_of_from(level)?;
+        if let (Spread::Partitioned(keys), Body::Select(select)) = (&spread, &query.body) {
+            self.whole_groups(select, keys, level)?;
+        }
+        Ok(spread)
+    }
+
+    /// Groups, distinct rows and windows lie on one worker each (or there are none).
+    pub fn whole_groups(&self, select: &Select, keys: &[ColumnId], level: usize) -> Result<()> {
+        if select.grouping_sets || select.group_distinct {
+            return Err("grouping sets".to_owned());
+        }
+        let this = &self.analysis.levels[level];
+        let facts = self.analysis.facts(this.env);
+        let is_key = |expr: &Expr| match self.analysis.resolve_expr(expr, this.scope) {
+            Found::Column(id, true) => keys.iter().any(|key| facts.same(id, *key)),
+            _ => false,
+        };
+        let mut calls = Calls::default();
+        for expr in select.items.iter().map(|i| &i.expr).chain(select.having.iter()) {
+            self.calls_of(expr, &mut calls);
+        }
+        if let Some(query) = this.query {
+            query.order_by.iter().for_each(|s| self.calls_of(&s.expr, &mut calls));
+        }
+        if select.group_by.is_empty() {
+            if calls.aggregate || select.having.is_some() {
+                return Err("an aggregate over all rows".to_owned());
+            }
+        } else if !select.group_by.iter().any(|e| is_key(self.group_expr(e, select))) {
+            return Err("GROUP BY without the distribution column".to_owned());
+        }
+        match &select.distinct {
+            Distinct::No => {}
+            Distinct::All => {
+                let star = |e: &Expr| match &e.kind {
+                    ExprKind::Star(path) => self.analysis.expand_star(path, this.scope).is_some_and(|all| {
+                        all.iter().any(|(_, id)| id.is_some_and(|id| keys.iter().any(|k| facts.same(id, *k))))
+                    }),
+                    _ => false,
+                };
+                if !select.items.iter().any(|i| is_key(&i.expr) || star(&i.expr)) {
+                    return Err("DISTINCT without the distribution column".to_owned());
+                }
+            }
+            Distinct::On(list) => {
+                if !list.iter().any(|e| is_key(self.group_expr(e, select))) {
+                    return Err("DISTINCT ON without the distribution column".to_owned());
+                }
+            }
+        }
+        for window in &calls.windows {
+            let mut partition = window.partition_by.iter().collect::<Vec<_>>();
+            if let Some(reference) = &window.reference {
+                match select.windows.iter().find(|w| w.name.as_ref() == Some(reference)) {
+                    Some(named) if named.reference.is_none() => partition.extend(&named.partition_by),
+                    _ => return Err("a window of a window".to_owned()),
+                }
+            }
+            if !partition.iter().any(|e| is_key(e)) {
+                return Err("a window that is not partitioned by the distribution column".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// What a GROUP BY item stands for: a number or an output name is the select item.
+    pub fn group_expr<'e>(&self, expr: &'e Expr, select: &'e Select) -> &'e Expr {
+        match &expr.kind {
+            ExprKind::Const(Const::Integer(n)) => {
+                let at = usize::try_from(*n).ok().and_then(|n| n.checked_sub(1));
+                let plain = !select.items.iter().any(|i| matches!(i.expr.kind, ExprKind::Star(_)));
+                match at.filter(|_| plain).and_then(|at| select.items.get(at)) {
+                    Some(item) => &item.expr,
+                    None => expr,
+                }
+            }
+            ExprKind::Column(path) if path.len() == 1 => {
+                // An input column of that name wins in GROUP BY; the caller resolves it.
+                let alias = select.items.iter().find(|i| i.alias.as_ref() == path.first());
+                match alias {
+                    Some(item) if !self.is_input_column(path) => &item.expr,
+                    _ => expr,
+                }
+            }
+            _ => expr,
+        }
+    }
+
+    fn is_input_column(&self, path: &[String]) -> bool {
+        let Some(name) = path.first() else { return false };
+        self.analysis.scopes.iter().flat_map(|s| &s.entries).any(|e| match &e.columns {
+            Some(columns) => columns.iter().any(|(column, _)| column == name),
+            None => true,
+        })
+    }
+
+    /// A sublink gives each worker the same answer as it would have over all rows.
+    fn check_sublink(&self, level: usize, outer: &Spread) -> Result<()> {
+        if self.has_volatile_call() {
+            return Err("a volatile function in a statement with subqueries".to_owned());
+        }
+        let keys = match outer {
+            Spread::Replicated => &[][..],
+            Spread::Partitioned(keys) => keys,
+        };
+        self.check_sublink_level(level, keys).map(|_| ())
+    }
+
+    /// True where a distributed table is in it.
+    fn check_sublink_level(&self, level: usize, keys: &[ColumnId]) -> Result<bool> {
+        let this = &self.analysis.levels[level];
+        let Some(query) = this.query else { return Err("a data-modifying CTE".to_owned()) };
+        let mut distributed = false;
+        if let Some((_, _, left, right)) = this.arms {
+            distributed |= self.check_sublink_level(left, keys)?;
+            distributed |= self.check_sublink_level(right, keys)?;
+        }
+        for node in &this.from {
+            distributed |= self.check_sublink_node(node, keys)?;
+        }
+        if !distributed && (query.limit.is_some() || query.offset.is_some()) {
+            return Err("LIMIT in a subquery".to_owned());
+        }
+        for link in &this.sublinks {
+            self.check_sublink_level(link.level, keys)?;
+        }
+        Ok(distributed)
+    }
+
+    /// True where a distributed table is in it.
+    fn check_sublink_node(&self, node: &Node, keys: &[ColumnId]) -> Result<bool> {
+        match node {
+            Node::Instance(index) => {
+                let Some(key) = self.analysis.key_of(*index) else { return Ok(false) };
+                let instance = &self.analysis.instances[*index];
+                let facts = self.analysis.facts(instance.env);
+                if keys.iter().any(|outer| facts.same(*outer, key)) {
+                    Ok(true)
+                } else {
+                    Err("a subquery is not joined to the outer rows on the distribution column".to_owned())
+                }
+            }
+            Node::Inline { level } => self.check_sublink_level(*level, keys),
+            Node::Derived { level, .. } => match self.spread_of_level(*level)? {
+                Spread::Replicated => Ok(false),
+                Spread::Partitioned(_) => Err("a CTE or subquery over distributed rows in a subquery".to_owned()),
+            },
+            Node::Constant { volatile: false } => Ok(false),
+            Node::Constant { volatile: true } => Err("a function in FROM is volatile".to_owned()),
+            Node::Opaque(what) => Err(format!("{what} is in FROM")),
+            Node::Join { left, right, .. } => {
+                let left = self.check_sublink_node(left, keys)?;
+                Ok(self.check_sublink_node(right, keys)? || left)
+            }
+        }
+    }
+
+    pub fn has_volatile_call(&self) -> bool {
+        self.statement.calls.iter().any(|(_, name)| self.snapshot.volatile_functions.contains(name))
+    }
+
+    pub fn calls_of<'e>(&self, expr: &'e Expr, out: &mut Calls<'e>) {
+        expr.walk(&mut |e| {
+            if let ExprKind::Call(call) = &e.kind {
+                if let Some(window) = &call.over {
+                    out.windows.push(window);
+                } else if self.analysis.is_aggregate(call) {
+                    out.aggregate = true;
+                }
+            }
+        });
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Calls<'e> {
+    pub aggregate: bool,
+    pub windows: Vec<&'e Window>,
+}
