@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::{Error, Result, Target};
 
 /// How long the server may be silent before a test is failed: longer than anything takes, shorter than a patience.
-pub const SILENCE_MAX: Duration = Duration::from_secs(120);
+pub const SILENCE_MAX: Duration = Duration::from_secs(30);
 
 /// One message of the server: its type byte and what follows the length.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -351,6 +351,11 @@ impl Client {
                             put_string(&mut reason, "the script has no data for this COPY");
                             packet.extend(self::message(b'f', &reason));
                         }
+                    }
+                    if !synced {
+                        // The server keeps CommandComplete back until it is asked.
+                        packet.extend(sync());
+                        synced = true;
                     }
                     self.send(&packet)?;
                 }

@@ -103,6 +103,8 @@ pub struct Runner<'a> {
     /// What follows the name in CREATE DATABASE on the oracle, so that its locale is that of the tested side.
     pub oracle_database_options: String,
     pub modes: Vec<Mode>,
+    /// Prints what breaks a connection when it happens, and not at the end of its file.
+    pub print_at_once: bool,
     /// Lines as [`Runner::known_lines`] writes them.
     pub known: BTreeSet<String>,
     /// Databases of files that change nothing, by what they include.
@@ -118,8 +120,16 @@ impl<'a> Runner<'a> {
             tested,
             oracle_database_options: String::new(),
             modes: Mode::ALL.to_vec(),
+            print_at_once: std::env::var_os("PGHERD_DIFF_FILES").is_some(),
             known: BTreeSet::new(),
             shared: Mutex::default(),
+        }
+    }
+
+    /// `PGHERD_DIFF_MODES=simple,extended` runs these modes only: for a person who looks for a mistake.
+    pub fn restrict_modes_from_environment(&mut self) {
+        if let Ok(words) = std::env::var("PGHERD_DIFF_MODES") {
+            self.modes.retain(|m| words.split(',').any(|w| w == m.name()));
         }
     }
 
@@ -281,6 +291,9 @@ impl<'a> Run<'a> {
                 let text =
                     format!("--- {}:{line} [{}] {error}\n    {}", self.file, mode.name(), sql.replace('\n', "\n    "));
                 self.report.different.push(Difference { file: self.file.to_owned(), line, mode, sql, text });
+                if self.runner.print_at_once {
+                    println!("{}", self.report.different.last().map_or("", |d| &d.text));
+                }
                 // Connections may be broken: what follows gets new ones.
                 self.sessions.clear();
             }

@@ -22,7 +22,9 @@ fn corpus() -> Vec<std::path::PathBuf> {
 fn two_plain_servers_answer_the_corpus_alike() {
     let (a, b) = (Plain::start("C.UTF-8", "postgres").unwrap(), Plain::start("C.UTF-8", "postgres").unwrap());
     let (a, b) = (a.side("postgres"), b.side("another postgres"));
-    let report = Runner::new(&a, &b).run_files(&corpus(), 2);
+    let mut runner = Runner::new(&a, &b);
+    runner.restrict_modes_from_environment();
+    let report = runner.run_files(&corpus(), 2);
     println!("{}", report.summary());
     assert!(report.different.is_empty(), "the corpus is not deterministic, or has failures that it does not announce");
 }

@@ -1,0 +1,212 @@
+--@ include: schema.sql
+-- COPY to and from, all formats.
+
+CREATE TABLE t (k int, v text, n numeric(8,2), at timestamp, ok bool, PRIMARY KEY (k));
+CREATE TABLE r (id int PRIMARY KEY, name text);
+CREATE TABLE auto (k int, id serial, made date DEFAULT '2020-02-02', twice int GENERATED ALWAYS AS (k * 2) STORED);
+CREATE TABLE l (a int, b text);
+--@ cluster: SELECT create_distributed_table('t', 'k'), create_distributed_table('auto', 'k'), create_reference_table('r')
+
+COPY t FROM STDIN;
+1	one	1.5	2020-01-01 10:00:00	t
+2	two\twith\\escapes\n and more	\N	\N	f
+3	\N	3	2020-01-03	\N
+4		4.444	infinity	true
+\.
+SELECT * FROM t;
+SELECT v FROM t WHERE k = 2;
+COPY t (v, k) FROM STDIN;
+reordered	10
+ünïcode ✓	11
+\x41\102	12
+\.
+SELECT k, v, n FROM t WHERE k >= 10;
+COPY t FROM STDIN WITH (FORMAT csv);
+20,"quoted, with ""quotes""",1.00,2020-05-05,true
+21,,,,
+22,"",2,"2020-01-01 00:00",f
+23,"line
+break",3,,t
+\.
+SELECT * FROM t WHERE k BETWEEN 20 AND 29;
+COPY t FROM STDIN (FORMAT csv, HEADER, DELIMITER ';', NULL 'nil', QUOTE '$', ESCAPE '!');
+k;v;n;at;ok
+30;$a;b!$c$;1;nil;t
+31;nil;nil;nil;nil
+\.
+SELECT * FROM t WHERE k BETWEEN 30 AND 39;
+COPY t (k, v) FROM STDIN (FORMAT csv, FORCE_NULL (v));
+40,""
+41,x
+\.
+COPY t (k, v) FROM STDIN (FORMAT csv, FORCE_NOT_NULL (v));
+42,
+\.
+SELECT k, v IS NULL, v FROM t WHERE k BETWEEN 40 AND 49;
+COPY t (k, v) FROM STDIN (DELIMITER '|', NULL '-');
+50|-
+51|a	b
+\.
+SELECT k, v FROM t WHERE k IN (50, 51);
+--@ copy hex
+COPY r FROM STDIN (FORMAT binary);
+5047434f50590aff0d0a00 00000000 00000000
+0002 00000004 00000007 00000005 736576656e
+0002 00000004 00000008 ffffffff
+ffff
+\.
+SELECT * FROM r;
+--@ copy hex
+COPY t (k, v) FROM STDIN (FORMAT binary);
+5047434f50590aff0d0a00 00000000 00000000
+0002 00000004 0000003c 00000005 7369787479
+0002 00000004 0000003d ffffffff
+0002 00000004 0000003e 00000003 783632
+ffff
+\.
+SELECT k, v FROM t WHERE k BETWEEN 60 AND 69;
+COPY t (k, v) FROM STDIN WHERE k % 2 = 0;
+70	even
+71	odd
+72	even
+\.
+SELECT k FROM t WHERE k BETWEEN 70 AND 79;
+COPY auto (k) FROM STDIN;
+1
+2
+3
+\.
+SELECT k, made, twice, id IS NOT NULL FROM auto;
+SELECT count(DISTINCT id) FROM auto;
+COPY r FROM STDIN CSV;
+1,one
+2,two
+\.
+SELECT count(*) FROM r;
+COPY l FROM STDIN;
+1	local
+2	\N
+\.
+SELECT t.v, l.b, r.name FROM l JOIN t ON t.k = l.a JOIN r ON r.id = l.a;
+COPY clicks (user_id, url) FROM STDIN;
+\N	copied null key
+900	copied
+901	copied
+\.
+SELECT user_id, url FROM clicks WHERE url LIKE 'copied%';
+COPY t FROM STDIN;
+\.
+
+-- In a transaction.
+BEGIN;
+COPY t (k, v) FROM STDIN;
+80	tx
+81	tx
+82	tx
+\.
+SELECT k FROM t WHERE v = 'tx';
+ROLLBACK;
+SELECT k FROM t WHERE v = 'tx';
+BEGIN;
+INSERT INTO t (k, v) VALUES (83, 'tx2');
+COPY t (k, v) FROM STDIN;
+84	tx2
+85	tx2
+\.
+UPDATE t SET v = 'tx3' WHERE v = 'tx2';
+COMMIT;
+SELECT k FROM t WHERE v = 'tx3';
+
+-- Out.
+COPY t TO STDOUT;
+COPY t (v, k) TO STDOUT;
+COPY t TO STDOUT (FORMAT csv);
+--@ ordered
+COPY (SELECT k, v, n FROM t ORDER BY k) TO STDOUT (FORMAT csv, HEADER);
+--@ ordered
+COPY (SELECT k, v, at FROM t ORDER BY k DESC LIMIT 7) TO STDOUT (FORMAT csv, FORCE_QUOTE *, NULL 'nil', DELIMITER ';');
+--@ ordered
+COPY (SELECT country, count(*), sum(score) FROM users GROUP BY country ORDER BY country NULLS FIRST) TO STDOUT;
+--@ ordered
+COPY (SELECT k, v FROM t WHERE k = 2) TO STDOUT (DELIMITER '|', NULL '');
+--@ ordered
+COPY (SELECT k, v, n, ok FROM t ORDER BY k) TO STDOUT (FORMAT binary);
+COPY (SELECT u.id, o.id FROM users u JOIN orders o ON o.user_id = u.id WHERE u.id < 15) TO STDOUT;
+COPY (SELECT 1, 'two', NULL) TO STDOUT;
+COPY (VALUES (1, 'a'), (2, 'b')) TO STDOUT CSV;
+COPY (UPDATE t SET n = 99 WHERE k IN (1, 2, 3) RETURNING k, n) TO STDOUT;
+COPY (DELETE FROM t WHERE k = 85 RETURNING *) TO STDOUT;
+COPY r TO STDOUT;
+COPY l TO STDOUT;
+COPY clicks (user_id) TO STDOUT (NULL 'none');
+COPY (SELECT * FROM t WHERE false) TO STDOUT;
+COPY (SELECT * FROM t WHERE false) TO STDOUT (FORMAT csv, HEADER);
+COPY users (id, tags, meta, born, created) TO STDOUT;
+SET datestyle = 'German';
+--@ ordered
+COPY (SELECT born FROM users ORDER BY id LIMIT 3) TO STDOUT;
+RESET datestyle;
+
+-- Mistakes change nothing.
+--@ error: 23505
+COPY t (k, v) FROM STDIN;
+300	ok
+301	ok
+1	dup
+302	ok
+\.
+--@ error: 22P02
+COPY t (k, v) FROM STDIN;
+300	ok
+x	bad key
+\.
+--@ error: 22P02
+COPY t (k, n) FROM STDIN;
+300	1
+301	bad number
+\.
+--@ error: 22P04
+COPY t (k, v) FROM STDIN;
+300	ok
+301
+\.
+--@ error: 22P04
+COPY t (k, v) FROM STDIN;
+300	ok	extra
+\.
+--@ error: 23502
+COPY t (k, v) FROM STDIN;
+300	ok
+\N	null in the primary key
+\.
+--@ error: 22P04
+COPY t (k, v) FROM STDIN (FORMAT csv);
+300,"never ends
+\.
+--@ error: 42703
+COPY t (k, nope) FROM STDIN;
+1	2
+\.
+--@ error: 42P01
+COPY nowhere FROM STDIN;
+1
+\.
+--@ error: 42701
+COPY t (k, k) FROM STDIN;
+1	1
+\.
+--@ error: 42601
+COPY t FROM STDIN (FORMAT csv, FORMAT text);
+1
+\.
+--@ error: 22023
+COPY t FROM STDIN (FORMAT nope);
+1
+\.
+--@ error: 22012
+COPY (SELECT 1 / (k - 3) FROM t ORDER BY k) TO STDOUT;
+--@ error: 42P01
+COPY nowhere TO STDOUT;
+SELECT count(*) FROM t WHERE k >= 300;
+-- No data: the client cancels the COPY.
+SELECT count(*), sum(k) FROM t;

@@ -1,0 +1,230 @@
+--@ include: schema.sql
+-- What belongs to a session follows the client and never leaks.
+
+SHOW search_path;
+SET search_path = pg_temp, public;
+SELECT count(*) FROM users;
+CREATE SCHEMA other;
+CREATE TABLE other.users (id int PRIMARY KEY, only_here text);
+--@ cluster: SELECT create_distributed_table('other.users', 'id')
+INSERT INTO other.users VALUES (1, 'other one'), (2, 'other two'), (3, 'other three');
+SELECT count(*) FROM users;
+SELECT count(*) FROM other.users;
+SET search_path = other, public;
+SELECT * FROM users;
+SELECT * FROM users WHERE id = 2;
+SELECT only_here, p.name FROM users u JOIN public.users p ON p.id = u.id;
+--@ on: b
+SELECT count(*) FROM users;
+--@ params: 2
+SELECT * FROM users WHERE id = $1;
+INSERT INTO users VALUES (4, 'into other');
+SHOW search_path;
+SET search_path = nowhere;
+--@ error: 42P01
+SELECT * FROM users;
+SELECT count(*) FROM public.users;
+SET search_path = '';
+--@ error: 42P01
+SELECT * FROM users;
+RESET search_path;
+SELECT count(*) FROM users;
+SELECT only_here FROM other.users WHERE id = 4;
+SELECT set_config('search_path', 'other', false);
+SELECT count(*) FROM users;
+SELECT current_schema(), current_schemas(false);
+SET search_path TO DEFAULT;
+BEGIN;
+SET LOCAL search_path = other;
+SELECT count(*) FROM users;
+COMMIT;
+SELECT count(*) FROM users;
+BEGIN;
+SET search_path = other;
+SELECT count(*) FROM users;
+ROLLBACK;
+SELECT count(*) FROM users;
+BEGIN;
+SAVEPOINT a;
+SET search_path = other;
+SELECT count(*) FROM users;
+ROLLBACK TO a;
+SELECT count(*) FROM users;
+COMMIT;
+
+-- How values are read and shown.
+SET timezone = 'Asia/Tokyo';
+SELECT id, created FROM users WHERE id < 4;
+SELECT created FROM users WHERE id = 9;
+SELECT max(created) FROM users;
+SELECT count(*) FROM users WHERE created > '2020-01-10 12:00';
+SELECT created::date, count(*) FROM users GROUP BY 1;
+--@ ordered
+SELECT date_trunc('day', created) AS d, count(*) FROM users GROUP BY d ORDER BY d LIMIT 5;
+INSERT INTO users (id, created) VALUES (700, '2020-01-01 00:00');
+SET TIME ZONE 'UTC';
+SELECT created FROM users WHERE id = 700;
+SHOW timezone;
+SET TIME ZONE INTERVAL '-03:00' HOUR TO MINUTE;
+SELECT created FROM users WHERE id IN (700, 1);
+SET TIME ZONE LOCAL;
+SET datestyle = 'SQL, DMY';
+SELECT born, created AT TIME ZONE 'UTC' FROM users WHERE id < 3;
+SELECT count(*) FROM users WHERE born < '03/02/1970';
+SELECT min(placed), max(placed) FROM orders;
+SHOW datestyle;
+RESET datestyle;
+SET intervalstyle = 'iso_8601';
+SELECT took FROM events WHERE id < 5;
+SELECT sum(took) FROM events;
+RESET intervalstyle;
+SET bytea_output = 'escape';
+SELECT 'a\\001'::bytea, name::bytea FROM users WHERE id < 3;
+RESET bytea_output;
+SET extra_float_digits = 0;
+SELECT value / 3 FROM events WHERE id < 5;
+SELECT id, value / 3 FROM events WHERE kind = 'kind-3';
+RESET extra_float_digits;
+SET lc_monetary = 'C';
+SET standard_conforming_strings = off;
+SET escape_string_warning = off;
+SELECT 'a\tb', id FROM users WHERE name = 'user\0405' OR id = 1;
+RESET standard_conforming_strings;
+SET client_encoding = 'LATIN1';
+--@ mode: simple extended
+SELECT E'\u00fc', length('ü'), name FROM users WHERE id < 3;
+RESET client_encoding;
+SHOW client_encoding;
+SET array_nulls = off;
+SELECT '{NULL}'::text[], id FROM users WHERE id = 1;
+RESET array_nulls;
+SET xmlbinary = 'hex';
+SET application_name = 'corpus';
+SHOW application_name;
+SELECT current_setting('application_name');
+SELECT application_name FROM pg_stat_activity WHERE pid = pg_backend_pid();
+SET statement_timeout = '5s';
+SHOW statement_timeout;
+RESET statement_timeout;
+SET "my.setting" = 'mine';
+SHOW my.setting;
+SELECT current_setting('my.setting'), id FROM users WHERE id < 3;
+SELECT current_setting('my.setting') FROM users WHERE id = 2;
+SELECT set_config('my.setting', 'changed', false);
+SELECT count(*) FROM users WHERE current_setting('my.setting') = 'changed';
+--@ on: b
+SELECT current_setting('my.setting', true);
+--@ on: b
+SHOW application_name;
+--@ on: b
+SHOW timezone;
+SET default_transaction_read_only = on;
+--@ error: 25006
+UPDATE users SET score = 1 WHERE id = 1;
+--@ error: 25006
+INSERT INTO clicks VALUES (1), (2);
+SET default_transaction_read_only = off;
+--@ on: b
+SELECT count(*) FROM (SELECT 1 FROM users FOR UPDATE) t;
+BEGIN;
+SET LOCAL timezone = 'America/New_York';
+SELECT created FROM users WHERE id = 1;
+COMMIT;
+SELECT created FROM users WHERE id = 1;
+--@ mode: simple
+DISCARD ALL;
+RESET ALL;
+SHOW application_name;
+SELECT current_setting('my.setting', true);
+
+-- Temporary tables.
+CREATE TEMP TABLE tmp (id bigint, v text);
+INSERT INTO tmp VALUES (1, 'one'), (14, 'fourteen');
+SELECT * FROM tmp;
+SELECT t.v, u.name FROM tmp t JOIN users u ON u.id = t.id;
+INSERT INTO tmp SELECT id, name FROM users WHERE id < 4;
+SELECT count(*) FROM tmp;
+--@ on: b
+--@ error: 42P01
+SELECT * FROM tmp;
+CREATE TEMP TABLE regions (code text);
+SELECT count(*) FROM regions;
+SELECT count(*) FROM public.regions;
+DROP TABLE regions;
+SELECT count(*) FROM regions;
+CREATE TEMP TABLE users (id bigint, shadow bool);
+INSERT INTO users VALUES (1, true);
+SELECT * FROM users;
+SELECT count(*) FROM public.users;
+DROP TABLE pg_temp.users;
+SELECT count(*) FROM users;
+BEGIN;
+CREATE TEMP TABLE gone (a int) ON COMMIT DROP;
+INSERT INTO gone SELECT user_id FROM orders;
+SELECT count(*) FROM gone;
+COMMIT;
+--@ error: 42P01
+SELECT * FROM gone;
+SELECT id, name INTO TEMP copied FROM users WHERE id < 6;
+SELECT * FROM copied;
+CREATE TEMP VIEW tv AS SELECT country, count(*) AS n FROM users GROUP BY country;
+SELECT * FROM tv;
+CREATE TEMP TABLE as_select AS SELECT user_id, sum(total) AS s FROM orders GROUP BY user_id;
+SELECT count(*), sum(s) FROM as_select;
+UPDATE users u SET name = t.v FROM tmp t WHERE t.id = u.id AND t.id = 14 RETURNING u.id, u.name;
+INSERT INTO clicks (user_id, url) SELECT id, 'tmp ' || v FROM tmp WHERE v IS NOT NULL;
+SELECT user_id, url FROM clicks WHERE url LIKE 'tmp %';
+DELETE FROM clicks WHERE user_id IN (SELECT id FROM tmp) AND url LIKE 'tmp %';
+
+-- Advisory locks, notifications, roles.
+SELECT pg_try_advisory_lock(42);
+--@ on: b
+SELECT pg_try_advisory_lock(42);
+SELECT pg_advisory_unlock(42);
+--@ on: b
+SELECT pg_try_advisory_lock(42);
+--@ on: b
+SELECT pg_advisory_unlock(42);
+BEGIN;
+SELECT pg_advisory_xact_lock(43);
+--@ on: b
+SELECT pg_try_advisory_xact_lock(43);
+COMMIT;
+--@ on: b
+SELECT pg_try_advisory_xact_lock(43);
+LISTEN corpus;
+NOTIFY corpus, 'hello';
+SELECT pg_listening_channels();
+UNLISTEN *;
+SELECT pg_backend_pid() = pg_backend_pid();
+SELECT inet_client_addr() = '127.0.0.1', id FROM users WHERE id = 1;
+SELECT count(DISTINCT inet_client_addr()) FROM users;
+CREATE ROLE corpus_reader;
+GRANT SELECT ON users TO corpus_reader;
+SET ROLE corpus_reader;
+SELECT current_user, count(*) FROM users;
+SELECT name FROM users WHERE id = 5;
+--@ error: 42501
+SELECT count(*) FROM orders;
+--@ error: 42501
+SELECT id FROM orders WHERE user_id = 14;
+--@ error: 42501
+DELETE FROM users WHERE id = 5;
+--@ on: b
+SELECT current_user = session_user;
+RESET ROLE;
+SELECT current_user = session_user;
+BEGIN;
+SET LOCAL ROLE corpus_reader;
+--@ error: 42501
+UPDATE users SET score = 1;
+ROLLBACK;
+SET SESSION AUTHORIZATION corpus_reader;
+SELECT session_user;
+RESET SESSION AUTHORIZATION;
+REVOKE SELECT ON users FROM corpus_reader;
+SET ROLE corpus_reader;
+--@ error: 42501
+SELECT name FROM users WHERE id = 5;
+RESET ROLE;
+DROP ROLE corpus_reader;

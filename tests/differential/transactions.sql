@@ -1,0 +1,238 @@
+--@ include: schema.sql
+-- Transactions: reading own writes over several workers, savepoints, errors inside, DDL inside, two sessions.
+
+BEGIN;
+INSERT INTO clicks (user_id, url) VALUES (501, 'tx'), (502, 'tx'), (503, 'tx'), (504, 'tx'), (505, 'tx');
+SELECT user_id FROM clicks WHERE url = 'tx';
+SELECT url FROM clicks WHERE user_id = 503;
+UPDATE clicks SET ms = user_id WHERE url = 'tx';
+SELECT sum(ms) FROM clicks WHERE url = 'tx';
+DELETE FROM clicks WHERE user_id = 504;
+SELECT count(*), max(ms) FROM clicks WHERE url = 'tx';
+COMMIT;
+SELECT user_id, ms FROM clicks WHERE url = 'tx';
+
+BEGIN;
+UPDATE users SET score = 0;
+SELECT sum(score), count(*) FROM users;
+SELECT u.country, sum(u.score) FROM users u JOIN friends f ON f.a = u.id GROUP BY u.country;
+SELECT sum(score) FROM (SELECT id, score FROM users ORDER BY id LIMIT 10) t;
+ROLLBACK;
+SELECT sum(score) FROM users;
+
+BEGIN; 
+--@ error: 42P01
+SELECT * FROM nowhere;
+--@ error: 25P02
+SELECT 1;
+--@ error: 25P02
+UPDATE users SET score = 1 WHERE id = 1;
+COMMIT;
+SELECT score FROM users WHERE id = 1;
+
+BEGIN;
+UPDATE users SET score = 111 WHERE id = 1;
+UPDATE users SET score = 222 WHERE id = 2;
+--@ error: 22012
+UPDATE users SET score = 1 / 0 WHERE id = 3;
+ROLLBACK;
+SELECT id, score FROM users WHERE id < 4;
+
+-- Savepoints.
+BEGIN;
+UPDATE users SET score = 1 WHERE id = 1;
+SAVEPOINT a;
+UPDATE users SET score = 2 WHERE id = 2;
+UPDATE users SET score = 11 WHERE id = 1;
+SELECT id, score FROM users WHERE id IN (1, 2);
+ROLLBACK TO a;
+SELECT id, score FROM users WHERE id IN (1, 2);
+UPDATE users SET score = 3 WHERE id = 3;
+SAVEPOINT b;
+--@ error: 23505
+INSERT INTO users (id, created) VALUES (1, now());
+--@ error: 25P02
+SELECT 1;
+ROLLBACK TO SAVEPOINT b;
+RELEASE SAVEPOINT b;
+INSERT INTO users (id, name, created) VALUES (900, 'after savepoint', '2020-01-01');
+RELEASE a;
+COMMIT;
+SELECT id, score, name FROM users WHERE id IN (1, 2, 3, 900);
+
+BEGIN;
+SAVEPOINT s;
+INSERT INTO clicks (user_id, url) VALUES (601, 'sp');
+SAVEPOINT s;
+INSERT INTO clicks (user_id, url) VALUES (602, 'sp');
+ROLLBACK TO s;
+INSERT INTO clicks (user_id, url) VALUES (603, 'sp');
+RELEASE s;
+ROLLBACK TO s;
+INSERT INTO clicks (user_id, url) VALUES (604, 'sp');
+COMMIT;
+SELECT user_id FROM clicks WHERE url = 'sp';
+
+BEGIN;
+--@ error: 3B001
+ROLLBACK TO nowhere;
+ROLLBACK;
+--@ error: 25P01
+SAVEPOINT outside;
+
+-- Words.
+START TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY;
+SHOW transaction_isolation;
+SHOW transaction_read_only;
+SELECT count(*) FROM users;
+--@ error: 25006
+UPDATE users SET score = 1 WHERE id = 1;
+END;
+BEGIN READ ONLY;
+--@ error: 25006
+INSERT INTO clicks VALUES (1), (2), (3);
+ABORT;
+BEGIN;
+BEGIN;
+COMMIT AND CHAIN;
+SELECT 1;
+ROLLBACK;
+COMMIT;
+ROLLBACK;
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+SELECT count(*) FROM orders;
+UPDATE orders SET note = 'ser' WHERE user_id = 14;
+COMMIT;
+BEGIN;
+SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;
+SELECT count(*) FROM clicks;
+SHOW transaction_isolation;
+COMMIT;
+BEGIN;
+SELECT count(*) FROM clicks;
+--@ error: 25001
+SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;
+ROLLBACK;
+
+-- One clock.
+BEGIN;
+CREATE TEMP TABLE clock AS SELECT now() AS t;
+SELECT now() = t, transaction_timestamp() = t FROM clock;
+INSERT INTO users (id, created) VALUES (910, now()), (911, current_timestamp), (912, transaction_timestamp());
+UPDATE users SET created = now() WHERE id = 1;
+SELECT count(DISTINCT created), bool_and(created = now()) FROM users WHERE id IN (1, 910, 911, 912);
+DROP TABLE clock;
+ROLLBACK;
+
+-- DDL inside.
+BEGIN;
+CREATE TABLE made (k int PRIMARY KEY, v text);
+INSERT INTO made VALUES (1, 'before');
+--@ cluster: SELECT create_distributed_table('made', 'k')
+INSERT INTO made VALUES (2, 'after'), (3, 'after');
+SELECT * FROM made;
+ROLLBACK;
+--@ error: 42P01
+SELECT * FROM made;
+BEGIN;
+ALTER TABLE orders ADD COLUMN extra int DEFAULT 5;
+UPDATE orders SET extra = 6 WHERE user_id = 14;
+SELECT extra, count(*) FROM orders GROUP BY extra;
+ROLLBACK;
+--@ error: 42703
+SELECT extra FROM orders;
+BEGIN;
+CREATE INDEX clicks_ms ON clicks (ms);
+ALTER TABLE clicks ADD COLUMN seen bool NOT NULL DEFAULT false;
+INSERT INTO clicks (user_id, url, seen) VALUES (700, 'ddl', true);
+COMMIT;
+SELECT user_id, seen FROM clicks WHERE user_id = 700;
+SELECT seen, count(*) FROM clicks GROUP BY seen;
+BEGIN;
+TRUNCATE clicks;
+INSERT INTO clicks (user_id, url) VALUES (1, 'only');
+SELECT user_id, url FROM clicks;
+ROLLBACK;
+SELECT count(*) > 100 FROM clicks;
+BEGIN;
+DROP TABLE friends;
+--@ error: 42P01
+SELECT * FROM friends;
+ROLLBACK;
+SELECT count(*) FROM friends;
+
+-- Local, reference and distributed tables in one transaction.
+BEGIN;
+INSERT INTO local_notes (user_id, body) VALUES (5, 'mixed');
+UPDATE products SET price = 1 WHERE id = 1;
+UPDATE users SET name = 'mixed' WHERE id = 5;
+SELECT u.name, n.body, p.price FROM users u JOIN local_notes n ON n.user_id = u.id JOIN products p ON p.id = 1 WHERE u.id = 5;
+ROLLBACK;
+SELECT (SELECT count(*) FROM local_notes WHERE body = 'mixed'), (SELECT price FROM products WHERE id = 1), (SELECT name FROM users WHERE id = 5);
+BEGIN;
+INSERT INTO local_notes (user_id, body) VALUES (5, 'mixed');
+UPDATE products SET price = 2 WHERE id = 1;
+UPDATE users SET name = 'mixed' WHERE id IN (5, 6, 7);
+COMMIT;
+SELECT (SELECT count(*) FROM local_notes WHERE body = 'mixed'), (SELECT price FROM products WHERE id = 1), (SELECT count(*) FROM users WHERE name = 'mixed');
+
+-- Several statements in one message are one transaction.
+UPDATE users SET score = 500 WHERE id = 20\; UPDATE users SET score = 501 WHERE id = 21\; SELECT sum(score) FROM users WHERE id IN (20, 21);
+--@ error: 22012
+UPDATE users SET score = 600 WHERE id = 20\; UPDATE users SET score = 601 WHERE id = 21\; SELECT 1 / 0;
+SELECT score FROM users WHERE id IN (20, 21);
+BEGIN\; UPDATE users SET score = 700 WHERE id = 20\; COMMIT\; SELECT score FROM users WHERE id = 20;
+--@ error: 42601
+UPDATE users SET score = 800 WHERE id = 20\; SELEC 1;
+SELECT score FROM users WHERE id = 20;
+UPDATE users SET score = 900 WHERE id = 20\; ROLLBACK;
+SELECT score FROM users WHERE id = 20;
+
+-- Two sessions.
+BEGIN;
+UPDATE users SET name = 'hidden' WHERE id IN (30, 31, 32);
+--@ on: b
+SELECT name FROM users WHERE id IN (30, 31, 32);
+SELECT name FROM users WHERE id IN (30, 31, 32);
+COMMIT;
+--@ on: b
+SELECT name FROM users WHERE id IN (30, 31, 32);
+--@ on: b
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+--@ on: b
+SELECT count(*), sum(score) FROM users;
+UPDATE users SET score = score + 1;
+--@ on: b
+SELECT count(*), sum(score) FROM users;
+--@ on: b
+--@ error: 40001
+UPDATE users SET score = 0 WHERE id = 1;
+--@ on: b
+ROLLBACK;
+--@ on: b
+SELECT sum(score) FROM users;
+BEGIN;
+SELECT id FROM users WHERE id = 40 FOR UPDATE;
+--@ on: b
+--@ error: 55P03
+SELECT id FROM users WHERE id = 40 FOR UPDATE NOWAIT;
+--@ on: b
+SELECT id FROM users WHERE id IN (39, 40, 41) FOR UPDATE SKIP LOCKED;
+--@ on: b
+SELECT id FROM users WHERE id = 41 FOR SHARE;
+SELECT count(*) FROM (SELECT 1 FROM users WHERE id < 5 FOR UPDATE) t;
+ROLLBACK;
+--@ on: b
+BEGIN;
+--@ on: b
+SET LOCAL lock_timeout = '200ms';
+BEGIN;
+UPDATE users SET score = 1 WHERE id = 45;
+--@ on: b
+--@ error: 55P03
+UPDATE users SET score = 2 WHERE id = 45;
+--@ on: b
+ROLLBACK;
+COMMIT;
+SELECT score FROM users WHERE id = 45;
+LOCK TABLE users IN SHARE MODE\; SELECT 1;
