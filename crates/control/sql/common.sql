@@ -194,3 +194,20 @@ BEGIN
     END LOOP;
 END
 $$;
+
+-- ADD COLUMN with a sequence: only where there are no rows that would need its values.
+CREATE OR REPLACE FUNCTION pgherd.require_empty(relation regclass, column_name text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
+DECLARE
+    found bool;
+BEGIN
+    EXECUTE format('SELECT EXISTS (SELECT FROM %s)', relation) INTO found;
+    IF found THEN
+        RAISE EXCEPTION USING ERRCODE = '0A000',
+            MESSAGE = format('cannot add column "%s" to distributed table "%s"', column_name,
+                (SELECT relname FROM pg_class WHERE oid = relation)),
+            DETAIL = 'Its values for the rows there are would come from a sequence of the coordinator.',
+            HINT = 'Add the column without a default, fill it with UPDATE, and set the default then.';
+    END IF;
+END
+$$;

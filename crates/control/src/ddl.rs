@@ -22,7 +22,7 @@ use pgherd_catalog::{GroupId, Oid};
 pub struct Hints<'a> {
     /// `ALTER COLUMN name TYPE … USING expression`: the name before, and the expression as written.
     pub using: &'a [(String, String)],
-    /// No rows on any worker: a column that is filled from a sequence can be added.
+    /// No rows on any worker: a column that is filled from a sequence can be added. Otherwise each worker makes sure.
     pub is_empty: bool,
     /// CREATE INDEX CONCURRENTLY: every statement must run outside a transaction block.
     pub concurrently: bool,
@@ -261,7 +261,7 @@ impl Site<'_> {
             }
         }
 
-        self.alter_columns(before, after, hints, &mut out)?;
+        self.alter_columns(before, after, hints, &mut out);
 
         for (old, new) in &constraints.kept {
             self.alter_constraint(old, new, &table, &mut out);
@@ -371,7 +371,7 @@ impl Site<'_> {
         after: &TableDescription,
         hints: Hints<'_>,
         out: &mut Vec<String>,
-    ) -> Result<(), Refusal> {
+    ) {
         let table = after.qualified_name();
         let is_kept = |c: &Column| after.columns.iter().any(|n| n.number == c.number);
         for column in before.columns.iter().filter(|c| !is_kept(c)) {
@@ -401,12 +401,11 @@ impl Site<'_> {
         }
         for column in after.columns.iter().filter(|c| !before.columns.iter().any(|b| b.number == c.number)) {
             if (column.default_on_coordinator || !column.identity.is_empty()) && !hints.is_empty {
-                return Err(Refusal::unsupported(format!(
-                    "cannot add column \"{}\" to distributed table \"{}\"",
-                    column.name, after.name
-                ))
-                .detail("Its values for the rows there are would come from a sequence of the coordinator.")
-                .hint("Add the column without a default, fill it with UPDATE, and set the default then."));
+                out.push(format!(
+                    "SELECT pgherd.require_empty({}, {})",
+                    quote_literal(&table),
+                    quote_literal(&column.name)
+                ));
             }
             out.push(format!("ALTER TABLE {table} ADD COLUMN {}", column_definition(column)));
         }
@@ -419,7 +418,6 @@ impl Site<'_> {
                 );
             }
         }
-        Ok(())
     }
 
     fn alter_constraint(&self, old: &Constraint, new: &Constraint, table: &str, out: &mut Vec<String>) {

@@ -509,7 +509,7 @@ pub fn worker_ddl(
     let mut ddl = WorkerDdl::default();
     let out = &mut ddl.before_rows;
     out.extend(prerequisite_ddl(&table.prerequisites));
-    out.push(format!("SELECT pgherd.open_placement({})", registered.colocation));
+    out.push(open_placement(registered.colocation, registered.epoch));
     out.push(format!("CREATE TABLE {parent} ({}) PARTITION BY HASH ({})", column_list(table), quote_ident(key)));
     out.push(owner_sql(&parent, &table.owner));
     if !leaves.is_empty() {
@@ -575,14 +575,27 @@ pub fn worker_ddl(
     Ok(ddl)
 }
 
-/// Makes a reference table's copy on a worker.
+/// A new group starts at epoch 1 and anybody may open it; one that has been moved is known by a superuser's doing only.
+fn open_placement(colocation: ColocationId, epoch: i64) -> String {
+    match epoch {
+        1 => format!("SELECT pgherd.open_placement({colocation})"),
+        moved => crate::schema::change_placement_sql(colocation, moved),
+    }
+}
+
+/// Makes a reference table's copy on a worker, in a colocation group that was not changed since it was made.
 pub fn reference_ddl(table: &TableDescription, colocation: ColocationId) -> WorkerDdl {
+    reference_ddl_at(table, colocation, 1)
+}
+
+/// The same for a group at a later placement epoch (a node that joins).
+pub fn reference_ddl_at(table: &TableDescription, colocation: ColocationId, epoch: i64) -> WorkerDdl {
     let name = table.qualified_name();
     let leaf = Leaf { schema: table.schema.clone(), name: name.clone(), shard: None };
     let mut ddl = WorkerDdl::default();
     let out = &mut ddl.before_rows;
     out.extend(prerequisite_ddl(&table.prerequisites));
-    out.push(format!("SELECT pgherd.open_placement({colocation})"));
+    out.push(open_placement(colocation, epoch));
     out.push(format!("CREATE {}TABLE {name} ({}){}", unlogged(table), column_list(table), storage_clauses(table)));
     out.push(owner_sql(&name, &table.owner));
     out.extend(column_settings(table, &name));

@@ -11,6 +11,8 @@ pub mod distribute;
 pub mod quote;
 pub mod schema;
 
+pub use schema::{COORDINATOR_SCHEMA, COPY_NODES_SOURCE, WORKER_SCHEMA, callback_server_sql};
+
 /// An operation that cannot be done, in PostgreSQL's words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {

@@ -22,24 +22,53 @@ pub const ROUTER_SERVER: &str = "pgherd_router";
 /// The user name that callback connections of the coordinator log in with; the token is in their application name.
 pub const CALLBACK_USER: &str = "pgherd_callback";
 
-const COMMON: &str = include_str!("../sql/common.sql");
-const DESCRIBE: &str = include_str!("../sql/describe.sql");
-const COORDINATOR: &str = include_str!("../sql/coordinator.sql");
-const WORKER: &str = include_str!("../sql/worker.sql");
-
 /// Creates or brings up to date the coordinator's schema.
-pub fn coordinator_schema_sql() -> String {
-    [COMMON, DESCRIBE, COORDINATOR].join("\n")
-}
+pub const COORDINATOR_SCHEMA: &str = concat!(
+    include_str!("../sql/common.sql"),
+    include_str!("../sql/describe.sql"),
+    include_str!("../sql/coordinator.sql")
+);
 
 /// Creates or brings up to date a worker's schema.
-pub fn worker_schema_sql() -> String {
-    [COMMON, DESCRIBE, WORKER].join("\n")
+pub const WORKER_SCHEMA: &str =
+    concat!(include_str!("../sql/common.sql"), include_str!("../sql/describe.sql"), include_str!("../sql/worker.sql"));
+
+/// [`COORDINATOR_SCHEMA`].
+pub fn coordinator_schema_sql() -> String {
+    COORDINATOR_SCHEMA.to_owned()
 }
 
+/// [`WORKER_SCHEMA`].
+pub fn worker_schema_sql() -> String {
+    WORKER_SCHEMA.to_owned()
+}
+
+/// Run in one coordinator database, gives one text: the SQL that makes its nodes known in another database's metadata.
+/// Empty where there are none.
+pub const COPY_NODES_SOURCE: &str = "
+SELECT coalesce(pg_catalog.string_agg(pg_catalog.format(
+        'INSERT INTO pgherd.pg_dist_node (nodeid, groupid, nodename, nodeport, noderack, hasmetadata, isactive, noderole, \
+nodecluster, metadatasynced, shouldhaveshards) VALUES (%s, %s, %L, %s, %L, %L, %L, %L, %L, %L, %L) ON CONFLICT DO NOTHING',
+        nodeid, groupid, nodename, nodeport, noderack, hasmetadata, isactive, noderole, nodecluster, metadatasynced,
+        shouldhaveshards), '; ' ORDER BY nodeid)
+    || pg_catalog.format('; SELECT pg_catalog.setval(''pgherd.pg_dist_node_nodeid_seq'', %s), '
+        'pg_catalog.setval(''pgherd.pg_dist_groupid_seq'', %s)', max(nodeid), greatest(max(groupid), 1)), '')
+FROM pgherd.pg_dist_node";
+
 /// Tells the coordinator where the router is that answers its callbacks. Run by a superuser.
-pub fn router_server_sql(host: &str, port: u16) -> String {
+pub fn callback_server_sql(host: &str, port: u16) -> String {
     format!("ALTER SERVER pgherd_router OPTIONS (SET host {}, SET port '{port}')", quote_literal(host))
+}
+
+/// For a move, or a node that joins or leaves, on every worker of the group; with [`placement_epoch_sql`] on the coordinator.
+/// Waits for the scatters in flight. Run by a superuser.
+pub fn change_placement_sql(colocation: i32, epoch: i64) -> String {
+    format!("SELECT pgherd.change_placement({colocation}, {epoch})")
+}
+
+/// The epoch that routers will fence with from now on.
+pub fn placement_epoch_sql(colocation: i32, epoch: i64) -> String {
+    format!("UPDATE pgherd.pg_dist_colocation SET placementepoch = {epoch} WHERE colocationid = {colocation}")
 }
 
 /// Sent in front of a scatter, in its transaction.

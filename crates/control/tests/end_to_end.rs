@@ -53,7 +53,7 @@ fn ddl_on_distributed_tables_reaches_parent_and_partitions() {
     pair.distribute("parent", "k");
     let registered = pair.distribute("t", "k");
     let oid: u32 = pair.server.run("coord", "SELECT 't'::regclass::oid").parse().unwrap();
-    let using = vec![("b".to_owned(), "(length(b) + a)".to_owned())];
+    let using = [("b".to_owned(), "(length(b) + a)".to_owned())];
     for (at, sql) in [
         "ALTER TABLE t ADD PRIMARY KEY (k)",
         "CREATE INDEX ON t (a)",

@@ -11,7 +11,7 @@ use support::pair::Pair;
 #[test]
 fn fence_stops_whoever_knows_an_older_placement() {
     let server = Server::start("fence");
-    server.run("postgres", &pgherd_control::schema::worker_schema_sql());
+    server.run("postgres", pgherd_control::WORKER_SCHEMA);
     server.run("postgres", "CREATE ROLE somebody; SELECT pgherd.open_placement(7)");
     let (mut mover, mut reader) = (server.session("postgres"), server.session("postgres"));
     assert_eq!(reader.run("SET ROLE somebody"), "");
@@ -75,7 +75,7 @@ fn wait_for_lock(server: &Server) {
 #[test]
 fn commit_and_abort_records_exclude_each_other() {
     let server = Server::start("records");
-    server.run("postgres", &pgherd_control::schema::worker_schema_sql());
+    server.run("postgres", pgherd_control::WORKER_SCHEMA);
     server.run("postgres", "CREATE ROLE a; CREATE ROLE b; GRANT a, b TO postgres");
     let (mut decider, mut recovery) = (server.session("postgres"), server.session("postgres"));
     assert_eq!(recovery.run("SELECT pgherd.record_abort('t1')"), "t");
@@ -365,4 +365,38 @@ fn errors_name_the_users_constraints() {
         "worker",
         &format!("DELETE FROM dim WHERE id = 2; TRUNCATE parent, child; INSERT INTO parent VALUES ({k}, 1)"),
     );
+}
+
+#[test]
+fn a_serial_column_is_added_to_an_empty_table_only() {
+    let pair = Pair::start("serial");
+    let server = &pair.server;
+    server.run("coord", "CREATE TABLE t (k int); CREATE TABLE other (k int)");
+    pair.distribute("t", "k");
+    let oid: u32 = server.run("coord", "SELECT 't'::regclass::oid").parse().unwrap();
+    pair.try_alter(oid, "ALTER TABLE t ADD a serial", &[]).unwrap();
+    server.run(
+        "worker",
+        "INSERT INTO t (k, a) SELECT i, i FROM generate_series(1, 100) i WHERE EXISTS (
+        SELECT FROM pg_inherits h JOIN pg_class c ON c.oid = h.inhrelid WHERE h.inhparent = 't'::regclass
+        AND pg_get_expr(c.relpartbound, c.oid) = 'FOR VALUES WITH (modulus 4, remainder '
+            || (SELECT r FROM generate_series(0, 3) r WHERE satisfies_hash_partition('t'::regclass, 4, r, i)) || ')')",
+    );
+    assert_ne!(server.run("worker", "SELECT count(*) FROM t"), "0");
+    let error = pair.try_alter(oid, "ALTER TABLE t ADD b int GENERATED ALWAYS AS IDENTITY", &[]).unwrap_err();
+    assert!(error.contains("0A000: cannot add column \"b\" to distributed table \"t\""), "{error}");
+}
+
+#[test]
+fn nodes_are_copied_to_another_database() {
+    let pair = Pair::start("nodes");
+    let server = &pair.server;
+    let sql = server.run("coord", pgherd_control::COPY_NODES_SOURCE);
+    server.run("postgres", "CREATE DATABASE second");
+    server.run("second", pgherd_control::COORDINATOR_SCHEMA);
+    assert_eq!(server.run("second", pgherd_control::COPY_NODES_SOURCE), "");
+    server.run("second", &sql);
+    let nodes = "SELECT * FROM pgherd.pg_dist_node ORDER BY 1";
+    assert_eq!(server.run("second", nodes), server.run("coord", nodes));
+    assert_eq!(server.run("second", "SELECT pgherd.register_node('third', 3)"), "3");
 }

@@ -5,7 +5,7 @@ use pgherd_control::cluster_state::{ClusterState, cluster_state_query, parse_clu
 use pgherd_control::ddl::{Hints, alter_ddl, alter_reference_ddl, check_altered, check_altered_reference};
 use pgherd_control::describe::{TableDescription, describe_query, parse_description};
 use pgherd_control::distribute::*;
-use pgherd_control::schema::{coordinator_schema_sql, worker_schema_sql};
+use pgherd_control::{COORDINATOR_SCHEMA, WORKER_SCHEMA};
 
 use super::Server;
 
@@ -16,11 +16,11 @@ pub struct Pair {
 impl Pair {
     pub fn start(name: &str) -> Pair {
         let server = Server::start(name);
-        for (database, schema) in [("coord", coordinator_schema_sql()), ("worker", worker_schema_sql())] {
+        for (database, schema) in [("coord", COORDINATOR_SCHEMA), ("worker", WORKER_SCHEMA)] {
             server.run("postgres", &format!("CREATE DATABASE {database}"));
             // Twice: it may be repeated.
-            server.run(database, &schema);
-            server.run(database, &schema);
+            server.run(database, schema);
+            server.run(database, schema);
         }
         server.run("coord", "SELECT pgherd.register_node('worker', 1), pgherd.register_node('other', 2)");
         Pair { server }
@@ -73,7 +73,7 @@ impl Pair {
     pub fn try_alter(&self, oid: u32, sql: &str, using: &[(String, String)]) -> Result<Vec<String>, String> {
         let before = self.describe_oid("coord", oid);
         let table = self.state().table(oid).unwrap().clone();
-        let hints = Hints { using, is_empty: true, concurrently: false };
+        let hints = Hints { using, is_empty: false, concurrently: false };
         if table.is_reference() {
             self.server.try_run("coord", sql)?;
         } else {
