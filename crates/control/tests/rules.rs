@@ -400,3 +400,118 @@ fn nodes_are_copied_to_another_database() {
     assert_eq!(server.run("second", nodes), server.run("coord", nodes));
     assert_eq!(server.run("second", "SELECT pgherd.register_node('third', 3)"), "3");
 }
+
+#[test]
+fn what_cannot_be_distributed_is_refused_by_name() {
+    let pair = Pair::start("refused");
+    let server = &pair.server;
+    server.run("coord", "CREATE TABLE dim (id int PRIMARY KEY); CREATE TABLE hashed (k int PRIMARY KEY); CREATE TABLE other (k int PRIMARY KEY);
+        CREATE TYPE mood AS ENUM ('a'); CREATE TYPE pair AS (a int); CREATE DOMAIN feeling AS mood;
+        CREATE TABLE local (id int PRIMARY KEY)");
+    pair.make_reference("dim");
+    pair.distribute("hashed", "k");
+    pair.try_distribute("other", "k", ColocateWith::None).unwrap();
+    let unique = "42P17: cannot create constraint on \"t\"\nDETAIL: Distributed relations cannot have UNIQUE, EXCLUDE, or PRIMARY KEY \
+                  constraints that do not include the partition column (with an equality operator if EXCLUDE).";
+    let foreign = "0A000: cannot create foreign key constraint \"f\" on distributed table \"t\"\nDETAIL: ";
+    let actions = format!(
+        "{foreign}ON UPDATE CASCADE, SET NULL and SET DEFAULT would change the distribution column, and so the row's place."
+    );
+    let by_column = "0A000: cannot distribute table \"t\" by column \"k\"\nDETAIL: Type";
+    let ids = "its values hash by object id, which differs between servers.\nHINT: Use another column, or store the value as text.";
+    for (create, expected) in [
+        ("CREATE TABLE t (a int)", "42703: column \"k\" of relation \"t\" does not exist".to_owned()),
+        ("CREATE TABLE t (k int, a int PRIMARY KEY)", unique.to_owned()),
+        ("CREATE TABLE t (k int, a int, UNIQUE (a))", unique.to_owned()),
+        ("CREATE TABLE t (k int, a int); CREATE UNIQUE INDEX ON t (a)", unique.to_owned()),
+        ("CREATE TABLE t (k int, a int); CREATE UNIQUE INDEX ON t ((k + 0), a)", unique.to_owned()),
+        ("CREATE TABLE t (k int, a int4range, EXCLUDE USING gist (a WITH &&))", unique.to_owned()),
+        ("CREATE TABLE t (k int4range, EXCLUDE USING gist (k WITH &&))", unique.to_owned()),
+        ("CREATE TABLE t (k int4range, EXCLUDE USING gist (k WITH =))", String::new()),
+        ("CREATE TABLE t (a int, k int GENERATED ALWAYS AS (a + 1) STORED)",
+            "0A000: cannot distribute relation: t\nDETAIL: Distribution column \"k\" must not be generated: its values are computed on the workers.".to_owned()),
+        ("CREATE TABLE t (k mood)", format!("{by_column} public.mood is, or is built on, an enum: {ids}")),
+        ("CREATE TABLE t (k feeling[])", format!("{by_column} public.feeling[] is, or is built on, an enum: {ids}")),
+        ("CREATE TABLE t (k pair)", format!("{by_column} public.pair is, or is built on, a composite type: {ids}")),
+        ("CREATE TABLE t (k regclass)", format!("{by_column} regclass is, or is built on, a type that stands for an object of the database: {ids}")),
+        ("CREATE TABLE t (k json)",
+            "42704: data type json has no default operator class for access method \"hash\"\nHINT: The distribution column must have a type that can be hashed.".to_owned()),
+        ("CREATE TABLE t (k int, a int CONSTRAINT f REFERENCES local)",
+            format!("{foreign}Table \"local\" is local to the coordinator; the rows referenced must be on the node of those that reference them.\n\
+                HINT: Run SELECT create_reference_table('local') or distribute it by the same key first.")),
+        ("CREATE TABLE t (k int, a int CONSTRAINT f REFERENCES hashed)",
+            format!("{foreign}The distribution columns of both tables must stand at the same place in the key.")),
+        ("CREATE TABLE t (k int CONSTRAINT f REFERENCES other)",
+            format!("{foreign}Table \"other\" is not in the same colocation group.\nHINT: Distribute it with colocate_with => 'other'.")),
+        ("CREATE TABLE t (k int CONSTRAINT f REFERENCES hashed ON UPDATE CASCADE)", actions.clone()),
+        ("CREATE TABLE t (k int CONSTRAINT f REFERENCES dim ON DELETE SET NULL)", actions.clone()),
+        ("CREATE TABLE t (k int, a int, UNIQUE (k, a), b int, CONSTRAINT f FOREIGN KEY (k, b) REFERENCES t (k, a) ON DELETE SET NULL)", actions.clone()),
+        ("CREATE TABLE t (k int, a int, UNIQUE (k, a), b int, CONSTRAINT f FOREIGN KEY (k, b) REFERENCES t (k, a) ON DELETE SET NULL (b))", String::new()),
+        ("CREATE TABLE t (k int CONSTRAINT f REFERENCES hashed ON DELETE CASCADE)", String::new()),
+        ("CREATE TABLE t (k int PRIMARY KEY); INSERT INTO t VALUES (1); CREATE TABLE s (k int CONSTRAINT f REFERENCES t)",
+            "0A000: cannot distribute table \"t\": foreign key \"f\" of table \"s\" references it\nDETAIL: Only distributed tables of the same \
+             colocation group can reference a distributed table.\nHINT: Drop the foreign key, distribute both tables, and add it again.".to_owned()),
+        ("CREATE TABLE t (k int PRIMARY KEY); CREATE TABLE s (k int REFERENCES t)", String::new()),
+        ("CREATE TABLE t (k int) PARTITION BY RANGE (k)",
+            "0A000: cannot distribute table \"t\"\nDETAIL: It is partitioned; distributing partitioned tables is not supported yet.".to_owned()),
+        ("CREATE TABLE s (k int) PARTITION BY RANGE (k); CREATE TABLE t PARTITION OF s DEFAULT",
+            "0A000: cannot distribute table \"t\"\nDETAIL: It is a partition; distributing partitioned tables is not supported yet.".to_owned()),
+        ("CREATE TABLE s (k int); CREATE TABLE t () INHERITS (s)", "0A000: cannot distribute table \"t\"\nDETAIL: It takes part in inheritance.".to_owned()),
+        ("CREATE VIEW t AS SELECT 1 AS k", "42809: \"t\" is not a table".to_owned()),
+        ("CREATE SEQUENCE t", "42809: \"t\" is not a table".to_owned()),
+        ("CREATE TABLE t (k int); CREATE FUNCTION fn() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+          CREATE TRIGGER tr AFTER INSERT ON t REFERENCING NEW TABLE AS n FOR EACH ROW EXECUTE FUNCTION fn()",
+            "0A000: cannot distribute table \"t\"\nDETAIL: Trigger \"tr\" is a row trigger with a transition table, which partitions cannot have.".to_owned()),
+        ("CREATE TABLE t (k int, a int); CREATE FUNCTION eq(int, int) RETURNS bool LANGUAGE sql IMMUTABLE RETURN $1 = $2;
+          CREATE OPERATOR === (LEFTARG = int, RIGHTARG = int, FUNCTION = eq); ALTER TABLE t ADD CHECK (k === a)",
+            "0A000: cannot distribute table \"t\"\nDETAIL: It depends on operator public.===(integer,integer), which workers do not have.".to_owned()),
+        ("CREATE TABLE t (k int); CREATE POLICY p ON t USING (k IN (SELECT id FROM local))",
+            "0A000: cannot distribute table \"t\"\nDETAIL: It depends on relation public.local, which workers do not have.".to_owned()),
+        ("CREATE TABLE t (k int); CREATE POLICY p ON t USING (k IN (SELECT id FROM dim))", String::new()),
+    ] {
+        server.run("coord", create);
+        let answer = match pair.try_distribute("t", "k", ColocateWith::Default) {
+            Ok(registered) => {
+                let table = pair.describe("coord", "t");
+                server.apply("coord", &coordinator_undistribute_ddl(&table));
+                let ids: Vec<i64> = registered.shards.iter().filter(|s| s.group == 1).map(|s| s.id).collect();
+                server.apply("worker", &drop_ddl("public", "t", &ids));
+                String::new()
+            }
+            Err(refusal) => refusal.to_string(),
+        };
+        assert_eq!(answer, expected, "{create}");
+        server.run("coord", "DO $$ DECLARE r record; BEGIN
+            FOR r IN SELECT relname, relkind FROM pg_class WHERE relname IN ('t', 's') AND relnamespace = 'public'::regnamespace ORDER BY relname DESC LOOP
+                EXECUTE format('DROP %s IF EXISTS %I CASCADE', CASE r.relkind WHEN 'v' THEN 'VIEW' WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, r.relname);
+            END LOOP; END $$; DROP FUNCTION IF EXISTS fn()");
+    }
+    let refused = |table: &str, count: u32, with: ColocateWith, given: Option<u32>| {
+        let table = pair.describe("coord", table);
+        choose_placement(&table, &table.columns[0], &pair.state(), with, given, count).unwrap_err().to_string()
+    };
+    assert_eq!(
+        refused("local", 0, ColocateWith::Default, None),
+        "22023: 0 is outside the valid range for parameter \"shard_count\" (1 .. 64000)"
+    );
+    let hashed: u32 = server.run("coord", "SELECT 'hashed'::regclass::oid").parse().unwrap();
+    server.run("coord", "CREATE TABLE big (k bigint)");
+    assert_eq!(
+        refused("big", 4, ColocateWith::Table(hashed), None),
+        "42P16: cannot colocate tables hashed and big\nDETAIL: Distribution column types don't match for hashed and big."
+    );
+    assert_eq!(
+        refused("local", 4, ColocateWith::Table(hashed), Some(8)),
+        "22023: cannot use both a table in \"colocate_with\" and another \"shard_count\""
+    );
+    let hashed_table = pair.describe("coord", "hashed");
+    assert_eq!(
+        check_distributable(&hashed_table, "k", &pair.state(), None).unwrap_err().message,
+        "table \"hashed\" is already distributed"
+    );
+    server.run("coord", "UPDATE pgherd.pg_dist_node SET isactive = false");
+    assert_eq!(
+        refused("local", 5, ColocateWith::Default, None),
+        "55000: there is no worker node to place shards on\nHINT: Add one with SELECT citus_add_node('host', port)."
+    );
+}
