@@ -45,6 +45,8 @@ pub struct Target {
     pub credentials: Credentials,
     /// Further startup parameters.
     pub parameters: Vec<(String, String)>,
+    /// Kept as [`Connection::label`] on a connection that is opened.
+    pub label: Option<String>,
 }
 
 /// Connects and authenticates; the connection is idle and ready when this returns.
@@ -65,6 +67,7 @@ async fn connect_untimed(target: &Target) -> Result<Connection, BackendError> {
         .map_err(|source| BackendError::Connect { address: address.clone(), source })?;
     let _ = stream.set_nodelay(true);
     let mut connection = Connection::new(stream, address.clone());
+    connection.label = target.label.clone();
     let mut parameters = vec![
         ("user".to_owned(), target.user.clone()),
         ("database".to_owned(), target.database.clone()),

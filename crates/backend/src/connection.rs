@@ -40,6 +40,8 @@ pub struct Connection {
     pub prepared: HashSet<u64>,
     /// The session behind this connection may have state of unknown kind: DISCARD ALL before anyone else uses it.
     pub tainted: bool,
+    /// The caller's own mark, given when the connection was opened.
+    pub label: Option<String>,
     broken: bool,
 }
 
@@ -74,6 +76,7 @@ impl Connection {
             applied: BTreeMap::new(),
             prepared: HashSet::new(),
             tainted: false,
+            label: None,
             broken: false,
         }
     }

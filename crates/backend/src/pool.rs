@@ -3,7 +3,7 @@
 //! A session that already holds a lease is never made to wait for another one: that is what makes transactions over
 //! several servers deadlock on a pool. Only the first lease of a transaction queues at the limit.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
@@ -41,6 +41,8 @@ struct Inner {
     limits: PoolLimits,
     idle: RefCell<HashMap<PoolKey, Vec<Connection>>>,
     queues: RefCell<HashMap<Address, Arc<Semaphore>>>,
+    /// Leases taken before the last [`Pool::forget_all`] are not put back.
+    epoch: Cell<u64>,
 }
 
 #[derive(Clone)]
@@ -50,7 +52,7 @@ pub struct Pool {
 
 impl Pool {
     pub fn new(limits: PoolLimits) -> Self {
-        Pool { inner: Rc::new(Inner { limits, idle: RefCell::default(), queues: RefCell::default() }) }
+        Pool { inner: Rc::new(Inner { limits, idle: RefCell::default(), queues: RefCell::default(), epoch: Cell::new(0) }) }
     }
 
     /// Takes an idle connection or opens one. `holds_another`: the caller has a lease already and must not wait.
@@ -83,10 +85,11 @@ impl Pool {
         loop {
             let idle = self.inner.idle.borrow_mut().get_mut(&key).and_then(Vec::pop);
             match idle {
-                Some(mut connection) if connection.is_alive() => {
-                    return Ok(self.wrap(key, connection, permit));
+                Some(mut connection) => {
+                    if connection.is_alive() {
+                        return Ok(self.wrap(key, connection, permit));
+                    }
                 }
-                Some(_) => {}
                 None => break,
             }
         }
@@ -95,12 +98,18 @@ impl Pool {
     }
 
     fn wrap(&self, key: PoolKey, connection: Connection, permit: Option<OwnedSemaphorePermit>) -> Lease {
-        Lease { key, connection: Some(connection), pool: self.clone(), _permit: permit }
+        Lease { key, connection: Some(connection), pool: self.clone(), epoch: self.inner.epoch.get(), _permit: permit }
     }
 
     /// Closes every idle connection to a database on a server (before DROP DATABASE).
     pub fn forget_database(&self, database: &str) {
         self.inner.idle.borrow_mut().retain(|key, _| key.database != database);
+    }
+
+    /// Closes every idle connection.
+    pub fn forget_all(&self) {
+        self.inner.idle.borrow_mut().clear();
+        self.inner.epoch.set(self.inner.epoch.get() + 1);
     }
 
     /// Closes every idle connection to a server.
@@ -122,6 +131,7 @@ pub struct Lease {
     key: PoolKey,
     connection: Option<Connection>,
     pool: Pool,
+    epoch: u64,
     _permit: Option<OwnedSemaphorePermit>,
 }
 
@@ -155,6 +165,7 @@ impl Drop for Lease {
         if let Some(connection) = self.connection.take()
             && connection.is_idle()
             && !connection.tainted
+            && self.epoch == self.pool.inner.epoch.get()
         {
             self.pool.put_back(self.key.clone(), connection);
         }

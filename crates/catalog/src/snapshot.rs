@@ -24,9 +24,11 @@ pub const OWN_SCHEMA: &str = "pgherd";
 /// One database of the cluster at one epoch.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
-    /// Grows with each change of metadata; what the fence on the workers is compared with.
+    /// Grows with each change of metadata.
     pub epoch: i64,
     pub nodes: Vec<Node>,
+    /// What the fence on the workers is compared with, by colocation group.
+    pub placement_epochs: HashMap<ColocationId, i64>,
     /// By schema, then name: distributed and reference tables only. What is not here is local to the coordinator.
     pub tables: HashMap<String, HashMap<String, Arc<Table>>>,
     pub by_oid: HashMap<Oid, Arc<Table>>,
@@ -134,11 +136,19 @@ pub struct Column {
 pub enum ColumnDefault {
     None,
     /// A default the worker may evaluate: no sequence in it. The SQL text.
-    Expression { sql: String, immutable: bool },
+    Expression {
+        sql: String,
+        immutable: bool,
+    },
     /// `nextval` of a coordinator sequence (serial), or any default that has a sequence in it: evaluate on the coordinator.
-    Sequence { sql: String },
+    Sequence {
+        sql: String,
+    },
     /// `GENERATED { ALWAYS | BY DEFAULT } AS IDENTITY`; the sequence's qualified name.
-    Identity { always: bool, sequence: String },
+    Identity {
+        always: bool,
+        sequence: String,
+    },
     /// `GENERATED ALWAYS AS (…) STORED` (or VIRTUAL): the worker computes it.
     Generated,
 }

@@ -1,1 +1,23 @@
-//! stub
+//! The router: client sessions in front, servers behind. Speaks PostgreSQL's protocol to clients, asks `pgherd-planner`
+//! what to do with each statement and does it on leased connections. The only place where an internal error becomes an
+//! ErrorResponse.
+//!
+//! Entry points: [`serve`] (threads, accepting), `session` (one client), `run` (one plan per file).
+
+mod callback;
+mod cancel;
+mod client;
+mod database;
+mod describe;
+mod error;
+mod listen;
+mod recovery;
+mod run;
+mod session;
+mod settings;
+mod shared;
+mod startup;
+mod transaction;
+
+pub use database::init;
+pub use listen::{AuthMode, CoordinatorUrl, ServeConfig, ServeError, serve};

@@ -3,6 +3,7 @@
 //! [`split`] gives the statements of a text: each with its kind, its tree ([`ast`]) and every relation it names. Text
 //! is never printed from a tree: [`Splice`] keeps what the user wrote and replaces ranges of it.
 
+mod alter;
 pub mod ast;
 mod kind;
 mod lower;
@@ -13,6 +14,7 @@ mod statement;
 mod tokens;
 mod walk;
 
+pub use alter::using_clauses;
 pub use ast::Span;
 pub use kind::*;
 pub use outline::Outline;

@@ -156,6 +156,21 @@ pub struct FieldDescription {
     pub format: i16,
 }
 
+impl FieldDescription {
+    /// A computed column of type text in text format.
+    pub fn text(name: &str) -> Self {
+        FieldDescription {
+            name: name.to_owned(),
+            table_oid: 0,
+            column_id: 0,
+            type_oid: 25,
+            type_len: -1,
+            type_modifier: -1,
+            format: 0,
+        }
+    }
+}
+
 /// Where a session stands, as ReadyForQuery says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransactionStatus {

@@ -1,0 +1,658 @@
+//! Callbacks: the coordinator's foreign tables (postgres_fdw) connect to the router and read distributed tables inside the
+//! client's own transaction. This end talks to postgres_fdw and hands each batch of messages to the session that owns the
+//! coordinator connection; [`Session::serve_callback`] answers it on the session's own worker connections.
+//!
+//! START TRANSACTION and COMMIT change nothing here: the client's transaction is the transaction. Savepoints are real: the
+//! coordinator makes them for its own subtransactions. Cursors live on the workers, one on each.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use bytes::{Bytes, BytesMut};
+use pgherd_catalog::{COORDINATOR_GROUP, GroupId};
+use pgherd_planner::{Combine, Tier};
+use pgherd_sql::{Statement, StatementKind};
+use pgherd_wire::backend;
+use pgherd_wire::frame::Frame;
+use pgherd_wire::frontend::{FrontendMessage, parse_frontend};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::client::Client;
+use crate::error::{Failure, Result};
+use crate::run::{Errors, Request, Rows, add_tags, fields_of, refuse};
+use crate::session::{Bound, Session};
+use crate::settings::{quote_ident, quote_literal};
+use crate::shared::Thread;
+use crate::transaction::Block;
+
+/// Callbacks introduce themselves by an application name that begins like this, followed by the token.
+pub const PREFIX: &str = "pgherd:";
+/// Rows of one callback reply kept in memory.
+const REPLY_BYTES_MAX: usize = 512 << 20;
+
+/// Messages of one callback connection up to a Query, Sync or Flush, and where the reply goes.
+pub struct Batch {
+    frames: Vec<Frame>,
+    reply: oneshot::Sender<Bytes>,
+}
+
+pub type CallbackSender = mpsc::Sender<Batch>;
+pub type CallbackReceiver = mpsc::Receiver<Batch>;
+
+/// 128 random bits: whoever knows them may read what the session may read.
+pub fn new_token() -> Result<String> {
+    let mut bytes = [0u8; 16];
+    getrandom::fill(&mut bytes).map_err(|e| Failure::new("XX000", format!("no random bytes: {e}")))?;
+    Ok(bytes.iter().map(|b| format!("{b:02x}")).collect())
+}
+
+/// Serves one connection of postgres_fdw to its end.
+pub async fn serve(thread: Rc<Thread>, mut client: Client, token: String) {
+    if thread.shared.find_callback(&token).is_none() {
+        let fields = backend::ErrorFields::new("FATAL", "28000", "callback connection with an unknown token");
+        backend::write_error(&mut client.out, &fields);
+        let _ = client.flush().await;
+        return;
+    }
+    backend::write_authentication_ok(&mut client.out);
+    for (name, value) in [
+        ("server_version", "15.0"),
+        ("server_encoding", "UTF8"),
+        ("client_encoding", "UTF8"),
+        ("DateStyle", "ISO, MDY"),
+        ("IntervalStyle", "postgres"),
+        ("integer_datetimes", "on"),
+        ("standard_conforming_strings", "on"),
+        ("TimeZone", "GMT"),
+        ("is_superuser", "off"),
+        ("in_hot_standby", "off"),
+        ("default_transaction_read_only", "off"),
+    ] {
+        backend::write_parameter_status(&mut client.out, name, value);
+    }
+    backend::write_backend_key_data(&mut client.out, 0, &[0; 4]);
+    backend::write_ready_for_query(&mut client.out, b'I');
+    let mut frames = Vec::new();
+    loop {
+        if client.flush().await.is_err() {
+            return;
+        }
+        let Ok(frame) = client.frame().await else { return };
+        let tag = frame.tag();
+        if tag == b'X' {
+            return;
+        }
+        frames.push(frame);
+        if !matches!(tag, b'Q' | b'S' | b'H') {
+            continue;
+        }
+        // The session may have changed since: the coordinator connection belongs to whoever leases it now.
+        let Some(sender) = thread.shared.find_callback(&token) else { return };
+        let (reply, answer) = oneshot::channel();
+        if sender.send(Batch { frames: std::mem::take(&mut frames), reply }).await.is_err() {
+            return;
+        }
+        match answer.await {
+            Ok(bytes) => client.out.extend_from_slice(&bytes),
+            Err(_) => return,
+        }
+    }
+}
+
+/// What a session keeps for the coordinator's foreign tables.
+#[derive(Default)]
+pub struct Cursors {
+    cursors: HashMap<String, Cursor>,
+    statements: HashMap<String, String>,
+    portals: HashMap<String, (String, Bound)>,
+    next: u64,
+    /// An error inside a callback batch: the rest up to Sync is skipped.
+    skip: bool,
+}
+
+impl Cursors {
+    /// At the end of a transaction: servers have closed the cursors.
+    pub fn clear(&mut self) {
+        *self = Cursors { next: self.next, ..Cursors::default() };
+    }
+}
+
+enum Cursor {
+    /// Open under `name` on each of these workers; `at` is the first that may have rows left.
+    Workers { name: String, groups: Vec<GroupId>, at: usize },
+    /// Rows that are already here, as whole DataRow messages.
+    Rows { rows: Vec<Bytes>, at: usize, fields: Vec<backend::FieldDescription> },
+}
+
+impl Session {
+    /// Answers one batch. `in_block`: the coordinator runs inside a transaction block, so that writes made here commit
+    /// with it.
+    pub async fn serve_callback(&mut self, batch: Batch, in_block: bool) {
+        let mut out = BytesMut::new();
+        for frame in &batch.frames {
+            if frame.tag() == b'Q' {
+                let result = match parse_frontend(frame) {
+                    Ok(FrontendMessage::Query { sql }) => self.callback_query(sql, None, in_block, &mut out, true).await,
+                    _ => Err(Failure::new("08P01", "malformed callback message")),
+                };
+                self.callback_error(result, &mut out);
+                self.cursors.skip = false;
+                backend::write_ready_for_query(&mut out, b'T');
+                continue;
+            }
+            if frame.tag() == b'S' {
+                self.cursors.skip = false;
+                backend::write_ready_for_query(&mut out, b'T');
+                continue;
+            }
+            if self.cursors.skip {
+                continue;
+            }
+            let result = self.callback_step(frame, in_block, &mut out).await;
+            if result.is_err() {
+                self.cursors.skip = true;
+            }
+            self.callback_error(result, &mut out);
+        }
+        let _ = batch.reply.send(out.freeze());
+    }
+
+    fn callback_error(&self, result: Result<()>, out: &mut BytesMut) {
+        match result {
+            Ok(()) => {}
+            Err(Failure::Statement(fields) | Failure::Fatal(fields)) => backend::write_error(out, &fields),
+            Err(Failure::ClientGone) => {
+                backend::write_error(out, &backend::ErrorFields::new("ERROR", "57014", "the client is gone"));
+            }
+        }
+    }
+
+    /// The extended protocol as postgres_fdw uses it.
+    async fn callback_step(&mut self, frame: &Frame, in_block: bool, out: &mut BytesMut) -> Result<()> {
+        match parse_frontend(frame)? {
+            FrontendMessage::Parse { name, sql, .. } => {
+                if sql.contains("WHERE ctid = $1") {
+                    return Err(Failure::refused(
+                        "changing rows of a distributed table one by one from inside the coordinator is not supported yet",
+                    )
+                    .hint("Use a statement with conditions on the table's own columns."));
+                }
+                self.cursors.statements.insert(name.to_owned(), sql.to_owned());
+                backend::write_parse_complete(out);
+            }
+            FrontendMessage::Bind(bind) => {
+                let params = bind.params.iter().map(|p| p.map(Bytes::copy_from_slice)).collect();
+                let bound =
+                    Bound { param_formats: bind.param_formats.clone(), params, result_formats: bind.result_formats.clone() };
+                self.cursors.portals.insert(bind.portal.to_owned(), (bind.statement.to_owned(), bound));
+                backend::write_bind_complete(out);
+            }
+            FrontendMessage::Describe { .. } => backend::write_no_data(out),
+            FrontendMessage::Execute { portal, .. } => {
+                let (statement, bound) = self
+                    .cursors
+                    .portals
+                    .remove(portal)
+                    .ok_or_else(|| Failure::new("34000", format!("portal \"{portal}\" does not exist")))?;
+                let sql = self.cursors.statements.get(&statement).cloned().unwrap_or_default();
+                self.callback_query(&sql, Some(&bound), in_block, out, false).await?;
+            }
+            FrontendMessage::Close { .. } => backend::write_close_complete(out),
+            FrontendMessage::Flush => {}
+            _ => return Err(Failure::new("08P01", "unexpected callback message")),
+        }
+        Ok(())
+    }
+
+    async fn callback_query(
+        &mut self,
+        sql: &str,
+        bound: Option<&Bound>,
+        in_block: bool,
+        out: &mut BytesMut,
+        describe: bool,
+    ) -> Result<()> {
+        let statements =
+            pgherd_sql::split(sql).map_err(|e| Failure::new("42601", format!("callback not understood: {}", e.message)))?;
+        for statement in &statements {
+            let tag = self.callback_statement(statement, bound, in_block, out, describe).await?;
+            backend::write_command_complete(out, &tag);
+        }
+        Ok(())
+    }
+
+    async fn callback_statement(
+        &mut self,
+        statement: &Statement,
+        bound: Option<&Bound>,
+        in_block: bool,
+        out: &mut BytesMut,
+        describe: bool,
+    ) -> Result<String> {
+        use StatementKind as K;
+        match &statement.kind {
+            // Its settings make values unambiguous; ours are handled when a cursor is read.
+            K::Set(_) => Ok("SET".into()),
+            K::Begin(_) => Ok("START TRANSACTION".into()),
+            K::Commit { .. } => Ok("COMMIT".into()),
+            K::Rollback { .. } => Ok("ROLLBACK".into()),
+            K::Deallocate { .. } => {
+                self.cursors.statements.clear();
+                Ok("DEALLOCATE ALL".into())
+            }
+            K::Savepoint(name) => {
+                self.callback_block();
+                self.savepoint(&callback_savepoint(name));
+                Ok("SAVEPOINT".into())
+            }
+            K::Release(name) => {
+                self.release_savepoint(&callback_savepoint(name)).await?;
+                Ok("RELEASE".into())
+            }
+            K::RollbackTo(name) => {
+                self.rollback_workers_to(&callback_savepoint(name)).await?;
+                Ok("ROLLBACK".into())
+            }
+            K::DeclareCursor { name, query, .. } => {
+                let inner = query.of(&statement.text).to_owned();
+                self.callback_declare(name, &inner, bound).await?;
+                Ok("DECLARE CURSOR".into())
+            }
+            K::Fetch { name, is_move: true } => {
+                self.callback_rewind(name).await?;
+                Ok("MOVE 0".into())
+            }
+            K::Fetch { name, is_move: false } => {
+                let count = fetch_count(&statement.text);
+                let rows = self.callback_fetch(name, count, out, describe).await?;
+                Ok(format!("FETCH {rows}"))
+            }
+            K::CloseCursor { name: Some(name) } => {
+                if let Some(Cursor::Workers { name, groups, .. }) = self.cursors.cursors.remove(name) {
+                    for group in groups {
+                        self.run_quiet(group, &format!("CLOSE {}", quote_ident(&name))).await?;
+                    }
+                }
+                Ok("CLOSE CURSOR".into())
+            }
+            K::Update | K::Delete | K::Truncate { .. } => {
+                if !in_block {
+                    return Err(Failure::refused(
+                        "writing distributed tables from a procedure or DO block that ends transactions itself is not supported",
+                    ));
+                }
+                self.callback_write(statement, bound, out, describe).await
+            }
+            K::Select => self.callback_select(statement, bound, out, describe).await,
+            _ => Err(Failure::refused("this write to a distributed table from inside the coordinator is not supported yet")
+                .hint("Send the statement through the router by itself.")),
+        }
+    }
+
+    /// Worker transactions are needed even where the coordinator runs a single statement outside any block.
+    fn callback_block(&mut self) {
+        if self.txn.block == Block::None {
+            self.open_implicit_block();
+        }
+    }
+
+    async fn callback_declare(&mut self, name: &str, query: &str, bound: Option<&Bound>) -> Result<()> {
+        self.callback_block();
+        if query.contains("pgherd.remote_command") {
+            let cursor = self.remote_command(query).await?;
+            self.cursors.cursors.insert(name.to_owned(), cursor);
+            return Ok(());
+        }
+        let statement = one(query)?;
+        let (groups, sql) = self.callback_plan(&statement, bound).await?;
+        self.cursors.next += 1;
+        let cursor = format!("pgherd_cursor_{}", self.cursors.next);
+        let text = format!("DECLARE {cursor} CURSOR FOR {sql}");
+        for group in &groups {
+            let request = Request { bound, ..Request::text(text.as_str()) };
+            let mut none = Vec::new();
+            self.run_request(*group, &request, Rows::Keep(&mut none), Errors::default()).await?;
+        }
+        self.cursors.cursors.insert(name.to_owned(), Cursor::Workers { name: cursor, groups, at: 0 });
+        Ok(())
+    }
+
+    /// The workers that have rows for a single-table query of postgres_fdw, joined and fenced, and its text for them.
+    async fn callback_plan(&mut self, statement: &Statement, bound: Option<&Bound>) -> Result<(Vec<GroupId>, String)> {
+        let catalog = self.catalog();
+        let plan = self.plan_statement(statement, &catalog, &["pg_catalog".to_owned()], true);
+        let (groups, sql) = match &plan.tier {
+            Tier::Refuse(refusal) => return Err(refuse(refusal)),
+            Tier::Route(route) => {
+                // The parameters are text; which type they have does not matter to postgres_fdw, so all workers where
+                // the key is one.
+                let group = match (&route.key, bound) {
+                    (pgherd_planner::KeyValue::Param(_), _) => None,
+                    (key, _) => self
+                        .remainder_of(&route.table, key, None)
+                        .await?
+                        .and_then(|r| route.table.shards().get(r).map(|s| s.group)),
+                };
+                let groups = group.map_or_else(|| catalog.groups_of(&route.table), |g| vec![g]);
+                (groups, route.sql.as_written())
+            }
+            Tier::Scatter(scatter) => match &scatter.combine {
+                Combine::Concatenate => (catalog.groups_of(&scatter.table), scatter.sql.as_written()),
+                _ => return Err(Failure::refused(format!("callback needs a merge: {}", plan.reason))),
+            },
+            _ => return Err(Failure::refused(format!("callback is not a single-table query: {}", plan.reason))),
+        };
+        for group in &groups {
+            self.join(*group).await?;
+            for table in &plan.tables {
+                if let Some(epoch) = catalog.placement_epochs.get(&table.colocation) {
+                    self.fence(*group, table.colocation, *epoch);
+                }
+            }
+            if plan.writes || statement.text.contains("FOR UPDATE") || statement.text.contains("FOR SHARE") {
+                self.mark_writer(*group);
+            }
+        }
+        Ok((groups, sql))
+    }
+
+    async fn callback_write(
+        &mut self,
+        statement: &Statement,
+        bound: Option<&Bound>,
+        out: &mut BytesMut,
+        describe: bool,
+    ) -> Result<String> {
+        self.callback_block();
+        if let StatementKind::Truncate { .. } = &statement.kind {
+            return Err(Failure::refused("TRUNCATE of a distributed table from inside the coordinator is not supported yet"));
+        }
+        let (groups, sql) = self.callback_plan(statement, bound).await?;
+        self.callback_run(&groups, &sql, bound, out, describe).await
+    }
+
+    async fn callback_select(
+        &mut self,
+        statement: &Statement,
+        bound: Option<&Bound>,
+        out: &mut BytesMut,
+        describe: bool,
+    ) -> Result<String> {
+        self.callback_block();
+        let (groups, sql) = self.callback_plan(statement, bound).await?;
+        self.callback_run(&groups, &sql, bound, out, describe).await
+    }
+
+    async fn callback_run(
+        &mut self,
+        groups: &[GroupId],
+        sql: &str,
+        bound: Option<&Bound>,
+        out: &mut BytesMut,
+        describe: bool,
+    ) -> Result<String> {
+        let mut tag = String::new();
+        let mut kept = Vec::new();
+        for group in groups {
+            let request = Request { bound, ..Request::text(sql) };
+            let end = self.run_request(*group, &request, Rows::Keep(&mut kept), Errors::default()).await?;
+            tag = if tag.is_empty() { end.tag } else { add_tags(&tag, &end.tag) };
+        }
+        if describe && !kept.is_empty() {
+            describe_first(&kept, out)?;
+        }
+        if kept.iter().map(Bytes::len).sum::<usize>() > REPLY_BYTES_MAX {
+            return Err(Failure::new("53200", "the rows of one callback do not fit in memory"));
+        }
+        for row in kept {
+            out.extend_from_slice(&row);
+        }
+        Ok(tag)
+    }
+
+    async fn callback_fetch(&mut self, name: &str, count: u64, out: &mut BytesMut, describe: bool) -> Result<u64> {
+        let missing = || Failure::new("34000", format!("cursor \"{name}\" does not exist"));
+        let cursor = self.cursors.cursors.get_mut(name).ok_or_else(missing)?;
+        match cursor {
+            Cursor::Rows { rows, at, fields } => {
+                if describe {
+                    backend::write_row_description(out, fields);
+                }
+                let end = (*at + usize::try_from(count).unwrap_or(usize::MAX)).min(rows.len());
+                for row in &rows[*at..end] {
+                    out.extend_from_slice(row);
+                }
+                let sent = end - *at;
+                *at = end;
+                Ok(sent as u64)
+            }
+            Cursor::Workers { name: worker_name, groups, at } => {
+                let (worker_name, groups, mut position) = (worker_name.clone(), groups.clone(), *at);
+                let mut rest = count;
+                let mut kept = Vec::new();
+                while rest > 0 && position < groups.len() {
+                    let group = groups[position];
+                    let sql = format!("FETCH FORWARD {rest} FROM {}", quote_ident(&worker_name));
+                    let before = kept.len();
+                    let styled = self.with_plain_styles(group).await?;
+                    let request = Request::text(sql);
+                    let result = self.run_request(group, &request, Rows::Keep(&mut kept), Errors::default()).await;
+                    if styled {
+                        self.with_client_styles(group).await?;
+                    }
+                    result?;
+                    let got = (kept.len() - before) as u64;
+                    rest -= got.min(rest);
+                    if rest > 0 {
+                        position += 1;
+                    }
+                }
+                if describe {
+                    describe_first(&kept, out)?;
+                }
+                let rows = kept.len() as u64;
+                for row in kept {
+                    out.extend_from_slice(&row);
+                }
+                if let Some(Cursor::Workers { at, .. }) = self.cursors.cursors.get_mut(name) {
+                    *at = position;
+                }
+                Ok(rows)
+            }
+        }
+    }
+
+    /// `MOVE BACKWARD ALL`: the coordinator reads the rows once more.
+    async fn callback_rewind(&mut self, name: &str) -> Result<()> {
+        let missing = || Failure::new("34000", format!("cursor \"{name}\" does not exist"));
+        let (worker_name, groups) = match self.cursors.cursors.get_mut(name).ok_or_else(missing)? {
+            Cursor::Rows { at, .. } => {
+                *at = 0;
+                return Ok(());
+            }
+            Cursor::Workers { name, groups, at } => {
+                *at = 0;
+                (name.clone(), groups.clone())
+            }
+        };
+        for group in groups {
+            self.run_quiet(group, &format!("MOVE BACKWARD ALL IN {}", quote_ident(&worker_name))).await?;
+        }
+        Ok(())
+    }
+
+    /// Dates and numbers must come in the form that postgres_fdw expects, whatever the client's own settings are.
+    async fn with_plain_styles(&mut self, group: GroupId) -> Result<bool> {
+        let styled = ["datestyle", "intervalstyle", "extra_float_digits"]
+            .iter()
+            .any(|name| self.settings.contains_key(*name));
+        if styled {
+            self.run_quiet(
+                group,
+                "SELECT pg_catalog.set_config('datestyle', 'ISO', true), pg_catalog.set_config('intervalstyle', 'postgres', true), \
+                 pg_catalog.set_config('extra_float_digits', '3', true)",
+            )
+            .await?;
+        }
+        Ok(styled)
+    }
+
+    async fn with_client_styles(&mut self, group: GroupId) -> Result<()> {
+        let list: Vec<String> = ["datestyle", "intervalstyle", "extra_float_digits"]
+            .iter()
+            .filter_map(|name| {
+                let value = self.settings.get(*name)?;
+                Some(format!("pg_catalog.set_config('{name}', {}, true)", quote_literal(value)))
+            })
+            .collect();
+        self.run_quiet(group, &format!("SELECT {}", list.join(", "))).await
+    }
+
+    /// A subtransaction of the coordinator was rolled back: the workers follow, and only they.
+    async fn rollback_workers_to(&mut self, name: &str) -> Result<()> {
+        // The savepoint may be gone with one of the client's, which was rolled back to further out.
+        let known = self.txn.log.iter().any(
+            |item| matches!(item, crate::transaction::LogItem::Savepoint { name: n, .. } if n == name),
+        );
+        if !known {
+            return Ok(());
+        }
+        self.rollback_to_savepoint(name).await
+    }
+
+    /// `run_command_on_workers`: one row for each worker; an error there is a row too.
+    async fn remote_command(&mut self, query: &str) -> Result<Cursor> {
+        let command = command_of(query)
+            .ok_or_else(|| Failure::refused("pgherd.remote_command can only be read with command = '…'"))?;
+        let columns = selected_columns(query);
+        let catalog = self.catalog();
+        let mut rows = Vec::new();
+        for node in catalog.nodes.iter().filter(|n| n.is_active && n.group != COORDINATOR_GROUP) {
+            let (success, result) = match self.command_on(node.group, &command).await {
+                Ok(result) => (true, result),
+                Err(Failure::Statement(fields) | Failure::Fatal(fields)) => {
+                    (false, Some(format!("ERROR:  {}", fields.message())))
+                }
+                Err(other) => return Err(other),
+            };
+            let port = node.port.to_string();
+            let values: Vec<Option<String>> = columns
+                .iter()
+                .map(|column| match column.as_str() {
+                    "nodename" => Some(node.host.clone()),
+                    "nodeport" => Some(port.clone()),
+                    "success" => Some(if success { "t".into() } else { "f".into() }),
+                    "result" => result.clone(),
+                    "command" => Some(command.clone()),
+                    _ => None,
+                })
+                .collect();
+            let mut row = BytesMut::new();
+            backend::write_data_row(&mut row, &values.iter().map(|v| v.as_ref().map(String::as_bytes)).collect::<Vec<_>>());
+            rows.push(row.freeze());
+        }
+        let fields = columns.iter().map(|c| backend::FieldDescription::text(c)).collect();
+        Ok(Cursor::Rows { rows, at: 0, fields })
+    }
+
+    /// The first value of a command's result. Inside the client's transaction where the worker takes part in one, else
+    /// on a connection of its own.
+    async fn command_on(&mut self, group: GroupId, command: &str) -> Result<Option<String>> {
+        if self.txn.participants.contains_key(&group) {
+            self.join(group).await?;
+            self.mark_writer(group);
+            self.run_quiet(group, "SAVEPOINT pgherd_command").await?;
+            let result = self.collect_on(group, command).await;
+            let end = if result.is_ok() { "RELEASE SAVEPOINT pgherd_command" } else { "ROLLBACK TO SAVEPOINT pgherd_command" };
+            self.run_quiet(group, end).await?;
+            return result.map(|r| first_value(&r));
+        }
+        let target = self.target(group)?;
+        let mut lease = self.thread.pool().lease(&target, true).await?;
+        let difference = crate::settings::difference(&lease.applied, &self.settings);
+        if !difference.is_empty() {
+            lease.send_quietly(&difference);
+            lease.applied = self.settings.clone();
+        }
+        let result = lease.query(command).await;
+        lease.tainted = true;
+        Ok(first_value(&result?))
+    }
+}
+
+fn first_value(result: &pgherd_backend::QueryResult) -> Option<String> {
+    result.text(0, 0).map(str::to_owned).or_else(|| (!result.tag.is_empty()).then(|| result.tag.clone()))
+}
+
+/// Savepoints of the coordinator's subtransactions, apart from the client's own names.
+fn callback_savepoint(name: &str) -> String {
+    format!("pgherd_callback_{name}")
+}
+
+fn one(sql: &str) -> Result<Statement> {
+    pgherd_sql::split(sql)
+        .ok()
+        .and_then(|mut s| s.pop())
+        .ok_or_else(|| Failure::new("42601", "callback query is not understood"))
+}
+
+/// The number in `FETCH n FROM c`.
+fn fetch_count(text: &str) -> u64 {
+    text.split_whitespace().filter_map(|word| word.parse().ok()).next().unwrap_or(1)
+}
+
+/// postgres_fdw looks at the number of columns only.
+fn describe_first(rows: &[Bytes], out: &mut BytesMut) -> Result<()> {
+    let columns = match rows.first() {
+        Some(raw) => fields_of(&Frame { raw: raw.clone() })?.len(),
+        None => 0,
+    };
+    let fields: Vec<backend::FieldDescription> =
+        (0..columns).map(|i| backend::FieldDescription::text(&format!("c{i}"))).collect();
+    backend::write_row_description(out, &fields);
+    Ok(())
+}
+
+/// The literal in `(command = '…'::text)`.
+fn command_of(query: &str) -> Option<String> {
+    let at = query.find("command = ")? + "command = ".len();
+    let rest = &query[at..];
+    let (escapes, rest) = match rest.strip_prefix('E').or_else(|| rest.strip_prefix(" E")) {
+        Some(rest) => (true, rest),
+        None => (false, rest),
+    };
+    let mut characters = rest.strip_prefix('\'')?.chars().peekable();
+    let mut out = String::new();
+    while let Some(c) = characters.next() {
+        match c {
+            '\'' if characters.peek() == Some(&'\'') => {
+                characters.next();
+                out.push('\'');
+            }
+            '\'' => return Some(out),
+            '\\' if escapes => out.push(characters.next()?),
+            c => out.push(c),
+        }
+    }
+    None
+}
+
+/// Names in the select list of a callback query; NULL where no column is wanted.
+fn selected_columns(query: &str) -> Vec<String> {
+    let list = query.strip_prefix("SELECT ").and_then(|rest| rest.split_once(" FROM ")).map_or("", |(list, _)| list);
+    list.split(',').map(|c| c.trim().trim_matches('"').to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_is_read_out_of_the_pushed_down_filter() {
+        let query = "SELECT nodename, nodeport, success, result FROM pgherd.remote_command WHERE ((command = 'SELECT ''a'''))";
+        assert_eq!(command_of(query).as_deref(), Some("SELECT 'a'"));
+        assert_eq!(selected_columns(query), ["nodename", "nodeport", "success", "result"]);
+        assert_eq!(command_of("SELECT NULL FROM pgherd.remote_command WHERE ((command = E'a\\\\b'))").as_deref(), Some("a\\b"));
+        assert_eq!(command_of("SELECT NULL FROM pgherd.remote_command"), None);
+    }
+}

@@ -1,0 +1,437 @@
+//! The catalog of each database as the threads share it: loaded from the coordinator, replaced as a whole when metadata
+//! or schema change, and told of other routers' changes by LISTEN.
+
+use std::collections::{HashMap, HashSet};
+use std::net::SocketAddr;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use pgherd_backend::{BackendError, Connection, QueryResult, connect};
+use pgherd_catalog::hash::KeyType;
+use pgherd_catalog::{Column, ColumnDefault, Node, Oid, Shard, Snapshot, Table, TableKind};
+
+use crate::error::{Failure, Result};
+use crate::listen::{CoordinatorUrl, ServeError};
+use crate::shared::Shared;
+
+/// Routers of one database tell each other of changes on this channel.
+pub const CHANNEL: &str = "pgherd";
+
+pub struct Database {
+    pub name: String,
+    snapshot: RwLock<Arc<Snapshot>>,
+    /// Told when the database goes: nothing of ours must keep it alive.
+    stopped: tokio::sync::watch::Sender<bool>,
+}
+
+impl Database {
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.snapshot.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Puts a newer catalog in place. An older one than what is there (two reloads that overtook each other) is dropped.
+    pub fn replace(&self, snapshot: Snapshot) {
+        let mut current = self.snapshot.write().unwrap_or_else(PoisonError::into_inner);
+        if snapshot.epoch >= current.epoch {
+            *current = Arc::new(snapshot);
+        }
+    }
+
+    /// Ends the connection that listens for changes.
+    pub fn stop(&self) {
+        let _ = self.stopped.send(true);
+    }
+
+    /// Loads the catalog afresh through the router's own account.
+    pub async fn reload(&self, shared: &Shared) -> std::result::Result<(), BackendError> {
+        let mut connection = connect(&shared.own_target(&self.name)).await?;
+        let snapshot = load(&mut connection).await?;
+        self.replace(snapshot);
+        connection.close().await;
+        Ok(())
+    }
+}
+
+/// Creates or updates our schema in the coordinator's database (`pgherd init`).
+pub fn init(coordinator: &CoordinatorUrl) -> std::result::Result<(), ServeError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| ServeError::Start(e.to_string()))?;
+    runtime.block_on(async {
+        let target = pgherd_backend::Target {
+            address: pgherd_backend::Address { host: coordinator.host.clone(), port: coordinator.port },
+            user: coordinator.user.clone(),
+            database: coordinator.dbname.clone(),
+            credentials: coordinator.credentials(),
+            parameters: Vec::new(),
+            label: None,
+        };
+        let mut connection = connect(&target).await?;
+        connection.query(&pgherd_control::schema::coordinator_schema_sql()).await?;
+        connection.close().await;
+        Ok(())
+    })
+}
+
+/// Before the first client: the coordinator answers, its default database has our schema, and its callback server
+/// points at us.
+pub async fn prepare(shared: &Arc<Shared>, bound: &[SocketAddr]) -> std::result::Result<(), ServeError> {
+    if let Some(first) = bound.first() {
+        shared.set_callback_address(callback_address(shared, first));
+    }
+    open(shared, &shared.config.coordinator.dbname).await.map(drop).map_err(|failure| match failure {
+        Failure::Statement(fields) | Failure::Fatal(fields) => ServeError::Start(fields.message().to_owned()),
+        Failure::ClientGone => ServeError::Start("interrupted".into()),
+    })
+}
+
+/// Where the coordinator finds us: loopback where it is on this machine, else the address we listen on.
+fn callback_address(shared: &Shared, bound: &SocketAddr) -> (String, u16) {
+    let host = match (bound.ip().is_unspecified(), shared.config.coordinator.host.as_str()) {
+        (false, _) => bound.ip().to_string(),
+        (true, "localhost" | "127.0.0.1" | "::1") => "127.0.0.1".to_owned(),
+        (true, _) => hostname(),
+    };
+    (host, bound.port())
+}
+
+fn hostname() -> String {
+    std::fs::read_to_string("/etc/hostname").map_or_else(|_| "127.0.0.1".to_owned(), |name| name.trim().to_owned())
+}
+
+/// The database's catalog, loaded on first use; creates our schema in it where that is missing.
+pub async fn open(shared: &Arc<Shared>, name: &str) -> Result<Arc<Database>> {
+    let mut databases = shared.databases.lock().await;
+    if let Some(database) = databases.get(name) {
+        return Ok(database.clone());
+    }
+    let mut connection = connect(&shared.own_target(name)).await?;
+    let found = connection.query("SELECT to_regclass('pgherd.schema_version') IS NOT NULL").await?;
+    if found.text(0, 0) != Some("t") {
+        connection.query(&pgherd_control::schema::coordinator_schema_sql()).await?;
+        inherit_nodes(shared, name, &mut connection).await?;
+    }
+    if let Some((host, port)) = shared.callback_address() {
+        connection.query(&pgherd_control::schema::callback_server_sql(&host, port)).await?;
+    }
+    let snapshot = load(&mut connection).await?;
+    let database = Arc::new(Database {
+        name: name.to_owned(),
+        snapshot: RwLock::new(Arc::new(snapshot)),
+        stopped: tokio::sync::watch::channel(false).0,
+    });
+    databases.insert(name.to_owned(), database.clone());
+    tokio::spawn(follow(shared.clone(), database.clone()));
+    connection.close().await;
+    Ok(database)
+}
+
+/// A database that was made outside the router knows the nodes of the router's default database.
+async fn inherit_nodes(shared: &Arc<Shared>, name: &str, connection: &mut Connection) -> Result<()> {
+    let default = &shared.config.coordinator.dbname;
+    if name == default {
+        return Ok(());
+    }
+    let mut source = connect(&shared.own_target(default)).await?;
+    let nodes = source.query(pgherd_control::schema::COPY_NODES_SOURCE).await;
+    source.close().await;
+    if let Some(sql) = nodes.ok().as_ref().and_then(|n| n.text(0, 0))
+        && !sql.is_empty()
+    {
+        connection.query(sql).await?;
+    }
+    Ok(())
+}
+
+/// Reloads when another router, or somebody on the coordinator, says that something changed. Runs as long as the router.
+async fn follow(shared: Arc<Shared>, database: Arc<Database>) {
+    let mut stopped = database.stopped.subscribe();
+    loop {
+        let listened = tokio::select! {
+            listened = listen_once(&shared, &database) => listened,
+            _ = stopped.wait_for(|stop| *stop) => return,
+        };
+        if let Err(error) = listened {
+            tracing::debug!("listening for changes of database {}: {error}", database.name);
+            if error.to_fields().sqlstate() == "3D000" {
+                shared.databases.lock().await.remove(&database.name);
+                return;
+            }
+        }
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        if !shared.databases.lock().await.contains_key(&database.name) {
+            return;
+        }
+    }
+}
+
+async fn listen_once(shared: &Shared, database: &Database) -> std::result::Result<(), BackendError> {
+    let mut connection = connect(&shared.own_target(&database.name)).await?;
+    connection.query(&format!("LISTEN {CHANNEL}")).await?;
+    // What changed while nobody listened.
+    database.replace(load(&mut connection).await?);
+    loop {
+        let frame = connection.frame().await?;
+        if frame.tag() == b'A' {
+            database.reload(shared).await?;
+        }
+    }
+}
+
+/// Loads the whole catalog in one snapshot of the coordinator. Inside a transaction it sees that transaction's changes.
+pub async fn load(connection: &mut Connection) -> std::result::Result<Snapshot, BackendError> {
+    let own_block = connection.status == b'I';
+    if own_block {
+        connection.send_quietly("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+    }
+    // Type names must print qualified, whatever the user's search path is; put back at the end.
+    let path = connection.query("SHOW search_path").await?.text(0, 0).unwrap_or_default().to_owned();
+    connection.query("SELECT pg_catalog.set_config('search_path', '', true)").await?;
+    let mut snapshot = Snapshot::default();
+    let result = connection.query("SELECT epoch FROM pgherd.epoch").await?;
+    snapshot.epoch = number(&result, 0, 0);
+    load_nodes(connection, &mut snapshot).await?;
+    load_tables(connection, &mut snapshot).await?;
+    load_names(connection, &mut snapshot).await?;
+    if own_block {
+        connection.query("COMMIT").await?;
+    } else {
+        let path = path.replace('\'', "''");
+        connection.query(&format!("SELECT pg_catalog.set_config('search_path', '{path}', true)")).await?;
+    }
+    Ok(snapshot)
+}
+
+fn number<T: std::str::FromStr + Default>(result: &QueryResult, row: usize, column: usize) -> T {
+    result.text(row, column).and_then(|t| t.parse().ok()).unwrap_or_default()
+}
+
+fn string(result: &QueryResult, row: usize, column: usize) -> String {
+    result.text(row, column).unwrap_or_default().to_owned()
+}
+
+fn truth(result: &QueryResult, row: usize, column: usize) -> bool {
+    result.text(row, column) == Some("t")
+}
+
+async fn load_nodes(connection: &mut Connection, snapshot: &mut Snapshot) -> std::result::Result<(), BackendError> {
+    let result = connection
+        .query(
+            "SELECT nodeid, groupid, nodename, nodeport, isactive, shouldhaveshards FROM pgherd.pg_dist_node \
+             WHERE noderole = 'primary' ORDER BY groupid, nodeid",
+        )
+        .await?;
+    for row in 0..result.rows.len() {
+        snapshot.nodes.push(Node {
+            id: number(&result, row, 0),
+            group: number(&result, row, 1),
+            host: string(&result, row, 2),
+            port: number(&result, row, 3),
+            is_active: truth(&result, row, 4),
+            should_have_shards: truth(&result, row, 5),
+        });
+    }
+    let colocations = connection.query("SELECT colocationid, placementepoch FROM pgherd.pg_dist_colocation").await?;
+    for row in 0..colocations.rows.len() {
+        snapshot.placement_epochs.insert(number(&colocations, row, 0), number(&colocations, row, 1));
+    }
+    Ok(())
+}
+
+const TABLES: &str = "
+SELECT p.logicalrelid::oid, n.nspname, c.relname, p.partmethod, p.partkey, p.colocationid,
+       c.relrowsecurity,
+       EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgname <> 'pgherd_guard'),
+       EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgname <> 'pgherd_guard' AND t.tgtype & 1 = 0)
+         OR c.relhasrules OR c.relkind = 'p'
+         OR EXISTS (SELECT FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class k ON k.oid = i.inhrelid
+                    JOIN pg_catalog.pg_namespace kn ON kn.oid = k.relnamespace
+                    WHERE i.inhparent = c.oid AND kn.nspname <> 'pgherd')
+         OR EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhrelid = c.oid),
+       (SELECT pg_catalog.getdatabaseencoding())
+FROM pgherd.pg_dist_partition p
+JOIN pg_catalog.pg_class c ON c.oid = p.logicalrelid
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+ORDER BY 1";
+
+const COLUMNS: &str = "
+SELECT a.attrelid::oid, a.attnum, a.attname, a.atttypid::oid, a.atttypmod,
+       pg_catalog.format_type(a.atttypid, a.atttypmod), pg_catalog.format_type(a.atttypid, NULL),
+       a.attcollation::oid, a.attnotnull, a.attidentity, a.attgenerated,
+       CASE WHEN a.attgenerated = '' THEN pg_catalog.pg_get_expr(d.adbin, d.adrelid) END,
+       d.oid IS NOT NULL AND (
+         EXISTS (SELECT FROM pg_catalog.pg_depend s JOIN pg_catalog.pg_class q ON q.oid = s.refobjid AND q.relkind = 'S'
+                 WHERE s.classid = 'pg_catalog.pg_attrdef'::pg_catalog.regclass AND s.objid = d.oid
+                   AND s.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass)
+         OR pg_catalog.pg_get_expr(d.adbin, d.adrelid) LIKE '%nextval(%'),
+       CASE WHEN a.attidentity <> '' THEN pg_catalog.pg_get_serial_sequence(pg_catalog.format('%I.%I', n.nspname, c.relname), a.attname) END,
+       coalesce(o.collisdeterministic, true), t.oid >= 16384
+FROM pgherd.pg_dist_partition p
+JOIN pg_catalog.pg_class c ON c.oid = p.logicalrelid
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+LEFT JOIN pg_catalog.pg_collation o ON o.oid = a.attcollation
+ORDER BY 1, 2";
+
+const SHARDS: &str = "
+SELECT s.logicalrelid::oid, s.shardid, s.remainder, l.groupid
+FROM pgherd.pg_dist_shard s JOIN pgherd.pg_dist_placement l USING (shardid)
+ORDER BY 1, 3, 4";
+
+const UNIQUE_KEYS: &str = "
+SELECT i.indrelid::oid, pg_catalog.array_to_string(ARRAY(
+         SELECT a.attname FROM pg_catalog.unnest(i.indkey[0:i.indnkeyatts - 1]) WITH ORDINALITY k(num, pos)
+         JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.num ORDER BY k.pos), E'\\x01')
+FROM pgherd.pg_dist_partition p JOIN pg_catalog.pg_index i ON i.indrelid = p.logicalrelid::oid
+WHERE i.indisunique AND i.indexprs IS NULL AND i.indpred IS NULL
+ORDER BY i.indexrelid";
+
+async fn load_tables(connection: &mut Connection, snapshot: &mut Snapshot) -> std::result::Result<(), BackendError> {
+    let tables = connection.query(TABLES).await?;
+    if tables.rows.is_empty() {
+        return Ok(());
+    }
+    let columns = connection.query(COLUMNS).await?;
+    let shards = connection.query(SHARDS).await?;
+    let keys = connection.query(UNIQUE_KEYS).await?;
+    let mut columns_of: HashMap<Oid, Vec<(Column, bool, bool)>> = HashMap::new();
+    for row in 0..columns.rows.len() {
+        let column = column(&columns, row);
+        let (deterministic, user_type) = (truth(&columns, row, 14), truth(&columns, row, 15));
+        columns_of.entry(number(&columns, row, 0)).or_default().push((column, deterministic, user_type));
+    }
+    let mut shards_of: HashMap<Oid, Vec<Shard>> = HashMap::new();
+    for row in 0..shards.rows.len() {
+        let list = shards_of.entry(number(&shards, row, 0)).or_default();
+        let shard =
+            Shard { id: number(&shards, row, 1), remainder: number(&shards, row, 2), group: number(&shards, row, 3) };
+        // A reference table's one shard has a placement on every node; the first says its id.
+        if list.last().is_none_or(|last| last.id != shard.id) {
+            list.push(shard);
+        }
+    }
+    let mut keys_of: HashMap<Oid, Vec<Vec<String>>> = HashMap::new();
+    for row in 0..keys.rows.len() {
+        let names = string(&keys, row, 1).split('\u{1}').map(str::to_owned).collect();
+        keys_of.entry(number(&keys, row, 0)).or_default().push(names);
+    }
+    for row in 0..tables.rows.len() {
+        let oid: Oid = number(&tables, row, 0);
+        let described = columns_of.remove(&oid).unwrap_or_default();
+        let encoding = string(&tables, row, 9);
+        let list = shards_of.remove(&oid).unwrap_or_default();
+        let kind = if tables.text(row, 3) == Some("h") {
+            let key_name = string(&tables, row, 4);
+            let Some(key) = described.iter().position(|(c, _, _)| c.name == key_name) else { continue };
+            let (column, deterministic, _) = &described[key];
+            let key_type = KeyType::of(column.type_oid, column.collation, *deterministic, &encoding);
+            TableKind::Distributed { key, key_type, shards: list }
+        } else {
+            TableKind::Reference { shard: list.first().map_or(0, |s| s.id) }
+        };
+        snapshot.insert_table(Table {
+            oid,
+            schema: string(&tables, row, 1),
+            name: string(&tables, row, 2),
+            kind,
+            colocation: number(&tables, row, 5),
+            has_user_types: described.iter().any(|(_, _, user)| *user),
+            columns: described.into_iter().map(|(column, _, _)| column).collect(),
+            row_security: truth(&tables, row, 6),
+            has_triggers: truth(&tables, row, 7),
+            parent_only: truth(&tables, row, 8) || truth(&tables, row, 6),
+            unique_keys: keys_of.remove(&oid).unwrap_or_default(),
+        });
+    }
+    Ok(())
+}
+
+fn column(result: &QueryResult, row: usize) -> Column {
+    let expression = result.text(row, 11).map(str::to_owned);
+    let default = if result.text(row, 10).is_some_and(|g| !g.is_empty()) {
+        ColumnDefault::Generated
+    } else if let Some(identity) = result.text(row, 9).filter(|i| !i.is_empty()) {
+        ColumnDefault::Identity { always: identity == "a", sequence: string(result, row, 13) }
+    } else {
+        match expression {
+            None => ColumnDefault::None,
+            Some(sql) if truth(result, row, 12) => ColumnDefault::Sequence { sql },
+            Some(sql) => {
+                let immutable = is_literal(&sql);
+                ColumnDefault::Expression { sql, immutable }
+            }
+        }
+    };
+    Column {
+        attnum: number(result, row, 1),
+        name: string(result, row, 2),
+        type_oid: number(result, row, 3),
+        typmod: number(result, row, 4),
+        type_name: string(result, row, 5),
+        base_type_name: string(result, row, 6),
+        collation: number(result, row, 7),
+        not_null: truth(result, row, 8),
+        default,
+    }
+}
+
+/// A default that is a plain literal with casts, as PostgreSQL prints it: the same value whoever evaluates it.
+fn is_literal(sql: &str) -> bool {
+    let first = sql.bytes().next().unwrap_or(b' ');
+    let plain = first == b'\'' || first.is_ascii_digit() || first == b'-' || matches!(sql, "true" | "false");
+    // A string cast to a date or time may mean 'now'; those are printed folded, but text casts are not evaluated.
+    plain && !sql.contains('(') && !sql.contains("::date") && !sql.contains("::time")
+}
+
+async fn load_names(connection: &mut Connection, snapshot: &mut Snapshot) -> std::result::Result<(), BackendError> {
+    let relations = connection
+        .query(
+            "SELECT n.nspname, c.relname FROM pg_catalog.pg_class c \
+             JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+             LEFT JOIN pgherd.pg_dist_partition p ON p.logicalrelid = c.oid \
+             WHERE c.relkind IN ('r','v','m','f','p','S') AND p.logicalrelid IS NULL AND c.oid >= 16384 \
+               AND n.nspname <> 'pgherd' AND n.nspname !~ '^pg_toast|^pg_temp'",
+        )
+        .await?;
+    for row in 0..relations.rows.len() {
+        snapshot.other_relations.insert((string(&relations, row, 0), string(&relations, row, 1)));
+    }
+    let names = connection
+        .query(
+            "SELECT 'f', proname FROM pg_catalog.pg_proc WHERE pronamespace NOT IN \
+               ('pg_catalog'::pg_catalog.regnamespace, 'information_schema'::pg_catalog.regnamespace, 'pgherd'::pg_catalog.regnamespace) \
+             UNION SELECT 'o', oprname FROM pg_catalog.pg_operator WHERE oid >= 16384 \
+             UNION SELECT 't', typname FROM pg_catalog.pg_type WHERE oid >= 16384 \
+               AND typnamespace <> 'pgherd'::pg_catalog.regnamespace \
+             UNION SELECT 'T', '' WHERE EXISTS (SELECT FROM pg_catalog.pg_trigger WHERE NOT tgisinternal AND tgname <> 'pgherd_guard') \
+               OR EXISTS (SELECT FROM pg_catalog.pg_rewrite WHERE rulename <> '_RETURN' AND oid >= 16384) \
+             UNION SELECT 'i', proname FROM pg_catalog.pg_proc WHERE pronamespace = 'pg_catalog'::pg_catalog.regnamespace \
+               GROUP BY proname HAVING bool_and(provolatile = 'i') \
+             UNION SELECT 'v', proname FROM pg_catalog.pg_proc WHERE pronamespace = 'pg_catalog'::pg_catalog.regnamespace AND provolatile = 'v' \
+             UNION SELECT 'a', proname FROM pg_catalog.pg_proc WHERE prokind = 'a' \
+             UNION SELECT 'w', proname FROM pg_catalog.pg_proc WHERE prokind = 'w' \
+             UNION SELECT 's', proname FROM pg_catalog.pg_proc WHERE proretset",
+        )
+        .await?;
+    for row in 0..names.rows.len() {
+        let name = string(&names, row, 1);
+        let set: &mut HashSet<String> = match names.text(row, 0) {
+            Some("f") => &mut snapshot.user_functions,
+            Some("o") => &mut snapshot.user_operators,
+            Some("t") => &mut snapshot.user_types,
+            Some("i") => &mut snapshot.immutable_functions,
+            Some("v") => &mut snapshot.volatile_functions,
+            Some("a") => &mut snapshot.aggregates,
+            Some("w") => &mut snapshot.window_functions,
+            Some("s") => &mut snapshot.set_returning_functions,
+            _ => {
+                snapshot.local_triggers = true;
+                continue;
+            }
+        };
+        set.insert(name);
+    }
+    Ok(())
+}

@@ -1,0 +1,176 @@
+//! What the coordinator says of a statement text: parameter types, result columns, and errors in PostgreSQL's own
+//! words. Asked once per distinct text; the answers are kept per thread up to a limit.
+
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+
+use pgherd_backend::Connection;
+use pgherd_catalog::COORDINATOR_GROUP;
+use pgherd_sql::StatementKind;
+use pgherd_wire::backend::{self, FieldDescription};
+use pgherd_wire::frontend;
+
+use crate::error::{Failure, Result};
+use crate::session::{Prepared, Session};
+use crate::transaction::Block;
+
+/// Distinct statement texts kept per thread.
+const STATEMENTS_MAX: usize = 2000;
+
+#[derive(Debug, Clone, Default)]
+pub struct Described {
+    pub param_types: Vec<u32>,
+    /// None: the statement returns no rows.
+    pub fields: Option<Vec<FieldDescription>>,
+}
+
+/// Everything that the meaning of a text depends on.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct StatementKey {
+    database: String,
+    user: String,
+    search_path: Vec<String>,
+    epoch: i64,
+    generation: usize,
+    types: Vec<u32>,
+    sql: String,
+}
+
+/// Texts in the order they came, the oldest dropped at the limit.
+#[derive(Default)]
+pub struct StatementCache {
+    statements: HashMap<Rc<StatementKey>, Rc<Prepared>>,
+    order: VecDeque<Rc<StatementKey>>,
+}
+
+impl StatementCache {
+    pub fn get(&mut self, key: &StatementKey) -> Option<Rc<Prepared>> {
+        self.statements.get(key).cloned()
+    }
+
+    pub fn insert(&mut self, key: StatementKey, prepared: Rc<Prepared>) {
+        let key = Rc::new(key);
+        if self.statements.insert(key.clone(), prepared).is_none() {
+            self.order.push_back(key);
+        }
+        while self.order.len() > STATEMENTS_MAX {
+            if let Some(oldest) = self.order.pop_front() {
+                self.statements.remove(&oldest);
+            }
+        }
+    }
+}
+
+impl Session {
+    /// The cache key of a text; none where the answer would be this session's own.
+    pub async fn statement_key(&mut self, sql: &str, types: &[u32]) -> Result<Option<StatementKey>> {
+        if self.txn.catalog.is_some() || !self.temp.is_empty() || self.pin {
+            return Ok(None);
+        }
+        if self.txn.block == Block::Failed {
+            return Ok(None);
+        }
+        let search_path = self.search_path().await?;
+        let catalog = self.catalog();
+        Ok(Some(StatementKey {
+            database: self.db.name.clone(),
+            user: self.user.clone(),
+            search_path: search_path.to_vec(),
+            epoch: catalog.epoch,
+            // Reloads without a new epoch (local DDL) give a new snapshot all the same.
+            generation: std::sync::Arc::as_ptr(&catalog) as usize,
+            types: types.to_vec(),
+            sql: sql.to_owned(),
+        }))
+    }
+
+    /// The coordinator's description of a planned statement, asked for once.
+    pub async fn described(&mut self, prepared: &Prepared) -> Result<Rc<Described>> {
+        if let Some(described) = prepared.described.get() {
+            return Ok(described.clone());
+        }
+        let text = match &prepared.statement {
+            Some(statement) => pgherd_sql::qualify_own(statement).as_written(),
+            None => String::new(),
+        };
+        let described = Rc::new(self.describe_on_coordinator(&text, &prepared.declared).await?);
+        let _ = prepared.described.set(described.clone());
+        Ok(described)
+    }
+
+    /// The result columns of a utility statement that returns rows.
+    pub async fn describe_utility(&mut self, prepared: &Prepared) -> Result<Option<Rc<Described>>> {
+        let Some(statement) = &prepared.statement else { return Ok(None) };
+        match &statement.kind {
+            StatementKind::Execute { name, .. } => {
+                let inner = self.statements.get(name).cloned().ok_or_else(|| {
+                    Failure::new("26000", format!("prepared statement \"{name}\" does not exist"))
+                })?;
+                let described = self.described(&inner).await?;
+                Ok(Some(Rc::new(Described { param_types: Vec::new(), fields: described.fields.clone() })))
+            }
+            StatementKind::Show { .. } => Ok(Some(Rc::new(self.describe_show(prepared).await?))),
+            StatementKind::Explain { .. } | StatementKind::Fetch { .. } | StatementKind::Call => {
+                Ok(Some(Rc::new(self.describe_on_coordinator(prepared.text(), &prepared.declared).await?)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    async fn describe_show(&mut self, prepared: &Prepared) -> Result<Described> {
+        match self.describe_on_coordinator(prepared.text(), &[]).await {
+            // A setting of ours that nobody has set is not known to the coordinator.
+            Err(failure) if failure.sqlstate() == "42704" && self.txn.block != Block::Explicit => {
+                self.describe_on_coordinator("SHOW server_version", &[]).await
+            }
+            other => other,
+        }
+    }
+
+    /// Parse and Describe on the coordinator, inside the open block where that may have changed what names mean.
+    pub async fn describe_on_coordinator(&mut self, sql: &str, types: &[u32]) -> Result<Described> {
+        let takes_part = self.txn.participants.contains_key(&COORDINATOR_GROUP) || self.txn.catalog.is_some();
+        if takes_part || self.pinned.is_some() || self.txn.block == Block::None {
+            self.join(COORDINATOR_GROUP).await?;
+            let mut participant = self.take(COORDINATOR_GROUP)?;
+            let result = describe_on(&mut participant.lease, sql, types).await;
+            self.put_back(COORDINATOR_GROUP, participant);
+            self.release_autocommit().await;
+            return result;
+        }
+        let mut lease = self.coordinator_lease().await?;
+        describe_on(&mut lease, sql, types).await
+    }
+}
+
+async fn describe_on(connection: &mut Connection, sql: &str, types: &[u32]) -> Result<Described> {
+    frontend::write_parse(connection.buffer(), "", sql, types);
+    frontend::write_describe(connection.buffer(), b'S', "");
+    connection.send_sync();
+    let mut described = Described::default();
+    let mut failure = None;
+    loop {
+        let frame = match connection.frame().await {
+            Ok(frame) => frame,
+            Err(pgherd_backend::BackendError::Server(fields)) => {
+                failure.get_or_insert(*fields);
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        match frame.tag() {
+            b't' => described.param_types = backend::parse_parameter_description(&frame)?,
+            b'T' => described.fields = Some(backend::parse_row_description(&frame)?),
+            b'E' => {
+                failure.get_or_insert(backend::parse_error(&frame)?);
+            }
+            b'Z' => {
+                return match failure {
+                    Some(fields) => Err(fields.into()),
+                    None => Ok(described),
+                };
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Threads and accepting: one acceptor hands each connection to the next thread; a session stays on its thread.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use pgherd_backend::Credentials;
+use tokio::sync::{mpsc, watch};
+
+use crate::shared::{Shared, Thread};
+use crate::{recovery, startup};
+
+/// How clients prove who they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuthMode {
+    /// Anyone who can connect is who they say.
+    Trust,
+    /// SCRAM-SHA-256 against the coordinator's verifiers.
+    ScramSha256,
+}
+
+/// Where the coordinator is and who the router is there.
+#[derive(Debug, Clone)]
+pub struct CoordinatorUrl {
+    pub host: String,
+    pub port: u16,
+    pub user: String,
+    pub password: Option<String>,
+    pub dbname: String,
+}
+
+impl CoordinatorUrl {
+    pub fn credentials(&self) -> Credentials {
+        self.password.clone().map_or(Credentials::None, Credentials::Password)
+    }
+
+    /// What a trusted client of this name logs in with: the router's own password if it is the router's own account.
+    pub fn credentials_if(&self, user: &str) -> Credentials {
+        if user == self.user { self.credentials() } else { Credentials::None }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct ServeConfig {
+    pub coordinator: CoordinatorUrl,
+    pub listen: Vec<SocketAddr>,
+    pub auth: AuthMode,
+    /// 0: one per core.
+    pub threads: usize,
+    /// The password of the router's own account on the workers, where it differs from the coordinator's.
+    pub worker_password: Option<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error("could not listen on {address}: {source}")]
+    Listen { address: SocketAddr, source: std::io::Error },
+    #[error("could not start: {0}")]
+    Start(String),
+    #[error(transparent)]
+    Coordinator(#[from] pgherd_backend::BackendError),
+}
+
+/// Runs the router until `shutdown` turns true. Blocks. `listener_ready` is called with the bound addresses once
+/// clients can connect.
+pub fn serve(
+    config: ServeConfig,
+    listener_ready: impl FnOnce(Vec<SocketAddr>) + Send,
+    shutdown: watch::Receiver<bool>,
+) -> Result<(), ServeError> {
+    let start = |e: std::io::Error| ServeError::Start(e.to_string());
+    let threads = match config.threads {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        n => n,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(start)?;
+    runtime.block_on(async {
+        let mut listeners = Vec::new();
+        for address in &config.listen {
+            let listener = tokio::net::TcpListener::bind(address)
+                .await
+                .map_err(|source| ServeError::Listen { address: *address, source })?;
+            listeners.push(listener);
+        }
+        let bound: Vec<SocketAddr> = listeners.iter().filter_map(|l| l.local_addr().ok()).collect();
+        let shared = Arc::new(Shared::new(config).map_err(|e| ServeError::Start(e.to_string()))?);
+        crate::database::prepare(&shared, &bound).await?;
+        let mut workers = Vec::new();
+        let mut senders = Vec::new();
+        for number in 0..threads {
+            let (sender, receiver) = mpsc::unbounded_channel();
+            senders.push(sender);
+            let shared = shared.clone();
+            let shutdown = shutdown.clone();
+            let worker = std::thread::Builder::new()
+                .name(format!("router-{number}"))
+                .spawn(move || run_thread(shared, receiver, shutdown))
+                .map_err(start)?;
+            workers.push(worker);
+        }
+        recovery::spawn(shared.clone(), shutdown.clone());
+        listener_ready(bound);
+        let next = std::sync::atomic::AtomicUsize::new(0);
+        let accepting = listeners.into_iter().map(|listener| {
+            let (senders, next) = (&senders, &next);
+            Box::pin(async move {
+                loop {
+                    match listener.accept().await {
+                        Ok((stream, _)) => {
+                            let Ok(stream) = stream.into_std() else { continue };
+                            let index = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % senders.len();
+                            let _ = senders[index].send(stream);
+                        }
+                        Err(error) => {
+                            tracing::warn!("could not accept a connection: {error}");
+                            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                        }
+                    }
+                }
+            })
+        });
+        let mut stopping = shutdown.clone();
+        tokio::select! {
+            _ = futures_util::future::select_all(accepting) => {}
+            _ = stopping.wait_for(|stop| *stop) => {}
+        }
+        drop(senders);
+        tokio::task::spawn_blocking(move || {
+            for worker in workers {
+                let _ = worker.join();
+            }
+        })
+        .await
+        .map_err(|e| ServeError::Start(e.to_string()))?;
+        Ok(())
+    })
+}
+
+/// One thread: sessions as tasks of a single-threaded runtime.
+fn run_thread(
+    shared: Arc<Shared>,
+    mut connections: mpsc::UnboundedReceiver<std::net::TcpStream>,
+    shutdown: watch::Receiver<bool>,
+) {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            tracing::error!("could not start a thread: {error}");
+            return;
+        }
+    };
+    let local = tokio::task::LocalSet::new();
+    local.block_on(&runtime, async move {
+        let thread = Rc::new(Thread::new(shared));
+        while let Some(stream) = connections.recv().await {
+            let Ok(stream) = tokio::net::TcpStream::from_std(stream) else { continue };
+            let thread = thread.clone();
+            let shutdown = shutdown.clone();
+            tokio::task::spawn_local(async move {
+                startup::accept(thread, stream, shutdown).await;
+            });
+        }
+        // Smart shutdown: sessions see the signal at their next idle moment; they get a while for it.
+        let limit = tokio::time::Instant::now() + std::time::Duration::from_secs(10);
+        while Rc::strong_count(&thread) > 1 && tokio::time::Instant::now() < limit {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    });
+}

@@ -1,0 +1,98 @@
+//! BEGIN, COMMIT, ROLLBACK and savepoints.
+
+use pgherd_catalog::COORDINATOR_GROUP;
+use pgherd_sql::StatementKind;
+use pgherd_wire::backend::{self, ErrorFields};
+
+use super::Completion;
+use crate::error::{Failure, Result};
+use crate::session::Session;
+use crate::transaction::Block;
+
+impl Session {
+    pub(super) async fn run_transaction_control(&mut self, kind: &StatementKind) -> Result<Completion> {
+        match kind {
+            StatementKind::Begin(modes) => {
+                if self.txn.block == Block::Explicit {
+                    self.warn("25001", "there is already a transaction in progress");
+                } else {
+                    let space = if modes.text.is_empty() { "" } else { " " };
+                    self.begin(&format!("BEGIN{space}{}", modes.text));
+                }
+                Ok(Completion::tag("BEGIN"))
+            }
+            StatementKind::Commit { chain } => self.end(true, *chain).await,
+            StatementKind::Rollback { chain } => self.end(false, *chain).await,
+            StatementKind::Savepoint(name) => {
+                self.need_block("SAVEPOINT")?;
+                self.savepoint(name);
+                Ok(Completion::tag("SAVEPOINT"))
+            }
+            StatementKind::Release(name) => {
+                self.need_block("RELEASE SAVEPOINT")?;
+                self.release_savepoint(name).await?;
+                Ok(Completion::tag("RELEASE"))
+            }
+            StatementKind::RollbackTo(name) => {
+                self.need_block("ROLLBACK TO SAVEPOINT")?;
+                self.rollback_to_savepoint(name).await?;
+                if self.txn.block == Block::Failed {
+                    self.txn.block = Block::Explicit;
+                }
+                Ok(Completion::tag("ROLLBACK"))
+            }
+            _ => Err(Failure::new("XX000", "not a transaction statement")),
+        }
+    }
+
+    fn need_block(&self, command: &str) -> Result<()> {
+        if matches!(self.txn.block, Block::Explicit | Block::Failed) {
+            Ok(())
+        } else {
+            Err(Failure::new("25P01", format!("{command} can only be used in transaction blocks")))
+        }
+    }
+
+    async fn end(&mut self, commit: bool, chain: bool) -> Result<Completion> {
+        match self.txn.block {
+            Block::None | Block::Implicit if chain => {
+                let word = if commit { "COMMIT" } else { "ROLLBACK" };
+                return Err(Failure::new("25P01", format!("{word} AND CHAIN can only be used in transaction blocks")));
+            }
+            Block::None | Block::Implicit => {
+                self.warn("25P01", "there is no transaction in progress");
+            }
+            _ => {}
+        }
+        let failed = self.txn.block == Block::Failed;
+        let begin = self.txn.begin.clone();
+        if commit && !failed {
+            self.commit().await?;
+        } else {
+            self.rollback().await;
+        }
+        if chain {
+            self.begin(&begin);
+        }
+        Ok(Completion::tag(if commit && !failed { "COMMIT" } else { "ROLLBACK" }))
+    }
+
+    /// A WARNING to the client.
+    pub fn warn(&mut self, sqlstate: &str, message: &str) {
+        backend::write_notice(&mut self.client.out, &ErrorFields::new("WARNING", sqlstate, message));
+    }
+
+    /// A NOTICE to the client.
+    pub fn notice(&mut self, message: &str) {
+        backend::write_notice(&mut self.client.out, &ErrorFields::new("NOTICE", "00000", message));
+    }
+
+    /// Other routers, and other sessions of this one, load the catalog when they hear of it.
+    pub async fn announce_catalog_change(&mut self) -> Result<()> {
+        if self.txn.changed_catalog && self.txn.participants.contains_key(&COORDINATOR_GROUP) {
+            self.run_quiet(COORDINATOR_GROUP, "SELECT pgherd.bump_epoch()").await?;
+            self.mark_writer(COORDINATOR_GROUP);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,214 @@
+//! Statements that the coordinator runs: local tables, functions, and everything that only PostgreSQL itself can answer.
+//! Distributed tables that it reads call back into this session meanwhile.
+
+use pgherd_catalog::{COORDINATOR_GROUP, Resolved};
+use pgherd_control::schema::CATALOG_VIEWS;
+use pgherd_sql::{Edits, Splice, Statement, StatementKind};
+
+use super::request::Errors;
+use super::{Call, Completion};
+use crate::error::Result;
+use crate::session::Session;
+use crate::transaction::Block;
+
+/// Functions that leave something behind on the connection they ran on.
+const SESSION_FUNCTIONS: &[&str] = &[
+    "pg_advisory_lock",
+    "pg_advisory_lock_shared",
+    "pg_try_advisory_lock",
+    "pg_try_advisory_lock_shared",
+    "pg_advisory_unlock",
+    "pg_advisory_unlock_all",
+    "pg_advisory_unlock_shared",
+    "setseed",
+    "set_config",
+    "currval",
+    "lastval",
+    "nextval",
+    "lo_open",
+];
+
+impl Session {
+    /// A call's statement as the coordinator runs it.
+    pub(super) async fn coordinator_text(&mut self, call: &Call<'_>) -> Result<Splice> {
+        match &call.prepared.statement {
+            Some(statement) => self.coordinator_text_of(statement).await,
+            None => Ok(Splice::default()),
+        }
+    }
+
+    /// Our own names qualified, ONLY taken away from distributed tables (whose rows are in a child there), and catalogs
+    /// replaced by views of them that do not show our own objects.
+    pub(super) async fn coordinator_text_of(&mut self, statement: &Statement) -> Result<Splice> {
+        let mut edits = Edits::new();
+        for (span, name) in pgherd_sql::own_names(statement) {
+            edits.replace(span, name);
+        }
+        let path = self.search_path().await?;
+        let catalog = self.catalog();
+        let views = matches!(statement.kind, StatementKind::Select) && !names_system_columns(&statement.text);
+        for relation in &statement.relations {
+            let resolved = catalog.resolve(relation.schema.as_deref(), &relation.name, &path);
+            if relation.only && matches!(resolved, Resolved::Table(_)) && relation.span.is_known() {
+                edits.replace(relation.full_span, relation.span.of(&statement.text));
+                continue;
+            }
+            let view = CATALOG_VIEWS.iter().find(|(schema, name, _)| {
+                *name == relation.name && relation.schema.as_deref().map_or(*schema == "pg_catalog", |s| s == *schema)
+            });
+            if views
+                && let Some((_, _, view)) = view
+                && relation.span.is_known()
+            {
+                // The name by which columns are qualified stays.
+                let alias = if relation.alias.is_none() { format!(" AS {}", relation.name) } else { String::new() };
+                edits.replace(relation.full_span, format!("{view}{alias}"));
+            }
+        }
+        Ok(edits.apply(&statement.text))
+    }
+
+    /// Runs planned text on the coordinator, its reply is the client's.
+    pub(super) async fn run_coordinator_plan(
+        &mut self,
+        call: &Call<'_>,
+        sql: &Splice,
+        writes: bool,
+        in_block: bool,
+    ) -> Result<Completion> {
+        if in_block || call.max_rows > 0 {
+            self.open_implicit_block();
+        }
+        self.join(COORDINATOR_GROUP).await?;
+        if writes || self.calls_user_function(call) {
+            self.mark_writer(COORDINATOR_GROUP);
+        }
+        if self.calls_user_function(call)
+            && let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP)
+        {
+            // A function may have left settings behind; nobody else gets the connection like that.
+            participant.lease.tainted = true;
+        }
+        let types = match call.bound {
+            Some(_) => match call.prepared.described.get() {
+                Some(described) => described.param_types.clone(),
+                None => call.prepared.declared.clone(),
+            },
+            None => Vec::new(),
+        };
+        let errors = Errors { splice: Some(sql), text: call.prepared.text(), renamed: None };
+        let text = sql.as_written();
+        let completion = self.run_single(call, COORDINATOR_GROUP, text, None, &types, errors).await?;
+        self.follow_set_config(call).await?;
+        Ok(completion)
+    }
+
+    /// Runs a utility statement's text on the coordinator, its reply is the client's.
+    pub(super) async fn run_on_coordinator(&mut self, call: &Call<'_>, sql: &str, writes: bool) -> Result<Completion> {
+        self.join(COORDINATOR_GROUP).await?;
+        if writes {
+            self.mark_writer(COORDINATOR_GROUP);
+        }
+        let splice = Splice::verbatim(sql, 0);
+        let errors = Errors { splice: Some(&splice), text: call.prepared.text(), renamed: None };
+        let types = call.prepared.declared.clone();
+        self.run_single(call, COORDINATOR_GROUP, sql.to_owned(), None, &types, errors).await
+    }
+
+    /// DO, CALL, NOTIFY and statements we know nothing of. What a body does with distributed tables arrives as
+    /// callbacks; it is atomic with the rest, unless the body ends transactions itself.
+    pub(super) async fn run_procedural(&mut self, call: &Call<'_>, kind: &StatementKind) -> Result<Completion> {
+        let own_transactions = match kind {
+            StatementKind::Do { body, .. } => ends_transactions(body),
+            StatementKind::Call => self.catalog().local_triggers || !self.catalog().user_functions.is_empty(),
+            _ => true,
+        };
+        if !own_transactions {
+            self.open_implicit_block();
+        }
+        let completion = self.run_on_coordinator(call, call.prepared.text(), true).await?;
+        if matches!(kind, StatementKind::Do { .. } | StatementKind::Call | StatementKind::Other(_))
+            && let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP)
+        {
+            participant.lease.tainted = true;
+        }
+        Ok(completion)
+    }
+
+    fn calls_user_function(&self, call: &Call<'_>) -> bool {
+        let catalog = self.catalog();
+        call.prepared.statement.as_ref().is_some_and(|s| {
+            s.calls.iter().any(|(schema, name)| {
+                schema.as_deref() != Some("pg_catalog") && catalog.user_functions.contains(name)
+            })
+        })
+    }
+
+    /// A call that leaves session state behind ties the session to its coordinator connection.
+    pub(super) fn note_session_calls(&mut self, call: &Call<'_>) {
+        let leaves_state = call
+            .prepared
+            .statement
+            .as_ref()
+            .is_some_and(|s| s.calls.iter().any(|(_, name)| SESSION_FUNCTIONS.contains(&name.as_str())));
+        if leaves_state {
+            self.pin = true;
+        }
+    }
+
+    /// `set_config('name', …, false)` is a SET: the other servers must follow it.
+    async fn follow_set_config(&mut self, call: &Call<'_>) -> Result<()> {
+        let Some(statement) = &call.prepared.statement else { return Ok(()) };
+        if !statement.calls.iter().any(|(_, name)| name == "set_config") {
+            return Ok(());
+        }
+        for name in config_names(&statement.text) {
+            let sql = format!("SELECT pg_catalog.current_setting({}, true)", crate::settings::quote_literal(&name));
+            let result = self.collect_on(COORDINATOR_GROUP, &sql).await?;
+            if let Some(value) = result.text(0, 0) {
+                let value = value.to_owned();
+                self.set_followed(&name, value, false);
+            }
+        }
+        self.forget_search_path();
+        Ok(())
+    }
+
+    /// Remembers a setting that the coordinator connection has already taken.
+    pub(super) fn set_followed(&mut self, name: &str, value: String, local: bool) {
+        if !local {
+            self.settings.insert(name.to_owned(), value.clone());
+        }
+        if self.txn.block == Block::None {
+            if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
+                participant.lease.applied.insert(name.to_owned(), value);
+            }
+        } else {
+            self.log(crate::transaction::LogItem::Set { name: name.to_owned(), value, local });
+            self.told(COORDINATOR_GROUP);
+        }
+    }
+}
+
+/// Views have no system columns, and rows of theirs cannot be locked.
+fn names_system_columns(text: &str) -> bool {
+    ["tableoid", "ctid", "xmin", "xmax", "for update", "for share"].iter().any(|word| text.to_ascii_lowercase().contains(word))
+}
+
+/// Whether a body names a word that ends transactions; in doubt it does.
+fn ends_transactions(body: &str) -> bool {
+    let lower = body.to_ascii_lowercase();
+    lower.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(|word| matches!(word, "commit" | "rollback"))
+}
+
+/// First arguments of `set_config` that are literals.
+fn config_names(text: &str) -> Vec<String> {
+    let lower = text.to_ascii_lowercase();
+    lower
+        .match_indices("set_config")
+        .filter_map(|(at, word)| {
+            let rest = lower[at + word.len()..].trim_start().strip_prefix('(')?.trim_start().strip_prefix('\'')?;
+            rest.split_once('\'').map(|(name, _)| name.to_owned())
+        })
+        .collect()
+}

@@ -1,0 +1,553 @@
+//! Definition statements. The coordinator's table is the schema of record: a statement runs there first, and workers are
+//! brought from the description before to the description after (`pgherd-control::ddl`). Everything is one transaction,
+//! but for what PostgreSQL refuses inside a block: that runs step by step and can be repeated.
+
+use std::sync::Arc;
+
+use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Resolved, Table};
+use pgherd_control::ddl::{self, Hints};
+use pgherd_control::describe::TableDescription;
+use pgherd_control::distribute;
+use pgherd_sql::{DdlInfo, Name, StatementKind};
+
+use super::distribute::refusal;
+use super::{Call, Completion};
+use crate::error::{Failure, Result};
+use crate::session::Session;
+use crate::settings::{quote_ident, quote_literal};
+use crate::transaction::Block;
+
+/// Statements that change no table: the workers hear of them as they stand.
+const ON_EVERY_NODE: &[&str] = &["role", "schema"];
+/// Objects that workers have only where a table needed them: told, and it does not matter if they are not there.
+const WHERE_PRESENT: &[&str] = &["type", "domain", "function", "procedure", "aggregate", "operator", "collation", "extension"];
+
+impl Session {
+    pub(super) async fn run_ddl(&mut self, call: &Call<'_>, kind: &StatementKind) -> Result<Completion> {
+        use StatementKind as K;
+        match kind {
+            K::Truncate { relations, restart_identity, cascade } => {
+                self.run_truncate(call, relations, *restart_identity, *cascade).await
+            }
+            K::Vacuum { relations, .. } => self.run_maintenance(call, relations).await,
+            K::Cluster => self.run_maintenance(call, &[]).await,
+            K::Reindex { relation, .. } => {
+                let relations: Vec<Name> = relation.iter().cloned().collect();
+                self.run_maintenance(call, &relations).await
+            }
+            K::Lock { relations } => self.run_lock(call, relations).await,
+            K::CreateTable(create) => {
+                if create.temp || create.name.schema.as_deref() == Some("pg_temp") {
+                    return self.run_create_temp(call, &create.name).await;
+                }
+                for parent in &create.parents {
+                    if let Some(table) = self.distributed(parent).await? {
+                        return Err(Failure::refused(format!(
+                            "cannot create a child of distributed table \"{}\"",
+                            table.name
+                        )));
+                    }
+                }
+                for referenced in &create.references {
+                    if let Some(table) = self.distributed(referenced).await?
+                        && !table.is_reference()
+                    {
+                        return Err(Failure::refused(format!(
+                            "cannot create foreign key constraint: table \"{}\" is distributed and \"{}\" is not",
+                            table.name, create.name.name
+                        ))
+                        .hint("Create the table without the foreign key, distribute it, and add the key with ALTER TABLE."));
+                    }
+                }
+                self.run_local_ddl(call).await
+            }
+            K::CreateTableAs(create) => {
+                if create.temp || create.name.schema.as_deref() == Some("pg_temp") {
+                    return self.run_create_temp(call, &create.name).await;
+                }
+                self.run_local_ddl(call).await
+            }
+            K::SelectInto | K::RefreshMatView { .. } => self.run_local_ddl(call).await,
+            K::Ddl(info) => self.run_definition(call, info).await,
+            _ => self.run_local_ddl(call).await,
+        }
+    }
+
+    /// The distributed or reference table of a name, if it is one.
+    pub(super) async fn distributed(&mut self, name: &Name) -> Result<Option<Arc<Table>>> {
+        if name.schema.is_none() && self.temp.contains(&name.name) {
+            return Ok(None);
+        }
+        let path = self.search_path().await?;
+        match self.catalog().resolve(name.schema.as_deref(), &name.name, &path) {
+            Resolved::Table(table) => Ok(Some(table.clone())),
+            Resolved::Other => Ok(None),
+        }
+    }
+
+    async fn run_create_temp(&mut self, call: &Call<'_>, name: &Name) -> Result<Completion> {
+        self.pin = true;
+        self.open_implicit_block();
+        let sql = self.coordinator_text(call).await?;
+        let completion = self.run_coordinator_plan(call, &sql, true, true).await?;
+        self.temp.insert(name.name.clone());
+        self.forget_search_path();
+        Ok(completion)
+    }
+
+    /// A definition that only the coordinator has.
+    async fn run_local_ddl(&mut self, call: &Call<'_>) -> Result<Completion> {
+        self.open_implicit_block();
+        let sql = self.coordinator_text(call).await?;
+        let completion = self.run_coordinator_plan(call, &sql, true, true).await?;
+        self.after_ddl().await?;
+        Ok(completion)
+    }
+
+    async fn after_ddl(&mut self) -> Result<()> {
+        self.txn.changed_catalog = true;
+        self.statements_changed();
+        if self.txn.block == Block::Explicit || self.txn.block == Block::Implicit {
+            self.reload_catalog_in_block().await?;
+        }
+        Ok(())
+    }
+
+    /// Descriptions of named statements may be out of date.
+    fn statements_changed(&mut self) {
+        for prepared in self.statements.values_mut() {
+            *prepared = crate::session::Prepared::new(prepared.statement.clone(), prepared.declared.clone());
+        }
+    }
+
+    async fn run_definition(&mut self, call: &Call<'_>, info: &DdlInfo) -> Result<Completion> {
+        if info.temp {
+            if let Some(name) = info.objects.first().or(info.relations.first()) {
+                return self.run_create_temp(call, &name.clone()).await;
+            }
+        }
+        let affected = self.affected_tables(info).await?;
+        let everywhere = ON_EVERY_NODE.contains(&info.object) || is_role_grant(info);
+        if info.concurrently && !affected.is_empty() {
+            return self.run_concurrently(call, affected).await;
+        }
+        if info.concurrently || is_outside_blocks(info) {
+            let completion = self.run_on_coordinator(call, call.prepared.text(), true).await?;
+            self.reload_after_plain_ddl().await;
+            return Ok(completion);
+        }
+        self.open_implicit_block();
+        self.join(COORDINATOR_GROUP).await?;
+        self.mark_writer(COORDINATOR_GROUP);
+        let drops = info.tag.starts_with("DROP");
+        let mut before = Vec::new();
+        for table in &affected {
+            let description = self.describe_table(table.oid).await?;
+            if !table.is_reference() {
+                // A foreign child stands in the way of some forms, and of DROP; it is put back below.
+                self.run_quiet(COORDINATOR_GROUP, &distribute::detach_child_sql(table.oid)).await?;
+            }
+            before.push((table.clone(), description));
+        }
+        let sql = self.coordinator_text(call).await?;
+        let completion = self.run_coordinator_plan(call, &sql, true, true).await?;
+        self.follow_tables(&before, info, call).await?;
+        if drops {
+            self.drop_on_workers().await?;
+            for name in &info.objects {
+                if name.schema.is_none() {
+                    self.temp.remove(&name.name);
+                }
+            }
+        }
+        if everywhere {
+            self.run_everywhere(call.prepared.text()).await?;
+        } else if WHERE_PRESENT.contains(&info.object) && !info.tag.starts_with("CREATE") {
+            self.run_where_present(call.prepared.text()).await?;
+        } else if matches!(info.object, "function" | "procedure") && info.tag.starts_with("CREATE") {
+            // A trigger or default on the workers may use the function that this replaces.
+            self.run_where_present(call.prepared.text()).await?;
+        }
+        if info.object == "role" || is_role_grant(info) {
+            self.txn.changed_defaults = true;
+        }
+        self.after_ddl().await?;
+        Ok(completion)
+    }
+
+    /// The tables whose description a statement may change: those it names, those whose index it names, or all.
+    async fn affected_tables(&mut self, info: &DdlInfo) -> Result<Vec<Arc<Table>>> {
+        let catalog = self.catalog();
+        if catalog.by_oid.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut found: Vec<Arc<Table>> = Vec::new();
+        let mut add = |table: Arc<Table>| {
+            if !found.iter().any(|t| t.oid == table.oid) {
+                found.push(table);
+            }
+        };
+        if touches_unnamed(info) {
+            catalog.all_tables().for_each(|t| add(t.clone()));
+            found.sort_by_key(|t| t.oid);
+            return Ok(found);
+        }
+        let names: Vec<Name> = info.relations.iter().chain(&info.objects).cloned().collect();
+        for name in names {
+            if let Some(table) = self.distributed(&name).await? {
+                add(table);
+                continue;
+            }
+            if matches!(info.object, "index" | "statistics" | "trigger" | "policy" | "rule" | "table" | "constraint") {
+                let qualified = match &name.schema {
+                    Some(schema) => format!("{}.{}", quote_ident(schema), quote_ident(&name.name)),
+                    None => quote_ident(&name.name),
+                };
+                let sql = format!(
+                    "SELECT i.indrelid::oid FROM pg_catalog.pg_index i WHERE i.indexrelid = pg_catalog.to_regclass({})",
+                    quote_literal(&qualified)
+                );
+                let result = self.ask_coordinator(&sql).await?;
+                if let Some(table) = result.text(0, 0).and_then(|t| t.parse::<u32>().ok()).and_then(|o| catalog.by_oid.get(&o)) {
+                    add(table.clone());
+                }
+            }
+        }
+        found.sort_by_key(|t| t.oid);
+        Ok(found)
+    }
+
+    /// Brings the workers from the tables as they were to the tables as they are.
+    async fn follow_tables(
+        &mut self,
+        before: &[(Arc<Table>, TableDescription)],
+        info: &DdlInfo,
+        call: &Call<'_>,
+    ) -> Result<()> {
+        let using = using_clauses(call.prepared.text(), info);
+        let state = self.cluster_state().await?;
+        for (table, old) in before {
+            let exists = self
+                .collect_on(COORDINATOR_GROUP, &format!("SELECT EXISTS (SELECT FROM pg_catalog.pg_class WHERE oid = {})", table.oid))
+                .await?;
+            if exists.text(0, 0) != Some("t") {
+                continue;
+            }
+            let new = self.describe_table(table.oid).await?;
+            let hints = Hints { using: &using, is_empty: false, concurrently: false };
+            if table.is_reference() {
+                ddl::check_altered_reference(&new, &state).map_err(refusal)?;
+            } else {
+                let key = table.key_column().map_or("", |c| c.name.as_str());
+                let new_key = ddl::check_altered(old, &new, key, &state).map_err(refusal)?;
+                if old.name != new.name || old.schema != new.schema || new_key != key {
+                    let sql = format!("SELECT pgherd.table_renamed({}, {})", table.oid, quote_literal(&new_key));
+                    self.run_quiet(COORDINATOR_GROUP, &sql).await?;
+                } else {
+                    self.run_quiet(COORDINATOR_GROUP, &distribute::attach_child_sql(table.oid)).await?;
+                }
+            }
+            if table.is_reference() && (old.name != new.name || old.schema != new.schema) {
+                self.run_quiet(COORDINATOR_GROUP, &format!("SELECT pgherd.table_renamed({}, NULL)", table.oid)).await?;
+            }
+            let known = state.table(table.oid);
+            let mut lists = Vec::new();
+            for group in state.worker_groups() {
+                let statements = if table.is_reference() {
+                    ddl::alter_reference_ddl(old, &new, hints)
+                } else {
+                    let shards = known.map(|k| k.shards()).unwrap_or_default();
+                    ddl::alter_ddl(old, &new, shards, group, &state, hints)
+                };
+                lists.push((group, statements.map_err(refusal)?));
+            }
+            self.run_ddl_on(lists).await?;
+        }
+        Ok(())
+    }
+
+    /// Tables that the coordinator has dropped go from the workers and the metadata.
+    async fn drop_on_workers(&mut self) -> Result<()> {
+        let result = self
+            .collect_on(
+                COORDINATOR_GROUP,
+                "SELECT d.oid, d.schema, d.name, (SELECT pg_catalog.string_agg((s->>'id') || ':' || (s->>'group'), ',') \
+                   FROM pg_catalog.jsonb_array_elements(d.shards) s), d.method \
+                 FROM pg_catalog.jsonb_to_recordset(pgherd.dropped_tables()) \
+                   AS d(oid bigint, schema text, name text, method text, shards jsonb)",
+            )
+            .await?;
+        if result.rows.is_empty() {
+            return Ok(());
+        }
+        let groups = self.catalog().worker_groups();
+        let mut lists: Vec<(GroupId, Vec<String>)> = groups.iter().map(|g| (*g, Vec::new())).collect();
+        for row in 0..result.rows.len() {
+            let (schema, name) = (result.text(row, 1).unwrap_or_default(), result.text(row, 2).unwrap_or_default());
+            let reference = result.text(row, 4) == Some("n");
+            let shards: Vec<(i64, GroupId)> = result
+                .text(row, 3)
+                .unwrap_or_default()
+                .split(',')
+                .filter_map(|s| {
+                    let (id, group) = s.split_once(':')?;
+                    Some((id.parse().ok()?, group.parse().ok()?))
+                })
+                .collect();
+            for (group, statements) in &mut lists {
+                let here: Vec<i64> = shards.iter().filter(|(_, g)| g == group && !reference).map(|(id, _)| *id).collect();
+                statements.extend(distribute::drop_ddl(schema, name, &here));
+            }
+            let oid: u32 = result.text(row, 0).and_then(|t| t.parse().ok()).unwrap_or_default();
+            self.run_quiet(COORDINATOR_GROUP, &distribute::unregister_sql(oid)).await?;
+        }
+        self.run_ddl_on(lists).await
+    }
+
+    /// The same statement on every worker.
+    async fn run_everywhere(&mut self, sql: &str) -> Result<()> {
+        let lists = self.catalog().worker_groups().into_iter().map(|g| (g, vec![sql.to_owned()])).collect();
+        self.run_ddl_on(lists).await
+    }
+
+    /// The same statement on every worker, which may not have the object.
+    async fn run_where_present(&mut self, sql: &str) -> Result<()> {
+        for group in self.catalog().worker_groups() {
+            self.join(group).await?;
+            self.mark_writer(group);
+            self.run_quiet(group, "SAVEPOINT pgherd_where_present").await?;
+            match self.run_quiet(group, sql).await {
+                Ok(()) => {}
+                Err(failure) if is_missing(&failure) => {
+                    self.run_quiet(group, "ROLLBACK TO SAVEPOINT pgherd_where_present").await?;
+                }
+                Err(failure) => return Err(failure),
+            }
+            self.run_quiet(group, "RELEASE SAVEPOINT pgherd_where_present").await?;
+        }
+        Ok(())
+    }
+
+    /// CREATE, DROP and REINDEX … CONCURRENTLY: outside any block, the coordinator first, then each worker in turn.
+    async fn run_concurrently(&mut self, call: &Call<'_>, affected: Vec<Arc<Table>>) -> Result<Completion> {
+        if self.txn.block != Block::None {
+            return Err(Failure::new("25001", format!("{} cannot run inside a transaction block", first_words(call.prepared.text()))));
+        }
+        let mut before = Vec::new();
+        for table in &affected {
+            before.push((table.clone(), self.describe_table(table.oid).await?));
+        }
+        let completion = self.run_on_coordinator(call, call.prepared.text(), true).await?;
+        let state = self.cluster_state().await?;
+        for (table, old) in &before {
+            let new = self.describe_table(table.oid).await?;
+            if table.is_reference() {
+                ddl::check_altered_reference(&new, &state).map_err(refusal)?;
+            } else {
+                let key = table.key_column().map_or("", |c| c.name.as_str());
+                if let Err(refused) = ddl::check_altered(old, &new, key, &state) {
+                    // The coordinator has made what cannot be: it is taken back there.
+                    self.drop_new_indexes(old, &new).await?;
+                    return Err(refusal(refused));
+                }
+            }
+            let hints = Hints { using: &[], is_empty: false, concurrently: true };
+            for group in state.worker_groups() {
+                let statements = if table.is_reference() {
+                    ddl::alter_reference_ddl(old, &new, hints)
+                } else {
+                    let shards = state.table(table.oid).map(|k| k.shards().to_vec()).unwrap_or_default();
+                    ddl::alter_ddl(old, &new, &shards, group, &state, hints)
+                };
+                self.join(group).await?;
+                for sql in statements.map_err(refusal)? {
+                    self.run_quiet(group, &sql).await.map_err(|failure| {
+                        failure.hint("The statement was carried out on some nodes only. Drop the index with DROP INDEX IF EXISTS and repeat it.")
+                    })?;
+                }
+            }
+        }
+        self.reload_after_plain_ddl().await;
+        Ok(completion)
+    }
+
+    async fn drop_new_indexes(&mut self, old: &TableDescription, new: &TableDescription) -> Result<()> {
+        for index in new.indexes.iter().filter(|i| old.indexes.iter().all(|o| o.oid != i.oid)) {
+            let sql = format!("DROP INDEX {}.{}", quote_ident(&new.schema), quote_ident(&index.name));
+            self.run_quiet(COORDINATOR_GROUP, &sql).await?;
+        }
+        Ok(())
+    }
+
+    async fn reload_after_plain_ddl(&mut self) {
+        if let Err(error) = self.db.reload(&self.thread.shared).await {
+            tracing::warn!("could not load the catalog again: {error}");
+        }
+        self.statements_changed();
+        self.forget_search_path();
+    }
+
+    async fn run_truncate(
+        &mut self,
+        call: &Call<'_>,
+        relations: &[Name],
+        restart_identity: bool,
+        cascade: bool,
+    ) -> Result<Completion> {
+        let mut tables = Vec::new();
+        let mut local = Vec::new();
+        for name in relations {
+            match self.distributed(name).await? {
+                Some(table) => tables.push(table),
+                None => local.push(name.clone()),
+            }
+        }
+        if tables.is_empty() {
+            // CASCADE may reach distributed tables only through foreign keys to reference tables, which local tables
+            // cannot have.
+            self.open_implicit_block();
+            return self.run_on_coordinator(call, call.prepared.text(), true).await;
+        }
+        self.open_implicit_block();
+        let options = format!(
+            "{}{}",
+            if restart_identity { " RESTART IDENTITY" } else { "" },
+            if cascade { " CASCADE" } else { "" }
+        );
+        let quoted = |schema: Option<&str>, name: &str| match schema {
+            Some(schema) => format!("{}.{}", quote_ident(schema), quote_ident(name)),
+            None => quote_ident(name),
+        };
+        // On the coordinator the heaps of distributed tables are empty; their sequences and rights count.
+        let mut on_coordinator: Vec<String> = local.iter().map(|n| quoted(n.schema.as_deref(), &n.name)).collect();
+        on_coordinator.extend(tables.iter().map(|t| format!("ONLY {}", quoted(Some(&t.schema), &t.name))));
+        self.join(COORDINATOR_GROUP).await?;
+        self.mark_writer(COORDINATOR_GROUP);
+        let sql = format!("TRUNCATE {}{}", on_coordinator.join(", "), if cascade { format!("{options}") } else { options.clone() });
+        self.run_quiet(COORDINATOR_GROUP, &sql).await.map_err(super::own::without_position)?;
+        let names: Vec<String> = tables.iter().map(|t| quoted(Some(&t.schema), &t.name)).collect();
+        let sql = format!("TRUNCATE {}{}", names.join(", "), if cascade { " CASCADE" } else { "" });
+        let catalog = self.catalog();
+        let groups = catalog.worker_groups();
+        for group in &groups {
+            self.join(*group).await?;
+            for table in &tables {
+                self.fence_table(*group, table, &catalog);
+            }
+        }
+        self.run_ddl_on(groups.into_iter().map(|g| (g, vec![sql.clone()])).collect()).await?;
+        Ok(Completion::tag("TRUNCATE TABLE"))
+    }
+
+    /// VACUUM, ANALYZE, CLUSTER and REINDEX: on the coordinator, then the same text on each worker that has the tables.
+    async fn run_maintenance(&mut self, call: &Call<'_>, relations: &[Name]) -> Result<Completion> {
+        let text = call.prepared.text();
+        let mut distributed = relations.is_empty() && !self.catalog().by_oid.is_empty();
+        for name in relations {
+            distributed |= self.distributed(name).await?.is_some();
+        }
+        // ANALYZE of the coordinator's table would read every row through its foreign child; its heap is empty anyway.
+        let only_distributed = {
+            let mut all = !relations.is_empty();
+            for name in relations {
+                all &= self.distributed(name).await?.is_some_and(|t| !t.is_reference());
+            }
+            all
+        };
+        let completion = if only_distributed {
+            let word = first_words(text).split(' ').next().unwrap_or_default().to_owned();
+            Completion::Tag(if word == "ANALYSE" { "ANALYZE".into() } else { word })
+        } else if relations.is_empty() && !self.catalog().by_oid.is_empty() {
+            self.run_maintenance_of_all(call).await?
+        } else {
+            self.run_on_coordinator(call, text, true).await?
+        };
+        if distributed {
+            let catalog = self.catalog();
+            let mut names = Vec::new();
+            for name in relations {
+                names.push(self.distributed(name).await?);
+            }
+            if relations.is_empty() || names.iter().all(Option::is_some) {
+                for group in catalog.worker_groups() {
+                    self.join(group).await?;
+                    self.mark_writer(group);
+                    self.run_quiet(group, &text_for_worker(text)).await.map_err(super::own::without_position)?;
+                }
+            } else {
+                return Err(Failure::refused("maintenance of local and distributed tables in one statement is not supported")
+                    .hint("Name them in separate statements."));
+            }
+        }
+        Ok(completion)
+    }
+
+    /// Without a table: everything on the coordinator but what our own objects stand for.
+    async fn run_maintenance_of_all(&mut self, call: &Call<'_>) -> Result<Completion> {
+        self.run_on_coordinator(call, call.prepared.text(), true).await
+    }
+
+    async fn run_lock(&mut self, call: &Call<'_>, relations: &[Name]) -> Result<Completion> {
+        let mut distributed = 0;
+        for name in relations {
+            distributed += usize::from(self.distributed(name).await?.is_some());
+        }
+        if self.txn.block != Block::Explicit && distributed > 0 {
+            return Err(Failure::new("25P01", "LOCK TABLE can only be used in transaction blocks"));
+        }
+        let completion = self.run_on_coordinator(call, call.prepared.text(), distributed > 0).await?;
+        if distributed > 0 {
+            if distributed < relations.len() {
+                return Err(Failure::refused("LOCK of local and distributed tables in one statement is not supported")
+                    .hint("Lock them in separate statements."));
+            }
+            self.run_everywhere(call.prepared.text()).await?;
+        }
+        Ok(completion)
+    }
+}
+
+/// GRANT and REVOKE of a role's membership.
+fn is_role_grant(info: &DdlInfo) -> bool {
+    matches!(info.tag, "GRANT ROLE" | "REVOKE ROLE")
+}
+
+/// What PostgreSQL refuses inside a transaction block.
+fn is_outside_blocks(info: &DdlInfo) -> bool {
+    matches!(
+        info.tag,
+        "CREATE TABLESPACE" | "DROP TABLESPACE" | "CREATE SUBSCRIPTION" | "DROP SUBSCRIPTION" | "ALTER SUBSCRIPTION"
+    )
+}
+
+/// Statements that may change tables which they do not name.
+fn touches_unnamed(info: &DdlInfo) -> bool {
+    let dependents = info.cascade && info.tag.starts_with("DROP") && info.object != "view";
+    let wide = matches!(info.tag, "REASSIGN OWNED" | "DROP OWNED" | "ALTER TYPE" | "ALTER DOMAIN" | "DROP SCHEMA" | "ALTER SCHEMA" | "ALTER ROLE");
+    let grants_all = matches!(info.tag, "GRANT" | "REVOKE") && info.relations.is_empty() && info.objects.is_empty();
+    let in_schema = matches!(info.tag, "GRANT" | "REVOKE") && info.object != "table";
+    dependents || wide || grants_all || in_schema
+}
+
+/// The object is not there, or not made of what it needs.
+fn is_missing(failure: &Failure) -> bool {
+    matches!(failure.sqlstate(), "42704" | "42883" | "42P01" | "3F000" | "42703" | "2BP01")
+}
+
+/// `ALTER COLUMN name TYPE … USING expression`, as written.
+fn using_clauses(text: &str, info: &DdlInfo) -> Vec<(String, String)> {
+    if !info.subcommands.iter().any(|s| s == "alter_column_type") {
+        return Vec::new();
+    }
+    pgherd_sql::using_clauses(text)
+}
+
+/// The statement's first two words in upper case, for messages.
+fn first_words(text: &str) -> String {
+    text.split_whitespace().take(2).map(str::to_ascii_uppercase).collect::<Vec<_>>().join(" ")
+}
+
+/// The statement as a worker runs it.
+fn text_for_worker(text: &str) -> String {
+    text.trim_end().trim_end_matches(';').to_owned()
+}

@@ -1,0 +1,393 @@
+//! create_distributed_table, create_reference_table and undistribute_table, inside the client's transaction: describe
+//! the table, decide (`pgherd-control`), make it on the workers, move the rows, write the metadata.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Table};
+use pgherd_control::cluster_state::{self, ClusterState};
+use pgherd_control::describe::{self, DescriptionError, TableDescription};
+use pgherd_control::distribute::{self, ColocateWith};
+use pgherd_wire::backend;
+use pgherd_wire::copy::{CopyFormat, CopyOptions, CopySplitter, KeyField};
+
+use super::own::Arguments;
+use super::request::Errors;
+use crate::error::{Failure, Result};
+use crate::session::Session;
+
+/// How often a long copy says how far it is.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
+
+impl Session {
+    pub(super) async fn create_distributed_table(&mut self, arguments: &Arguments) -> Result<()> {
+        let name = arguments.need("table_name")?;
+        let key = arguments.need("distribution_column")?;
+        if let Some(kind) = arguments.get("distribution_type")
+            && kind != "hash"
+        {
+            return Err(Failure::refused(format!("distribution type \"{kind}\" is not supported"))
+                .hint("Tables are distributed by hash."));
+        }
+        let shard_count: Option<u32> = match arguments.number::<i64>("shard_count")? {
+            None => None,
+            Some(count) => Some(u32::try_from(count).unwrap_or(0)),
+        };
+        let default_count = self.own_setting("citus.shard_count").await?.and_then(|v| v.parse().ok()).unwrap_or(32);
+        let oid = self.relation_oid(name).await?;
+        let colocate_with = match arguments.get("colocate_with") {
+            None | Some("default") => ColocateWith::Default,
+            Some("none") => ColocateWith::None,
+            Some(other) => ColocateWith::Table(self.relation_oid(other).await?),
+        };
+        let table = self.describe_locked(oid).await?;
+        let state = self.cluster_state().await?;
+        distribute::check_distributable(&table, key, &state, None).map_err(refusal)?;
+        let column = distribute::key_column(&table, key).map_err(refusal)?;
+        let placement =
+            distribute::choose_placement(&table, column, &state, colocate_with, shard_count, default_count).map_err(refusal)?;
+        distribute::check_distributable(&table, key, &state, Some(&placement)).map_err(refusal)?;
+        let registered = self
+            .collect_on(COORDINATOR_GROUP, &distribute::register_distributed_sql(&table, key, &placement))
+            .await?;
+        let registered = distribute::parse_registered(registered.text(0, 0).unwrap_or_default()).map_err(garbled)?;
+        self.mark_writer(COORDINATOR_GROUP);
+        let mut before = Vec::new();
+        let mut after = Vec::new();
+        for group in state.worker_groups() {
+            let ddl = distribute::worker_ddl(&table, key, &registered, group, &state).map_err(refusal)?;
+            before.push((group, ddl.before_rows));
+            after.push((group, ddl.after_rows));
+        }
+        self.run_ddl_on(before).await?;
+        self.changed_catalog_in_block().await?;
+        if self.has_rows(&table).await? {
+            self.notice("Copying data from local table...");
+            self.client.flush().await?;
+            let catalog = self.catalog();
+            let distributed = catalog
+                .by_oid
+                .get(&oid)
+                .cloned()
+                .ok_or_else(|| Failure::new("XX000", format!("table \"{name}\" is not in the catalog")))?;
+            let rows = self.move_rows_out(&table, &distributed).await?;
+            let mut fields = backend::ErrorFields::new("NOTICE", "00000", "copying the data has completed");
+            fields.set(b'D', format!("{rows} rows were moved to the workers."));
+            backend::write_notice(&mut self.client.out, &fields);
+        }
+        self.run_ddl_on(after).await?;
+        for sql in distribute::coordinator_ddl(&table) {
+            self.run_quiet(COORDINATOR_GROUP, &sql).await.map_err(super::own::without_position)?;
+        }
+        self.changed_catalog_in_block().await
+    }
+
+    pub(super) async fn create_reference_table(&mut self, arguments: &Arguments) -> Result<()> {
+        let oid = self.relation_oid(arguments.need("table_name")?).await?;
+        let table = self.describe_locked(oid).await?;
+        let state = self.cluster_state().await?;
+        distribute::check_reference(&table, &state).map_err(refusal)?;
+        let registered =
+            self.collect_on(COORDINATOR_GROUP, &distribute::register_reference_sql(&table, &state)).await?;
+        let registered = distribute::parse_registered(registered.text(0, 0).unwrap_or_default()).map_err(garbled)?;
+        self.mark_writer(COORDINATOR_GROUP);
+        let ddl = distribute::reference_ddl(&table, registered.colocation);
+        let groups = state.worker_groups();
+        self.run_ddl_on(groups.iter().map(|g| (*g, ddl.before_rows.clone())).collect()).await?;
+        self.changed_catalog_in_block().await?;
+        if self.has_rows(&table).await? {
+            self.notice("Copying data from local table...");
+            self.client.flush().await?;
+            self.copy_reference_rows(&table, &groups).await?;
+        }
+        self.run_ddl_on(groups.iter().map(|g| (*g, ddl.after_rows.clone())).collect()).await
+    }
+
+    /// The coordinator's copy goes to every group as it is.
+    pub(super) async fn copy_reference_rows(&mut self, table: &TableDescription, groups: &[GroupId]) -> Result<u64> {
+        let copied: Vec<String> = distribute::copied_columns(table).into_iter().map(str::to_owned).collect();
+        let catalog = self.catalog();
+        let Some(known) = catalog.by_oid.get(&table.oid).cloned() else {
+            return Err(Failure::new("XX000", format!("table \"{}\" is not in the catalog", table.name)));
+        };
+        let mut copy = self.start_rows(&known, &copied);
+        for group in groups {
+            self.start_copy_on(&mut copy, *group).await?;
+        }
+        let sql = format!("COPY ({}) TO STDOUT", distribute::local_rows_sql(table));
+        let mut participant = self.take(COORDINATOR_GROUP)?;
+        participant.lease.send_query(&sql);
+        let mut failure = None;
+        loop {
+            let frame = self.next_frame(COORDINATOR_GROUP, &mut participant).await?;
+            match frame.tag() {
+                b'd' => {
+                    for group in groups {
+                        self.copy_bytes(*group, frame.body()).await?;
+                    }
+                }
+                b'E' => failure = Some(backend::parse_error(&frame)?),
+                b'Z' => break,
+                _ => {}
+            }
+        }
+        self.put_back(COORDINATOR_GROUP, participant);
+        match failure {
+            Some(fields) => Err(self.translate(fields, Errors::default())),
+            None => self.finish_copy_in(copy).await,
+        }
+    }
+
+    /// The coordinator's rows go to the shards that own them; all workers load at the same time.
+    async fn move_rows_out(&mut self, table: &TableDescription, distributed: &Arc<Table>) -> Result<u64> {
+        let copied: Vec<String> = distribute::copied_columns(table).into_iter().map(str::to_owned).collect();
+        let key_name = distributed.key_column().map(|c| c.name.clone()).unwrap_or_default();
+        let key = copied
+            .iter()
+            .position(|c| *c == key_name)
+            .ok_or_else(|| Failure::new("XX000", "the distribution column is not copied"))?;
+        let mut copy = self.start_rows(distributed, &copied);
+        let sql = format!("COPY ({}) TO STDOUT", distribute::local_rows_sql(table));
+        let mut splitter = CopySplitter::new(CopyOptions::new(CopyFormat::Text, self.server_major()), key, copied.len());
+        let mut participant = self.take(COORDINATOR_GROUP)?;
+        participant.lease.send_query(&sql);
+        let mut failure: Option<Failure> = None;
+        let mut rows = 0u64;
+        let mut told = Instant::now();
+        loop {
+            let frame = self.next_frame(COORDINATOR_GROUP, &mut participant).await?;
+            match frame.tag() {
+                b'd' if failure.is_none() => {
+                    splitter.push(frame.body());
+                    loop {
+                        match splitter.next_row() {
+                            Ok(None) => break,
+                            Ok(Some(row)) => {
+                                let value = match &row.key {
+                                    KeyField::Text(value) | KeyField::Binary(value) => Some(value.as_slice()),
+                                    _ => None,
+                                };
+                                let step = async {
+                                    let remainder = self.remainder_of_stored_text(distributed, value).await?;
+                                    self.copy_line(&mut copy, remainder, &row.raw).await
+                                };
+                                if let Err(error) = step.await {
+                                    failure = Some(error);
+                                    break;
+                                }
+                                rows += 1;
+                            }
+                            Err(error) => {
+                                failure = Some(error.to_fields(&table.name).into());
+                                break;
+                            }
+                        }
+                    }
+                    if told.elapsed() >= PROGRESS_INTERVAL {
+                        told = Instant::now();
+                        self.notice(&format!("copied {rows} rows of table \"{}\" so far", table.name));
+                        self.client.flush().await?;
+                    }
+                }
+                b'E' => {
+                    let fields = backend::parse_error(&frame)?;
+                    failure.get_or_insert(fields.into());
+                }
+                b'Z' => break,
+                _ => {}
+            }
+        }
+        self.put_back(COORDINATOR_GROUP, participant);
+        match failure {
+            Some(failure) => Err(self.abort_copy_in(copy).await.unwrap_or(failure)),
+            None => {
+                let loaded = self.finish_copy_in(copy).await?;
+                if loaded == rows {
+                    Ok(rows)
+                } else {
+                    Err(Failure::new("XX001", format!("{rows} rows were sent and {loaded} arrived")))
+                }
+            }
+        }
+    }
+
+    pub(super) async fn undistribute_table(&mut self, arguments: &Arguments) -> Result<()> {
+        let name = arguments.need("table_name")?;
+        let oid = self.relation_oid(name).await?;
+        let table = self.describe_locked(oid).await?;
+        let state = self.cluster_state().await?;
+        let Some(known) = state.table(oid).cloned() else {
+            return Err(Failure::new("42P16", "cannot undistribute table because the table is not distributed"));
+        };
+        if let Some(key) = table.incoming.iter().find(|k| k.oid != oid) {
+            return Err(Failure::refused(format!("cannot undistribute table \"{}\"", table.name))
+                .detail(format!("Foreign key \"{}\" of table \"{}\" references it.", key.name, key.table))
+                .hint("Drop the foreign key first."));
+        }
+        if let Some(constraint) = table.constraints.iter().find(|c| c.kind == 'f')
+            && !known.is_reference()
+            && constraint.referenced.as_ref().is_some_and(|r| state.table(r.oid).is_some_and(|t| !t.is_reference()) && r.oid != oid)
+        {
+            return Err(Failure::refused(format!("cannot undistribute table \"{}\"", table.name))
+                .detail(format!("Its foreign key \"{}\" references a distributed table.", constraint.name))
+                .hint("Drop the foreign key first."));
+        }
+        self.mark_writer(COORDINATOR_GROUP);
+        for sql in distribute::coordinator_undistribute_ddl(&table) {
+            self.run_quiet(COORDINATOR_GROUP, &sql).await?;
+        }
+        let groups = state.worker_groups();
+        if !known.is_reference() {
+            let mut holders: Vec<GroupId> = known.shards().iter().map(|s| s.group).collect();
+            holders.sort_unstable();
+            holders.dedup();
+            self.fetch_rows_back(&table, &holders).await?;
+        }
+        let drops = groups
+            .iter()
+            .map(|g| {
+                let shards: Vec<i64> =
+                    if known.is_reference() { Vec::new() } else { known.shards_of(*g).iter().map(|s| s.id).collect() };
+                (*g, distribute::drop_ddl(&table.schema, &table.name, &shards))
+            })
+            .collect();
+        self.run_ddl_on(drops).await?;
+        self.changed_catalog_in_block().await
+    }
+
+    async fn fetch_rows_back(&mut self, table: &TableDescription, holders: &[GroupId]) -> Result<()> {
+        let columns = distribute::copied_columns(table);
+        let list: Vec<String> = columns.iter().map(|c| crate::settings::quote_ident(c)).collect();
+        let catalog = self.catalog();
+        let known = catalog.by_oid.get(&table.oid).cloned();
+        let Some(known) = known else { return Err(Failure::new("XX000", "the table is not in the catalog")) };
+        let columns: Vec<String> = columns.into_iter().map(str::to_owned).collect();
+        let mut copy = self.start_rows(&known, &columns);
+        // Triggers of the user's must not see rows that only come home.
+        self.run_quiet(COORDINATOR_GROUP, &format!("ALTER TABLE {} DISABLE TRIGGER USER", table.qualified_name())).await?;
+        self.start_copy_on(&mut copy, COORDINATOR_GROUP).await?;
+        for group in holders {
+            self.join(*group).await?;
+            let sql = format!("COPY (SELECT {} FROM {}) TO STDOUT", list.join(", "), table.qualified_name());
+            let mut participant = self.take(*group)?;
+            participant.lease.send_query(&sql);
+            let mut failure = None;
+            loop {
+                let frame = participant.lease.frame().await?;
+                match frame.tag() {
+                    b'd' => self.copy_bytes(COORDINATOR_GROUP, frame.body()).await?,
+                    b'E' => failure = Some(backend::parse_error(&frame)?),
+                    b'Z' => break,
+                    _ => {}
+                }
+            }
+            self.put_back(*group, participant);
+            if let Some(fields) = failure {
+                self.abort_copy_in(copy).await;
+                return Err(self.translate(fields, Errors::default()));
+            }
+        }
+        self.finish_copy_in(copy).await?;
+        for trigger in table.triggers.iter().filter(|t| t.enabled != 'D') {
+            let word = match trigger.enabled {
+                'R' => "ENABLE REPLICA TRIGGER",
+                'A' => "ENABLE ALWAYS TRIGGER",
+                _ => "ENABLE TRIGGER",
+            };
+            let sql =
+                format!("ALTER TABLE {} {word} {}", table.qualified_name(), crate::settings::quote_ident(&trigger.name));
+            self.run_quiet(COORDINATOR_GROUP, &sql).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn truncate_local_data(&mut self, arguments: &Arguments) -> Result<()> {
+        let oid = self.relation_oid(arguments.need("function_name")?).await?;
+        let catalog = self.catalog();
+        if catalog.by_oid.contains_key(&oid) {
+            // create_distributed_table moved the rows: nothing is left here.
+            return Ok(());
+        }
+        Err(Failure::new("42P16", "supplied parameter is not a distributed relation")
+            .detail("This UDF only truncates local data of distributed tables"))
+    }
+
+    /// The table as the coordinator has it, locked against everything until the transaction ends.
+    async fn describe_locked(&mut self, oid: u32) -> Result<TableDescription> {
+        let table = self.describe_table(oid).await?;
+        if matches!(table.kind, 'r' | 'p') && table.caller_owns {
+            let sql = format!("LOCK TABLE ONLY {} IN ACCESS EXCLUSIVE MODE", table.qualified_name());
+            self.run_quiet(COORDINATOR_GROUP, &sql).await?;
+            return self.describe_table(oid).await;
+        }
+        Ok(table)
+    }
+
+    pub(super) async fn describe_table(&mut self, oid: u32) -> Result<TableDescription> {
+        self.join(COORDINATOR_GROUP).await?;
+        let result = self.collect_on(COORDINATOR_GROUP, &describe::describe_query(oid)).await?;
+        let json = result
+            .text(0, 0)
+            .ok_or_else(|| Failure::new("42P01", format!("relation with OID {oid} does not exist")))?;
+        describe::parse_description(json).map_err(garbled)
+    }
+
+    pub(super) async fn cluster_state(&mut self) -> Result<ClusterState> {
+        self.join(COORDINATOR_GROUP).await?;
+        let result = self.collect_on(COORDINATOR_GROUP, cluster_state::cluster_state_query()).await?;
+        cluster_state::parse_cluster_state(result.text(0, 0).unwrap_or_default()).map_err(garbled)
+    }
+
+    async fn has_rows(&mut self, table: &TableDescription) -> Result<bool> {
+        let sql = format!("SELECT EXISTS (SELECT FROM ONLY {})", table.qualified_name());
+        Ok(self.collect_on(COORDINATOR_GROUP, &sql).await?.text(0, 0) == Some("t"))
+    }
+
+    /// Statements for several workers, each worker's in one packet, all workers at the same time.
+    pub(super) async fn run_ddl_on(&mut self, lists: Vec<(GroupId, Vec<String>)>) -> Result<()> {
+        let mut sql = Vec::new();
+        for (group, statements) in lists.into_iter().filter(|(_, s)| !s.is_empty()) {
+            self.join(group).await?;
+            self.mark_writer(group);
+            sql.push((group, statements.join(";\n")));
+        }
+        let mut first = Ok(());
+        for (group, result) in self.run_parallel(sql).await {
+            if let Err(failure) = result
+                && first.is_ok()
+            {
+                tracing::debug!("node group {group} refused: {failure:?}");
+                first = Err(super::own::without_position(self.localise(failure)));
+            }
+        }
+        first
+    }
+
+    fn localise(&self, failure: Failure) -> Failure {
+        match failure {
+            Failure::Statement(fields) => self.translate(*fields, Errors::default()),
+            other => other,
+        }
+    }
+
+    /// Metadata or schema changed in this transaction: it plans with its own view of the catalog from now on.
+    pub(super) async fn changed_catalog_in_block(&mut self) -> Result<()> {
+        self.txn.changed_catalog = true;
+        self.reload_catalog_in_block().await
+    }
+}
+
+pub fn refusal(refusal: pgherd_control::Refusal) -> Failure {
+    let mut failure = Failure::new(refusal.sqlstate, &refusal.message);
+    if let Some(detail) = &refusal.detail {
+        failure = failure.detail(detail);
+    }
+    if let Some(hint) = &refusal.hint {
+        failure = failure.hint(hint);
+    }
+    failure
+}
+
+fn garbled(error: DescriptionError) -> Failure {
+    Failure::new("XX000", error.to_string()).hint("Run pgherd init to bring the schema pgherd up to date.")
+}

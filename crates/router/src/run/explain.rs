@@ -1,0 +1,300 @@
+//! EXPLAIN: the tier, why it was chosen, and the plan of the server that does the work beneath it.
+
+use std::fmt::Write;
+
+use pgherd_catalog::{COORDINATOR_GROUP, GroupId};
+use pgherd_planner::{Combine, Plan, Tier};
+use pgherd_sql::Span;
+use pgherd_wire::backend::{self, FieldDescription};
+
+use super::planned::refuse;
+use super::request::{Errors, Request, Rows, fields_of};
+use super::{Call, Completion};
+use crate::error::{Failure, Result};
+use crate::session::{Bound, Session};
+use crate::settings::quote_ident;
+
+/// One worker's part.
+struct Task {
+    group: GroupId,
+    sql: String,
+}
+
+impl Session {
+    pub(super) async fn run_explain(
+        &mut self,
+        call: &Call<'_>,
+        options: &[(String, Option<String>)],
+        inner: Span,
+    ) -> Result<Completion> {
+        let text = call.prepared.text();
+        let inner_text = inner.of(text);
+        let Some(statement) = pgherd_sql::split(inner_text).ok().and_then(|mut s| s.pop()) else {
+            return self.run_on_coordinator(call, text, false).await;
+        };
+        if !crate::session::is_planned(&statement.kind) {
+            self.open_implicit_block();
+            return self.run_on_coordinator(call, text, true).await;
+        }
+        let (catalog, path) = (self.catalog(), self.search_path().await?);
+        let plan = self.plan_statement(&statement, &catalog, &path, false);
+        let format = options
+            .iter()
+            .rev()
+            .find(|(name, _)| name == "format")
+            .and_then(|(_, value)| value.as_deref())
+            .unwrap_or("text")
+            .to_ascii_lowercase();
+        let analyze = options.iter().any(|(name, value)| {
+            matches!(name.as_str(), "analyze" | "analyse")
+                && !matches!(value.as_deref(), Some("off" | "false" | "0" | "OFF" | "FALSE"))
+        });
+        let head = &text[..inner.start];
+        if let Tier::Refuse(refusal) = &plan.tier {
+            return Err(refuse(refusal));
+        }
+        if matches!(plan.tier, Tier::Coordinator { .. }) {
+            let sql = pgherd_sql::qualify_own(&statement).as_written();
+            if plan.writes || analyze {
+                self.open_implicit_block();
+            }
+            return self.run_on_coordinator(call, &format!("{head}{sql}"), plan.writes).await;
+        }
+        self.open_implicit_block();
+        let tasks = self.explain_tasks(call, &plan).await?;
+        let shown = if analyze { self.run_all_tasks(call, head, &plan, &tasks).await? } else { self.run_first_task(call, head, &plan, &tasks).await? };
+        let lines = match format.as_str() {
+            "text" => self.as_text(&plan, &tasks, &shown),
+            "json" => vec![self.as_json(&plan, &tasks, &shown)],
+            "xml" => vec![self.as_xml(&plan, &tasks, &shown)],
+            _ => vec![self.as_yaml(&plan, &tasks, &shown)],
+        };
+        let type_oid = match format.as_str() {
+            "json" => 114,
+            "xml" => 142,
+            _ => 25,
+        };
+        if call.describes() {
+            let mut field = FieldDescription::text("QUERY PLAN");
+            field.type_oid = type_oid;
+            backend::write_row_description(&mut self.client.out, &[field]);
+        }
+        for line in lines {
+            backend::write_data_row(&mut self.client.out, &[Some(line.as_bytes())]);
+        }
+        Ok(Completion::tag("EXPLAIN"))
+    }
+
+    /// What each server would run; the coordinator alone for what it federates.
+    async fn explain_tasks(&mut self, call: &Call<'_>, plan: &Plan) -> Result<Vec<Task>> {
+        let mut tasks = Vec::new();
+        match &plan.tier {
+            Tier::Route(route) => {
+                // A parameter has no value here: any shard shows the plan.
+                let remainder = match (&route.key, call.bound) {
+                    (pgherd_planner::KeyValue::Param(_), _) => 0,
+                    (key, _) => self.remainder_of(&route.table, key, None).await?.unwrap_or(0),
+                };
+                let tables = plan.tables.clone();
+                let parent_only = route.parent_only || tables.iter().any(|t| t.parent_only);
+                let name_of = move |oid: u32| {
+                    let table = tables.iter().find(|t| t.oid == oid)?;
+                    match table.shards().get(remainder) {
+                        Some(shard) if !parent_only => Some(format!("{}.{}", shard.schema(), quote_ident(&table.name))),
+                        _ => Some(format!("{}.{}", quote_ident(&table.schema), quote_ident(&table.name))),
+                    }
+                };
+                let group = route.table.shards().get(remainder).map_or(COORDINATOR_GROUP, |s| s.group);
+                tasks.push(Task { group, sql: route.sql.render(name_of) });
+            }
+            Tier::Scatter(scatter) => {
+                for group in self.scatter_groups(call, scatter).await? {
+                    tasks.push(Task { group, sql: scatter.sql.as_written() });
+                }
+            }
+            Tier::InsertRows(insert) => {
+                tasks.push(Task { group: COORDINATOR_GROUP, sql: format!("SELECT 1 FROM (VALUES (1)) AS {}", quote_ident(&insert.table.name)) });
+            }
+            Tier::InsertSelect(insert) => tasks.push(Task { group: COORDINATOR_GROUP, sql: insert.select.clone() }),
+            Tier::ReplicateWrite { sql, .. } | Tier::ReplicateRows { sql, .. } => {
+                tasks.push(Task { group: COORDINATOR_GROUP, sql: sql.as_written() });
+            }
+            Tier::Coordinator { sql, .. } | Tier::Federate { sql } => {
+                tasks.push(Task { group: COORDINATOR_GROUP, sql: sql.as_written() });
+            }
+            Tier::Refuse(refusal) => return Err(refuse(refusal)),
+        }
+        Ok(tasks)
+    }
+
+    async fn run_first_task(&mut self, call: &Call<'_>, head: &str, plan: &Plan, tasks: &[Task]) -> Result<Vec<String>> {
+        match tasks.first() {
+            Some(task) => self.run_task(call, head, plan, task).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// ANALYZE runs the statement: on every server that takes part, or a write would be half done.
+    async fn run_all_tasks(&mut self, call: &Call<'_>, head: &str, plan: &Plan, tasks: &[Task]) -> Result<Vec<String>> {
+        if plan.writes && !matches!(plan.tier, Tier::Route(_) | Tier::Scatter(_)) {
+            return Err(Failure::refused("EXPLAIN ANALYZE of this statement is not supported")
+                .detail(format!("Reason: {}.", plan.reason)));
+        }
+        let mut first = None;
+        for task in tasks {
+            let lines = self.run_task(call, head, plan, task).await?;
+            first.get_or_insert(lines);
+        }
+        Ok(first.unwrap_or_default())
+    }
+
+    async fn run_task(&mut self, call: &Call<'_>, head: &str, plan: &Plan, task: &Task) -> Result<Vec<String>> {
+        self.join(task.group).await?;
+        let catalog = self.catalog();
+        if task.group != COORDINATOR_GROUP {
+            self.fence_tables(task.group, plan, &catalog);
+        }
+        if plan.writes {
+            self.mark_writer(task.group);
+        }
+        let bound = call.bound.map(|b| Bound { result_formats: Vec::new(), ..b.clone() });
+        let types = call.prepared.declared.clone();
+        let request = Request {
+            sql: format!("{head}{}", task.sql).into(),
+            id: None,
+            param_types: &types,
+            bound: bound.as_ref(),
+            describe: false,
+            portal: "",
+            max_rows: 0,
+        };
+        let mut kept = Vec::new();
+        let empty = pgherd_sql::Splice::default();
+        let errors = Errors { splice: Some(&empty), text: "", renamed: None };
+        self.run_request(task.group, &request, Rows::Keep(&mut kept), errors).await?;
+        let mut lines = Vec::new();
+        for raw in kept {
+            for field in fields_of(&pgherd_wire::frame::Frame { raw })?.into_iter().flatten() {
+                lines.push(String::from_utf8_lossy(&field).into_owned());
+            }
+        }
+        Ok(lines)
+    }
+
+    fn node_line(&self, group: GroupId) -> String {
+        let catalog = self.catalog();
+        let url = &self.thread.shared.config.coordinator;
+        let (host, port) = match catalog.node_of_group(group) {
+            Some(node) => (node.host.clone(), node.port),
+            None => (url.host.clone(), url.port),
+        };
+        format!("host={host} port={port} dbname={}", self.db.name)
+    }
+
+    fn as_text(&self, plan: &Plan, tasks: &[Task], shown: &[String]) -> Vec<String> {
+        let mut lines = vec![format!("pgherd {}  (cost=0.00..0.00 rows=0 width=0)", title(plan))];
+        lines.push(format!("  Reason: {}", plan.reason));
+        if let Tier::Scatter(scatter) = &plan.tier {
+            match &scatter.combine {
+                Combine::Concatenate => {}
+                Combine::ConcatenateLimit(limit) => lines.push(format!("  Limit: {limit}")),
+                Combine::Merge(merge) => lines.push(format!("  Merge: {}", one_line(&merge.sql))),
+            }
+        }
+        lines.push(format!("  Task Count: {}", tasks.len()));
+        lines.push(format!("  Tasks Shown: {}", tasks_shown(tasks.len())));
+        lines.push("  ->  Task".to_owned());
+        if let Some(task) = tasks.first() {
+            lines.push(format!("        Node: {}", self.node_line(task.group)));
+        }
+        for (index, line) in shown.iter().enumerate() {
+            lines.push(if index == 0 { format!("        ->  {line}") } else { format!("            {line}") });
+        }
+        lines
+    }
+
+    fn as_json(&self, plan: &Plan, tasks: &[Task], shown: &[String]) -> String {
+        let inner = shown.join("\n");
+        let inner = if inner.trim().is_empty() { "[]".to_owned() } else { inner };
+        format!(
+            "[\n  {{\n    \"Plan\": {{\n      \"Node Type\": {},\n      \"Reason\": {},\n      \"Task Count\": {},\n      \
+             \"Tasks Shown\": {},\n      \"Tasks\": [\n        {{\n          \"Node\": {},\n          \"Remote Plan\": {inner}\n        }}\n      ]\n    }}\n  }}\n]",
+            json_string(&format!("pgherd {}", title(plan))),
+            json_string(&plan.reason),
+            tasks.len(),
+            json_string(&tasks_shown(tasks.len())),
+            json_string(&tasks.first().map(|t| self.node_line(t.group)).unwrap_or_default())
+        )
+    }
+
+    fn as_xml(&self, plan: &Plan, tasks: &[Task], shown: &[String]) -> String {
+        let escape = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        format!(
+            "<explain xmlns=\"http://www.postgresql.org/2009/explain\">\n  <Query>\n    <Plan>\n      <Node-Type>pgherd {}</Node-Type>\n      \
+             <Reason>{}</Reason>\n      <Task-Count>{}</Task-Count>\n      <Tasks-Shown>{}</Tasks-Shown>\n      <Task>\n        \
+             <Node>{}</Node>\n        <Remote-Plan>{}</Remote-Plan>\n      </Task>\n    </Plan>\n  </Query>\n</explain>",
+            title(plan),
+            escape(&plan.reason),
+            tasks.len(),
+            tasks_shown(tasks.len()),
+            escape(&tasks.first().map(|t| self.node_line(t.group)).unwrap_or_default()),
+            shown.join("\n")
+        )
+    }
+
+    fn as_yaml(&self, plan: &Plan, tasks: &[Task], shown: &[String]) -> String {
+        let mut out = String::new();
+        let _ = writeln!(out, "- Plan:");
+        let _ = writeln!(out, "    Node Type: {}", json_string(&format!("pgherd {}", title(plan))));
+        let _ = writeln!(out, "    Reason: {}", json_string(&plan.reason));
+        let _ = writeln!(out, "    Task Count: {}", tasks.len());
+        let _ = writeln!(out, "    Tasks Shown: {}", json_string(&tasks_shown(tasks.len())));
+        let _ = writeln!(out, "    Tasks:");
+        let node = tasks.first().map(|t| self.node_line(t.group)).unwrap_or_default();
+        let _ = writeln!(out, "      - Node: {}", json_string(&node));
+        let _ = write!(out, "        Remote Plan:");
+        for line in shown.iter().flat_map(|s| s.lines()) {
+            let _ = write!(out, "\n          {line}");
+        }
+        out
+    }
+}
+
+fn title(plan: &Plan) -> &'static str {
+    match &plan.tier {
+        Tier::Route(_) => "Route",
+        Tier::Scatter(_) => "Scatter",
+        Tier::InsertRows(_) => "Insert Rows",
+        Tier::InsertSelect(_) => "Insert Select",
+        Tier::ReplicateWrite { .. } | Tier::ReplicateRows { .. } => "Replicate",
+        Tier::Federate { .. } => "Federate",
+        Tier::Coordinator { .. } => "Coordinator",
+        Tier::Refuse(_) => "Refuse",
+    }
+}
+
+fn tasks_shown(count: usize) -> String {
+    if count == 1 { "All".to_owned() } else { format!("One of {count}") }
+}
+
+fn one_line(sql: &str) -> String {
+    sql.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn json_string(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            c if u32::from(c) < 0x20 => {
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}

@@ -1,0 +1,535 @@
+//! INSERT whose rows must be taken apart: VALUES rows for several shards, SELECTs whose rows pass the router, and rows
+//! of reference tables that are computed once.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Table};
+use pgherd_planner::{Field, InsertRow, InsertRows, InsertSelect, Plan, RowKey, Tier};
+use pgherd_sql::Splice;
+use pgherd_wire::backend::{self, FieldDescription};
+use pgherd_wire::copy::write_text_row;
+
+use super::combine::text_array;
+use super::copy::CopyIn;
+use super::request::{Errors, Request, Rows, fields_of};
+use super::{Call, Completion};
+use crate::error::{Failure, Result};
+use crate::session::{Bound, Session};
+use crate::settings::{quote_ident, quote_literal};
+
+/// Rows sent in one statement where an INSERT … SELECT cannot be a COPY.
+const BATCH_ROWS: usize = 10_000;
+
+impl Session {
+    pub(super) async fn run_insert_rows(
+        &mut self,
+        call: &Call<'_>,
+        plan: &Plan,
+        insert: &InsertRows,
+    ) -> Result<Completion> {
+        let computed = if insert.needs_coordinator { self.evaluate_rows(call, insert).await? } else { Vec::new() };
+        let types = self.param_types(call).await?;
+        let mut by_group: BTreeMap<GroupId, Vec<usize>> = BTreeMap::new();
+        for (index, row) in insert.rows.iter().enumerate() {
+            let remainder = match &row.key {
+                RowKey::Value(key) => self.remainder_of_stored(&insert.table, key, super::planned::parameters(call, &types)).await?,
+                RowKey::Computed { field } => {
+                    let value = computed.get(index).and_then(|r| r.get(field)).cloned().flatten();
+                    self.remainder_of_stored_text(&insert.table, value.as_deref()).await?
+                }
+            };
+            let shard = insert.table.shards().get(remainder).ok_or_else(|| {
+                Failure::new("XX000", format!("table \"{}\" has no shard {remainder}", insert.table.name))
+            })?;
+            by_group.entry(shard.group).or_default().push(index);
+        }
+        self.open_implicit_block();
+        let catalog = self.catalog();
+        let groups: Vec<GroupId> = by_group.keys().copied().collect();
+        for (group, rows) in &by_group {
+            self.join(*group).await?;
+            self.fence_tables(*group, plan, &catalog);
+            self.mark_writer(*group);
+            let sql = statement_for(insert, rows, &computed);
+            let request = Request {
+                sql: sql.into(),
+                id: None,
+                param_types: &types,
+                bound: call.bound,
+                describe: false,
+                portal: "",
+                max_rows: 0,
+            };
+            if let Some(participant) = self.txn.participants.get_mut(group) {
+                super::request::send(&mut participant.lease, &request);
+                participant.lease.flush().await?;
+            }
+        }
+        // Positions in the text that was sent mean nothing to the client.
+        let empty = Splice::default();
+        let errors = Errors { splice: Some(&empty), text: call.prepared.text(), renamed: None };
+        let mut total = 0;
+        let mut returned: Vec<(Vec<usize>, Vec<Bytes>)> = Vec::new();
+        for (position, group) in groups.iter().enumerate() {
+            let mut participant = self.take(*group)?;
+            let mut rows = Vec::new();
+            let result = self.read_reply(*group, &mut participant, None, Rows::Keep(&mut rows), errors).await;
+            self.put_back(*group, participant);
+            match result {
+                Ok(end) => total += pgherd_wire::backend::command_tag_rows(&end.tag).unwrap_or(0),
+                Err(failure) => {
+                    self.abandon(&groups[position + 1..]).await;
+                    return Err(failure);
+                }
+            }
+            returned.push((by_group.remove(group).unwrap_or_default(), rows));
+        }
+        if insert.returning {
+            if call.describes()
+                && let Some(fields) = &self.described(call.prepared).await?.fields
+            {
+                backend::write_row_description(&mut self.client.out, fields);
+            }
+            for row in in_input_order(returned) {
+                self.client.out.extend_from_slice(&row);
+                self.client.flush_if_full().await?;
+            }
+        }
+        Ok(Completion::Tag(format!("INSERT 0 {total}")))
+    }
+
+    /// Values that only the coordinator can compute: sequences, subqueries, key expressions. One query for all rows.
+    async fn evaluate_rows(
+        &mut self,
+        call: &Call<'_>,
+        insert: &InsertRows,
+    ) -> Result<Vec<BTreeMap<usize, Option<Bytes>>>> {
+        let mut sql = String::new();
+        let mut positions = Vec::new();
+        for (index, row) in insert.rows.iter().enumerate() {
+            let mut list = String::new();
+            let mut fields = Vec::new();
+            for (position, field) in row.fields.iter().enumerate() {
+                if let Field::Evaluate { sql, type_name } = field {
+                    let _ = write!(list, ", (({sql})::{type_name})::pg_catalog.text");
+                    fields.push(position);
+                }
+            }
+            positions.push(fields);
+            if !list.is_empty() {
+                let union = if sql.is_empty() { "" } else { " UNION ALL " };
+                let _ = write!(sql, "{union}SELECT {index}{list}");
+            }
+        }
+        let mut computed = vec![BTreeMap::new(); insert.rows.len()];
+        if sql.is_empty() {
+            return Ok(computed);
+        }
+        // Rows may have different numbers of computed fields: then one query each.
+        let widths: Vec<usize> = positions.iter().map(Vec::len).filter(|w| *w > 0).collect();
+        let uniform = widths.windows(2).all(|w| w[0] == w[1]);
+        let queries: Vec<String> =
+            if uniform { vec![sql] } else { sql.split(" UNION ALL SELECT ").enumerate().map(|(i, q)| if i == 0 { q.to_owned() } else { format!("SELECT {q}") }).collect() };
+        self.open_implicit_block();
+        self.join(COORDINATOR_GROUP).await?;
+        self.mark_writer(COORDINATOR_GROUP);
+        let types = self.param_types(call).await?;
+        for query in queries {
+            let mut kept = Vec::new();
+            let text_only = call.bound.map(|b| Bound { result_formats: Vec::new(), ..b.clone() });
+            let request = Request {
+                sql: query.into(),
+                id: None,
+                param_types: &types,
+                bound: text_only.as_ref(),
+                describe: false,
+                portal: "",
+                max_rows: 0,
+            };
+            let empty = Splice::default();
+            let errors = Errors { splice: Some(&empty), text: "", renamed: None };
+            self.run_request(COORDINATOR_GROUP, &request, Rows::Keep(&mut kept), errors).await?;
+            for raw in kept {
+                let mut fields = fields_of(&pgherd_wire::frame::Frame { raw })?.into_iter();
+                let index = fields.next().flatten().and_then(|f| std::str::from_utf8(&f).ok()?.parse::<usize>().ok());
+                let Some(index) = index.filter(|i| *i < computed.len()) else { continue };
+                computed[index] = positions[index].iter().copied().zip(fields).collect();
+            }
+        }
+        Ok(computed)
+    }
+
+    /// Rows of a SELECT pass the router to their shards.
+    pub(super) async fn run_insert_select(
+        &mut self,
+        call: &Call<'_>,
+        plan: &Plan,
+        insert: &InsertSelect,
+    ) -> Result<Completion> {
+        self.open_implicit_block();
+        let selected = self.selected_columns(insert).await?;
+        let mut columns = insert.columns[..selected.min(insert.columns.len())].to_vec();
+        let (mut list, mut names) = (String::new(), String::new());
+        let base_type = |name: &str| {
+            insert
+                .table
+                .column(name)
+                .map(|c| c.base_type_name.clone())
+                .ok_or_else(|| Failure::new("42703", format!("column \"{name}\" does not exist")))
+        };
+        for (index, name) in columns.iter().enumerate() {
+            let separator = if index == 0 { "" } else { ", " };
+            let _ = write!(list, "{separator}(pgherd_s.c{index})::{}", base_type(name)?);
+            let _ = write!(names, "{separator}c{index}");
+        }
+        let left_out: Vec<&(String, String)> = insert.defaults.iter().filter(|(name, _)| !columns.contains(name)).collect();
+        for (name, default) in left_out {
+            let _ = write!(list, ", ({default})::{}", base_type(name)?);
+            columns.push(name.clone());
+        }
+        let columns = columns;
+        let sql = format!("SELECT {list} FROM ({}) AS pgherd_s({names})", insert.select);
+        // The coordinator reads; where it reads distributed tables the workers are busy with that until it is done.
+        let inner = pgherd_sql::split(&sql).ok().and_then(|mut s| s.pop());
+        let reads_workers = match &inner {
+            Some(statement) => {
+                let (catalog, path) = (self.catalog(), self.search_path().await?);
+                !matches!(self.plan_statement(statement, &catalog, &path, false).tier, Tier::Coordinator { .. })
+            }
+            None => true,
+        };
+        self.join(COORDINATOR_GROUP).await?;
+        self.mark_writer(COORDINATOR_GROUP);
+        let sql = match &inner {
+            Some(statement) => self.coordinator_text_of(statement).await?.as_written(),
+            None => sql,
+        };
+        let types = self.param_types(call).await?;
+        let text_only = call.bound.map(|b| Bound { result_formats: Vec::new(), ..b.clone() });
+        let request = Request {
+            sql: sql.into(),
+            id: None,
+            param_types: &types,
+            bound: text_only.as_ref(),
+            describe: false,
+            portal: "",
+            max_rows: 0,
+        };
+        let empty = Splice::default();
+        let errors = Errors { splice: Some(&empty), text: call.prepared.text(), renamed: None };
+        if !reads_workers && insert.tail.is_none() {
+            return self.stream_rows(insert, &columns, &request, errors).await;
+        }
+        let mut kept = Vec::new();
+        self.run_request(COORDINATOR_GROUP, &request, Rows::Keep(&mut kept), errors).await?;
+        match &insert.tail {
+            None => {
+                let mut copy = self.start_rows(&insert.table, &columns);
+                let key = self.key_position(&insert.table, &columns);
+                for raw in kept {
+                    self.copy_data_row(&mut copy, key, &pgherd_wire::frame::Frame { raw }).await?;
+                }
+                let rows = self.finish_copy_in(copy).await?;
+                Ok(Completion::Tag(format!("INSERT 0 {rows}")))
+            }
+            Some(tail) => self.insert_batches(call, plan, insert, &columns, tail, kept).await,
+        }
+    }
+
+    /// How many columns the SELECT gives.
+    async fn selected_columns(&mut self, insert: &InsertSelect) -> Result<usize> {
+        if insert.width_known {
+            return Ok(insert.columns.len());
+        }
+        let described = self.describe_on_coordinator(&insert.select, &[]).await?;
+        let width = described.fields.map_or(0, |f| f.len());
+        if width > insert.columns.len() {
+            return Err(Failure::new("42601", "INSERT has more expressions than target columns"));
+        }
+        Ok(width)
+    }
+
+    fn key_position(&self, table: &Table, columns: &[String]) -> Option<usize> {
+        let key = table.key_column()?;
+        columns.iter().position(|c| *c == key.name)
+    }
+
+    /// The coordinator computes rows while the workers take them.
+    async fn stream_rows(
+        &mut self,
+        insert: &InsertSelect,
+        columns: &[String],
+        request: &Request<'_>,
+        errors: Errors<'_>,
+    ) -> Result<Completion> {
+        let mut copy = self.start_rows(&insert.table, columns);
+        let key = self.key_position(&insert.table, columns);
+        let mut participant = self.take(COORDINATOR_GROUP)?;
+        super::request::send(&mut participant.lease, request);
+        let mut failure: Option<Failure> = None;
+        loop {
+            let frame = match self.next_frame(COORDINATOR_GROUP, &mut participant).await {
+                Ok(frame) => frame,
+                Err(error) => {
+                    failure.get_or_insert(error);
+                    break;
+                }
+            };
+            match frame.tag() {
+                b'D' if failure.is_none() => {
+                    if let Err(error) = self.copy_data_row(&mut copy, key, &frame).await {
+                        // The rest is not wanted any more.
+                        if let Some(cancel_key) = participant.lease.cancel_key.clone() {
+                            let address = participant.lease.address().clone();
+                            pgherd_backend::cancel(&address, &cancel_key).await;
+                        }
+                        failure = Some(error);
+                    }
+                }
+                b'E' => {
+                    let fields = backend::parse_error(&frame)?;
+                    failure.get_or_insert(self.translate(fields, errors));
+                }
+                b'N' => self.client.forward(&frame),
+                b'Z' => break,
+                _ => {}
+            }
+        }
+        self.put_back(COORDINATOR_GROUP, participant);
+        match failure {
+            Some(failure) => {
+                // What a worker found wrong explains more than our having stopped.
+                let explained = self.abort_copy_in(copy).await;
+                Err(explained.unwrap_or(failure))
+            }
+            None => {
+                let rows = self.finish_copy_in(copy).await?;
+                Ok(Completion::Tag(format!("INSERT 0 {rows}")))
+            }
+        }
+    }
+
+    /// One row of the coordinator's answer goes to the worker that owns its key.
+    async fn copy_data_row(
+        &mut self,
+        copy: &mut CopyIn,
+        key: Option<usize>,
+        frame: &pgherd_wire::frame::Frame,
+    ) -> Result<()> {
+        let fields = fields_of(frame)?;
+        let value = key.and_then(|k| fields.get(k).cloned().flatten());
+        let remainder = self.remainder_of_stored_text(&copy.table.clone(), value.as_deref()).await?;
+        let mut line = bytes::BytesMut::with_capacity(frame.raw.len() + 16);
+        write_text_row(&mut line, &fields);
+        self.copy_line(copy, remainder, &line).await
+    }
+
+    /// ON CONFLICT and RETURNING: rows go as parameters of an INSERT.
+    async fn insert_batches(
+        &mut self,
+        call: &Call<'_>,
+        plan: &Plan,
+        insert: &InsertSelect,
+        columns: &[String],
+        tail: &Splice,
+        kept: Vec<Bytes>,
+    ) -> Result<Completion> {
+        let key = self.key_position(&insert.table, columns);
+        let mut by_group: BTreeMap<GroupId, Vec<Vec<Option<Bytes>>>> = BTreeMap::new();
+        for raw in kept {
+            let fields = fields_of(&pgherd_wire::frame::Frame { raw })?;
+            let value = key.and_then(|k| fields.get(k).cloned().flatten());
+            let remainder = self.remainder_of_stored_text(&insert.table, value.as_deref()).await?;
+            let group = insert.table.shards().get(remainder).map_or(0, |s| s.group);
+            by_group.entry(group).or_default().push(fields);
+        }
+        let fields = if insert.returning && call.describes() { self.described(call.prepared).await?.fields.clone() } else { None };
+        if let Some(fields) = &fields {
+            backend::write_row_description(&mut self.client.out, fields);
+        }
+        let catalog = self.catalog();
+        let first = call.bound.map_or(0, |b| b.params.len());
+        let quoted: Vec<String> = columns.iter().map(|c| quote_ident(c)).collect();
+        let (mut select, mut arrays, mut names) = (String::new(), String::new(), String::new());
+        for (index, name) in columns.iter().enumerate() {
+            let base = insert.table.column(name).map_or("text", |c| c.base_type_name.as_str());
+            let separator = if index == 0 { "" } else { ", " };
+            let _ = write!(select, "{separator}(pgherd_u.c{index})::{base}");
+            let _ = write!(arrays, "{separator}${}::pg_catalog.text[]", first + index + 1);
+            let _ = write!(names, "{separator}c{index}");
+        }
+        let sql = format!(
+            "INSERT INTO {}.{} ({}) SELECT {select} FROM ROWS FROM (pg_catalog.unnest({arrays})) AS pgherd_u({names}) {}",
+            quote_ident(&insert.table.schema),
+            quote_ident(&insert.table.name),
+            quoted.join(", "),
+            tail.as_written()
+        );
+        let mut types = self.param_types(call).await?;
+        types.resize(first, 0);
+        types.extend(std::iter::repeat_n(1009, columns.len()));
+        let empty = Splice::default();
+        let errors = Errors { splice: Some(&empty), text: call.prepared.text(), renamed: None };
+        let mut total = 0;
+        for (group, rows) in by_group {
+            self.join(group).await?;
+            self.fence_tables(group, plan, &catalog);
+            self.mark_writer(group);
+            for batch in rows.chunks(BATCH_ROWS) {
+                let mut bound = call.bound.cloned().unwrap_or_default();
+                bound.param_formats = (0..first).map(|i| i16::from(bound.is_binary(i))).collect();
+                for index in 0..columns.len() {
+                    let column: Vec<Option<Bytes>> = batch.iter().map(|r| r.get(index).cloned().flatten()).collect();
+                    bound.param_formats.push(1);
+                    bound.params.push(Some(text_array(&column)));
+                }
+                let request = Request {
+                    sql: sql.as_str().into(),
+                    id: None,
+                    param_types: &types,
+                    bound: Some(&bound),
+                    describe: false,
+                    portal: "",
+                    max_rows: 0,
+                };
+                let rows = Rows::Client { describe: false, limit: None };
+                let end = self.run_request(group, &request, rows, errors).await?;
+                total += backend::command_tag_rows(&end.tag).unwrap_or(0);
+            }
+        }
+        Ok(Completion::Tag(format!("INSERT 0 {total}")))
+    }
+
+    /// INSERT into a reference table: the coordinator computes the rows once, every worker gets them as they are.
+    pub(super) async fn run_replicate_rows(
+        &mut self,
+        call: &Call<'_>,
+        table: &Arc<Table>,
+        sql: &Splice,
+        returning: bool,
+        text: &str,
+    ) -> Result<Completion> {
+        self.open_implicit_block();
+        let catalog = self.catalog();
+        let mut groups = vec![COORDINATOR_GROUP];
+        groups.extend(catalog.worker_groups());
+        self.lock_reference_copies(std::slice::from_ref(table), &groups).await?;
+        self.mark_writer(COORDINATOR_GROUP);
+        let types = self.param_types(call).await?;
+        // The row as one text of its own type, then what the client asked for.
+        let text_only = call.bound.map(|b| Bound { result_formats: Vec::new(), ..b.clone() });
+        let request = Request {
+            sql: sql.as_written().into(),
+            id: None,
+            param_types: &types,
+            bound: text_only.as_ref(),
+            describe: false,
+            portal: "",
+            max_rows: 0,
+        };
+        let errors = Errors { splice: Some(sql), text, renamed: None };
+        let mut kept = Vec::new();
+        let end = self.run_request(COORDINATOR_GROUP, &request, Rows::Keep(&mut kept), errors).await?;
+        let columns: Vec<String> = table
+            .columns
+            .iter()
+            .filter(|c| c.default != pgherd_catalog::ColumnDefault::Generated)
+            .map(|c| c.name.clone())
+            .collect();
+        let all: Vec<&str> = table.columns.iter().map(|c| c.name.as_str()).collect();
+        let mut lines = bytes::BytesMut::new();
+        for raw in &kept {
+            let fields = fields_of(&pgherd_wire::frame::Frame { raw: raw.clone() })?;
+            let row: Vec<Option<Bytes>> = all
+                .iter()
+                .zip(fields)
+                .filter(|(name, _)| columns.iter().any(|c| c == *name))
+                .map(|(_, value)| value)
+                .collect();
+            write_text_row(&mut lines, &row);
+        }
+        for group in groups.into_iter().filter(|g| *g != COORDINATOR_GROUP) {
+            self.mark_writer(group);
+            self.copy_lines_to(group, table, &columns, &lines).await?;
+        }
+        if returning {
+            // RETURNING * was asked for with the row's own columns first.
+            let fields = self.described(call.prepared).await?.fields.clone().unwrap_or_default();
+            self.return_rows(call, &fields, table, kept).await?;
+        }
+        Ok(Completion::Tag(end.tag))
+    }
+
+    /// What the client's own RETURNING list asks for follows the table's columns in each row.
+    async fn return_rows(
+        &mut self,
+        call: &Call<'_>,
+        fields: &[FieldDescription],
+        table: &Table,
+        kept: Vec<Bytes>,
+    ) -> Result<()> {
+        let binary = call.bound.is_some_and(|b| b.result_formats.contains(&1));
+        if binary {
+            return Err(Failure::refused(format!(
+                "RETURNING in binary format is not supported for a computed INSERT into reference table \"{}\"",
+                table.name
+            )));
+        }
+        if call.describes() {
+            backend::write_row_description(&mut self.client.out, fields);
+        }
+        for raw in kept {
+            let row = fields_of(&pgherd_wire::frame::Frame { raw })?;
+            backend::write_data_row(&mut self.client.out, &row[table.columns.len().min(row.len())..]);
+            self.client.flush_if_full().await?;
+        }
+        Ok(())
+    }
+}
+
+/// `INSERT … VALUES` with some of the rows, computed fields in place.
+fn statement_for(insert: &InsertRows, rows: &[usize], computed: &[BTreeMap<usize, Option<Bytes>>]) -> String {
+    let mut sql = insert.head.as_written();
+    for (position, index) in rows.iter().enumerate() {
+        let row: &InsertRow = &insert.rows[*index];
+        sql.push_str(if position == 0 { "(" } else { ", (" });
+        for (number, field) in row.fields.iter().enumerate() {
+            if number > 0 {
+                sql.push_str(", ");
+            }
+            match field {
+                Field::Text(text) => sql.push_str(&text.as_written()),
+                Field::Evaluate { type_name, .. } => {
+                    match computed.get(*index).and_then(|r| r.get(&number)).cloned().flatten() {
+                        None => sql.push_str("NULL"),
+                        Some(value) => {
+                            let literal = quote_literal(&String::from_utf8_lossy(&value));
+                            let _ = write!(sql, "{literal}::{type_name}");
+                        }
+                    }
+                }
+            }
+        }
+        sql.push(')');
+    }
+    let tail = insert.tail.as_written();
+    if !tail.is_empty() {
+        sql.push(' ');
+        sql.push_str(&tail);
+    }
+    sql
+}
+
+/// RETURNING rows in the order of VALUES, where every row came back; else one server's after another's.
+fn in_input_order(returned: Vec<(Vec<usize>, Vec<Bytes>)>) -> Vec<Bytes> {
+    if returned.iter().all(|(indexes, rows)| indexes.len() == rows.len()) {
+        let mut all: Vec<(usize, Bytes)> =
+            returned.into_iter().flat_map(|(indexes, rows)| indexes.into_iter().zip(rows)).collect();
+        all.sort_by_key(|(index, _)| *index);
+        return all.into_iter().map(|(_, row)| row).collect();
+    }
+    returned.into_iter().flat_map(|(_, rows)| rows).collect()
+}

@@ -1,0 +1,117 @@
+//! Carrying out one statement. [`Session::execute`] says who does it; each kind has its own file.
+
+mod combine;
+mod control;
+mod coordinator;
+mod copy;
+mod cursors;
+mod database;
+mod ddl;
+mod distribute;
+mod explain;
+mod insert;
+mod nodes;
+mod own;
+mod planned;
+mod request;
+mod shard_key;
+mod state;
+
+use pgherd_sql::StatementKind;
+
+use crate::error::{Failure, Result};
+use crate::session::{Bound, Prepared, Session};
+use crate::transaction::Block;
+
+pub use planned::{add_tags, refuse};
+pub use request::{Errors, Request, Rows, fields_of};
+
+/// One execution of a statement.
+#[derive(Clone, Copy)]
+pub struct Call<'a> {
+    pub prepared: &'a Prepared,
+    /// None in the simple protocol: rows are described and sent as text.
+    pub bound: Option<&'a Bound>,
+    /// 0: all rows.
+    pub max_rows: i32,
+    /// The client's portal, in the extended protocol.
+    pub portal: &'a str,
+}
+
+impl<'a> Call<'a> {
+    pub fn simple(prepared: &'a Prepared) -> Self {
+        Call { prepared, bound: None, max_rows: 0, portal: "" }
+    }
+
+    pub fn extended(prepared: &'a Prepared, bound: &'a Bound, max_rows: i32, portal: &'a str) -> Self {
+        Call { prepared, bound: Some(bound), max_rows, portal }
+    }
+
+    /// The client learns the columns together with the rows.
+    pub fn describes(&self) -> bool {
+        self.bound.is_none()
+    }
+}
+
+/// How a statement ended well; rows are already on their way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Completion {
+    Tag(String),
+    Empty,
+    Suspended,
+}
+
+impl Completion {
+    pub fn tag(text: impl Into<String>) -> Completion {
+        Completion::Tag(text.into())
+    }
+}
+
+impl Session {
+    pub async fn execute(&mut self, call: &Call<'_>) -> Result<Completion> {
+        let Some(statement) = &call.prepared.statement else { return Ok(Completion::Empty) };
+        if self.txn.block == Block::Failed && !crate::session::ends_block(&statement.kind) {
+            return Err(crate::session::aborted());
+        }
+        let result = self.dispatch(call, &statement.kind).await;
+        if self.txn.block == Block::None {
+            self.release_autocommit().await;
+        }
+        result
+    }
+
+    async fn dispatch(&mut self, call: &Call<'_>, kind: &StatementKind) -> Result<Completion> {
+        use StatementKind as K;
+        match kind {
+            K::Select | K::Insert | K::Update | K::Delete | K::Merge => self.run_planned(call).await,
+            K::Begin(_)
+            | K::Commit { .. }
+            | K::Rollback { .. }
+            | K::Savepoint(_)
+            | K::Release(_)
+            | K::RollbackTo(_) => self.run_transaction_control(kind).await,
+            K::PrepareTransaction(_) | K::CommitPrepared(_) | K::RollbackPrepared(_) => {
+                Err(Failure::refused("PREPARE TRANSACTION by a client is not supported by the router")
+                    .hint("Transactions over several servers are committed atomically by COMMIT."))
+            }
+            K::Set(_) | K::Show { .. } | K::Reset { .. } | K::Discard(_) | K::SetConstraints | K::AlterSystem(_) => {
+                self.run_state(call, kind).await
+            }
+            K::Prepare { .. } | K::Execute { .. } | K::Deallocate { .. } => self.run_sql_prepared(call, kind).await,
+            K::DeclareCursor { .. } | K::Fetch { .. } | K::CloseCursor { .. } => self.run_cursor(call, kind).await,
+            K::Listen(_) | K::Unlisten(_) => {
+                self.pin = true;
+                self.run_on_coordinator(call, call.prepared.text(), true).await
+            }
+            K::Notify { .. } | K::Call | K::Do { .. } | K::Checkpoint | K::Other(_) => {
+                self.run_procedural(call, kind).await
+            }
+            K::Copy(info) => self.run_copy(call, info).await,
+            K::Explain { options, inner } => self.run_explain(call, options, *inner).await,
+            K::CreateDatabase { .. } | K::DropDatabase { .. } | K::AlterDatabase { .. } | K::AlterRoleSet { .. } => {
+                self.run_database(call, kind).await
+            }
+            _ => self.run_ddl(call, kind).await,
+        }
+    }
+}

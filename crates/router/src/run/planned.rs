@@ -1,0 +1,466 @@
+//! SELECT, INSERT, UPDATE, DELETE and MERGE: plan, then carry the plan out.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Snapshot, Table};
+use pgherd_planner::{Combine, Plan, Refusal, Route, Scatter, Tier};
+use pgherd_sql::Splice;
+
+use super::request::{End, Errors, Request, Rows};
+use super::shard_key::Parameters;
+use super::{Call, Completion};
+use crate::error::{Failure, Result};
+use crate::session::{Progress, Session};
+use crate::settings::quote_ident;
+use crate::transaction::Block;
+
+impl Session {
+    pub(super) async fn run_planned(&mut self, call: &Call<'_>) -> Result<Completion> {
+        if let Some(statement) = &call.prepared.statement
+            && !pgherd_sql::own_calls(statement).is_empty()
+            && let Some(completion) = self.run_own(call).await?
+        {
+            return Ok(completion);
+        }
+        let fresh = self.txn.block == Block::None;
+        let mark = self.client.out.len();
+        let result = self.run_plan_once(call).await;
+        match result {
+            // The catalog was stale: nothing has happened yet, so it is run again with a newer one.
+            Err(failure) if fresh && is_stale(&failure) && self.client.out.len() == mark => {
+                if self.txn.block == Block::Implicit {
+                    self.rollback().await;
+                } else {
+                    self.release_autocommit().await;
+                }
+                self.db.reload(&self.thread.shared).await?;
+                self.forget_search_path();
+                self.run_plan_once(call).await
+            }
+            other => other,
+        }
+    }
+
+    async fn run_plan_once(&mut self, call: &Call<'_>) -> Result<Completion> {
+        let (plan, id) = self.plan(call.prepared).await?;
+        if self.settings.get("pgherd.fanout").is_some_and(|v| v == "single")
+            && matches!(plan.tier, Tier::Scatter(_) | Tier::Federate { .. } | Tier::InsertSelect(_))
+        {
+            return Err(Failure::new("0A000", "statement needs more than one shard and pgherd.fanout is \"single\"")
+                .detail(format!("Reason: {}.", plan.reason)));
+        }
+        self.run_plan(call, plan, id).await
+    }
+
+    pub(super) async fn run_plan(&mut self, call: &Call<'_>, plan: Rc<Plan>, id: u64) -> Result<Completion> {
+        let text = call.prepared.text();
+        match &plan.tier {
+            Tier::Refuse(refusal) => Err(refuse(refusal)),
+            Tier::Coordinator { in_block, .. } => {
+                self.note_session_calls(call);
+                let sql = self.coordinator_text(call).await?;
+                self.run_coordinator_plan(call, &sql, plan.writes || *in_block, *in_block).await
+            }
+            Tier::Federate { .. } => {
+                self.note_session_calls(call);
+                let sql = self.coordinator_text(call).await?;
+                self.run_coordinator_plan(call, &sql, plan.writes, true).await
+            }
+            Tier::Route(route) => self.run_route(call, &plan, route, id).await,
+            Tier::Scatter(scatter) => self.run_scatter(call, &plan, scatter).await,
+            Tier::InsertRows(insert) => self.run_insert_rows(call, &plan, insert).await,
+            Tier::InsertSelect(insert) => self.run_insert_select(call, &plan, insert).await,
+            Tier::ReplicateWrite { sql, returning } => self.run_replicate(call, &plan, sql, *returning).await,
+            Tier::ReplicateRows { table, sql, returning } => {
+                self.run_replicate_rows(call, table, sql, *returning, text).await
+            }
+        }
+    }
+
+    /// One shard group answers: its reply is the client's.
+    async fn run_route(&mut self, call: &Call<'_>, plan: &Plan, route: &Route, id: u64) -> Result<Completion> {
+        let catalog = self.catalog();
+        let types = self.param_types(call).await?;
+        let Some(remainder) = self.remainder_of(&route.table, &route.key, parameters(call, &types)).await? else {
+            if plan.writes {
+                return Err(Failure::refused("the type of the parameter does not let its value pin a shard")
+                    .hint("Cast it to the type of the distribution column."));
+            }
+            let sql = self.coordinator_text(call).await?;
+            return self.run_coordinator_plan(call, &sql, false, true).await;
+        };
+        let shard = route
+            .table
+            .shards()
+            .get(remainder)
+            .ok_or_else(|| Failure::new("XX000", format!("table \"{}\" has no shard {remainder}", route.table.name)))?;
+        let group = shard.group;
+        if call.max_rows > 0 {
+            // The portal stays open on that server, which needs a block.
+            self.open_implicit_block();
+        }
+        // A name of a partition fails where the shard has gone; the parent's name needs the fence to tell.
+        let by_partition = !route.parent_only
+            && plan.tables.iter().all(|t| !t.parent_only)
+            && plan.tables.iter().all(|t| t.is_reference() || t.shards().get(remainder).is_some_and(|s| s.group == group));
+        let fence = !by_partition || plan.tables.iter().any(|t| t.is_reference());
+        if fence && !by_partition {
+            self.open_implicit_block();
+        }
+        self.join(group).await?;
+        if !by_partition {
+            self.fence_tables(group, plan, &catalog);
+        }
+        if plan.writes {
+            self.mark_writer(group);
+        }
+        let tables = &plan.tables;
+        let name_of = move |oid: u32| -> Option<String> {
+            let table = tables.iter().find(|t| t.oid == oid)?;
+            if !by_partition || table.is_reference() {
+                return Some(format!("{}.{}", quote_ident(&table.schema), quote_ident(&table.name)));
+            }
+            let shard = table.shards().get(remainder)?;
+            Some(format!("{}.{}", shard.schema(), quote_ident(&table.name)))
+        };
+        let sql = route.sql.render(name_of);
+        // One text per shard: the server-side statement's number tells them apart.
+        let id = call.bound.is_some().then(|| id * 65_536 + remainder as u64);
+        let errors = Errors { splice: Some(&route.sql), text: call.prepared.text(), renamed: Some(&name_of) };
+        self.run_single(call, group, sql, id, &types, errors).await
+    }
+
+    /// Sends a statement to one server, whose reply is the client's.
+    pub(super) async fn run_single(
+        &mut self,
+        call: &Call<'_>,
+        group: GroupId,
+        sql: String,
+        id: Option<u64>,
+        types: &[u32],
+        errors: Errors<'_>,
+    ) -> Result<Completion> {
+        let portal = if call.max_rows > 0 { format!("pgherd_p{}", call.portal) } else { String::new() };
+        let request = Request {
+            sql: sql.into(),
+            id,
+            param_types: types,
+            bound: call.bound,
+            describe: call.describes(),
+            portal: &portal,
+            max_rows: call.max_rows,
+        };
+        let rows = Rows::Client { describe: call.describes(), limit: None };
+        let end = self.run_request(group, &request, rows, errors).await?;
+        if end.suspended
+            && let Some(portal_state) = self.portals.get_mut(call.portal)
+        {
+            portal_state.progress = Progress::OnServer { group, name: portal };
+        }
+        Ok(completion_of(end))
+    }
+
+    /// The next rows of a portal that is open on a server.
+    pub async fn continue_portal(
+        &mut self,
+        portal: &str,
+        group: GroupId,
+        name: String,
+        max_rows: i32,
+    ) -> Result<Completion> {
+        let mut participant = self.take(group)?;
+        pgherd_wire::frontend::write_execute(participant.lease.buffer(), &name, max_rows);
+        participant.lease.send_sync();
+        let rows = Rows::Client { describe: false, limit: None };
+        let end = self.read_reply(group, &mut participant, None, rows, Errors::default()).await;
+        self.put_back(group, participant);
+        let end = end?;
+        if end.suspended
+            && let Some(portal_state) = self.portals.get_mut(portal)
+        {
+            portal_state.progress = Progress::OnServer { group, name };
+        }
+        Ok(completion_of(end))
+    }
+
+    /// One statement per worker.
+    async fn run_scatter(&mut self, call: &Call<'_>, plan: &Plan, scatter: &Scatter) -> Result<Completion> {
+        if call.max_rows > 0 && !plan.writes {
+            // Row by row over several servers: the coordinator's portal does it.
+            let sql = self.coordinator_text(call).await?;
+            return self.run_coordinator_plan(call, &sql, false, true).await;
+        }
+        let groups = self.scatter_groups(call, scatter).await?;
+        let types = self.param_types(call).await?;
+        match &scatter.combine {
+            Combine::Merge(merge) => self.run_merge(call, plan, scatter, merge, &groups, &types).await,
+            Combine::Concatenate => self.run_concatenate(call, plan, scatter, &groups, &types, None).await,
+            Combine::ConcatenateLimit(limit) => {
+                self.run_concatenate(call, plan, scatter, &groups, &types, Some(*limit)).await
+            }
+        }
+    }
+
+    /// The workers that take part: those that own the keys, or all that have shards.
+    pub(super) async fn scatter_groups(&mut self, call: &Call<'_>, scatter: &Scatter) -> Result<Vec<GroupId>> {
+        let catalog = self.catalog();
+        let Some(keys) = &scatter.keys else { return Ok(catalog.groups_of(&scatter.table)) };
+        let types = self.param_types(call).await?;
+        let mut groups = Vec::new();
+        for key in keys {
+            let Some(remainder) = self.remainder_of(&scatter.table, key, parameters(call, &types)).await? else {
+                return Ok(catalog.groups_of(&scatter.table));
+            };
+            if let Some(shard) = scatter.table.shards().get(remainder) {
+                groups.push(shard.group);
+            }
+        }
+        groups.sort_unstable();
+        groups.dedup();
+        // No key can match: one worker still says so, with the right columns.
+        if groups.is_empty() {
+            groups.extend(catalog.groups_of(&scatter.table).first());
+        }
+        Ok(groups)
+    }
+
+    /// Starts a scatter on every group: all servers work at the same time.
+    pub(super) async fn start_scatter(
+        &mut self,
+        plan: &Plan,
+        groups: &[GroupId],
+        request: &Request<'_>,
+    ) -> Result<()> {
+        self.open_implicit_block();
+        let catalog = self.catalog();
+        for group in groups {
+            self.join(*group).await?;
+            self.fence_tables(*group, plan, &catalog);
+            if plan.writes {
+                self.mark_writer(*group);
+            }
+        }
+        for group in groups {
+            if let Some(participant) = self.txn.participants.get_mut(group) {
+                super::request::send(&mut participant.lease, request);
+                participant.lease.flush().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// After an error on one server of a scatter: the others are interrupted and their replies dropped.
+    pub(super) async fn abandon(&mut self, groups: &[GroupId]) {
+        for group in groups {
+            let Some(participant) = self.txn.participants.get_mut(group) else { continue };
+            if participant.lease.in_flight > 0
+                && let Some(key) = participant.lease.cancel_key.clone()
+            {
+                let address = participant.lease.address().clone();
+                pgherd_backend::cancel(&address, &key).await;
+                if participant.lease.drain().await.is_err() {
+                    participant.lease.poison();
+                }
+            }
+        }
+    }
+
+    async fn run_concatenate(
+        &mut self,
+        call: &Call<'_>,
+        plan: &Plan,
+        scatter: &Scatter,
+        groups: &[GroupId],
+        types: &[u32],
+        limit: Option<u64>,
+    ) -> Result<Completion> {
+        let request = Request {
+            sql: scatter.sql.as_written().into(),
+            id: None,
+            param_types: types,
+            bound: call.bound,
+            describe: call.describes(),
+            portal: "",
+            max_rows: 0,
+        };
+        self.start_scatter(plan, groups, &request).await?;
+        let errors = Errors { splice: Some(&scatter.sql), text: call.prepared.text(), renamed: None };
+        let mut total = End::default();
+        for (index, group) in groups.iter().enumerate() {
+            let mut participant = self.take(*group)?;
+            let rest = limit.map(|l| l.saturating_sub(total.rows));
+            let rows = Rows::Client { describe: index == 0 && call.describes(), limit: rest };
+            let end = self.read_reply(*group, &mut participant, None, rows, errors).await;
+            self.put_back(*group, participant);
+            match end {
+                Ok(end) => {
+                    total.rows += rest.map_or(end.rows, |r| end.rows.min(r));
+                    total.tag = if total.tag.is_empty() { end.tag } else { add_tags(&total.tag, &end.tag) };
+                }
+                Err(failure) => {
+                    self.abandon(&groups[index + 1..]).await;
+                    return Err(failure);
+                }
+            }
+        }
+        if limit.is_some() {
+            total.tag = format!("SELECT {}", total.rows);
+        }
+        Ok(Completion::Tag(total.tag))
+    }
+
+    /// The placement fence of every colocation group a statement reads, on one worker.
+    pub(super) fn fence_tables(&mut self, group: GroupId, plan: &Plan, catalog: &Snapshot) {
+        for table in &plan.tables {
+            self.fence_table(group, table, catalog);
+        }
+    }
+
+    pub(super) fn fence_table(&mut self, group: GroupId, table: &Table, catalog: &Snapshot) {
+        if group != COORDINATOR_GROUP
+            && let Some(epoch) = catalog.placement_epochs.get(&table.colocation)
+        {
+            self.fence(group, table.colocation, *epoch);
+        }
+    }
+
+    pub fn mark_writer(&mut self, group: GroupId) {
+        if let Some(participant) = self.txn.participants.get_mut(&group) {
+            participant.wrote = true;
+        }
+    }
+
+    /// Parameter types as the coordinator inferred them; none in the simple protocol.
+    pub(super) async fn param_types(&mut self, call: &Call<'_>) -> Result<Vec<u32>> {
+        match call.bound {
+            Some(bound) if !bound.params.is_empty() => Ok(self.described(call.prepared).await?.param_types.clone()),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// A write to a reference table: the same statement everywhere, the coordinator's reply is the client's.
+    async fn run_replicate(&mut self, call: &Call<'_>, plan: &Plan, sql: &Splice, _returning: bool) -> Result<Completion> {
+        self.open_implicit_block();
+        let catalog = self.catalog();
+        let mut groups = vec![COORDINATOR_GROUP];
+        groups.extend(catalog.worker_groups());
+        self.lock_reference_copies(&plan.tables, &groups).await?;
+        let types = self.param_types(call).await?;
+        let text = sql.as_written();
+        let errors = Errors { splice: Some(sql), text: call.prepared.text(), renamed: None };
+        let mut completion = None;
+        let mut counts: Option<String> = None;
+        for group in groups {
+            self.join(group).await?;
+            self.mark_writer(group);
+            let request = Request {
+                sql: text.as_str().into(),
+                id: None,
+                param_types: &types,
+                bound: call.bound,
+                describe: group == COORDINATOR_GROUP && call.describes(),
+                portal: "",
+                max_rows: 0,
+            };
+            let mut dropped = Vec::new();
+            let rows = if group == COORDINATOR_GROUP {
+                Rows::Client { describe: call.describes(), limit: None }
+            } else {
+                Rows::Keep(&mut dropped)
+            };
+            let end = self.run_request(group, &request, rows, errors).await?;
+            // Copies that do not agree must not be written on as if they did.
+            if let Some(tag) = &counts
+                && *tag != end.tag
+            {
+                return Err(Failure::new("XX001", "copies of a reference table differ")
+                    .detail(format!("Node group {group} answered \"{}\", the coordinator \"{tag}\".", end.tag)));
+            }
+            counts.get_or_insert(end.tag.clone());
+            completion.get_or_insert(completion_of(end));
+        }
+        Ok(completion.unwrap_or(Completion::Empty))
+    }
+
+    /// Writers of a reference table exclude each other on every copy, in a fixed order: without it two-phase commit
+    /// lets copies diverge.
+    pub(super) async fn lock_reference_copies(&mut self, tables: &[Arc<Table>], groups: &[GroupId]) -> Result<()> {
+        for group in groups {
+            self.join(*group).await?;
+            for table in tables.iter().filter(|t| t.is_reference()) {
+                let sql = format!(
+                    "LOCK TABLE ONLY {}.{} IN SHARE ROW EXCLUSIVE MODE",
+                    quote_ident(&table.schema),
+                    quote_ident(&table.name)
+                );
+                if let Some(participant) = self.txn.participants.get_mut(group) {
+                    participant.lease.send_quietly(&sql);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The values of a call with their types.
+pub fn parameters<'a>(call: &Call<'a>, types: &'a [u32]) -> Option<Parameters<'a>> {
+    call.bound.map(|bound| Parameters { bound, types })
+}
+
+/// Metadata moved on under a statement: the fence said so, or a shard's schema is gone.
+fn is_stale(failure: &Failure) -> bool {
+    match failure {
+        Failure::Statement(fields) => {
+            fields.sqlstate() == "PH002"
+                || (matches!(fields.sqlstate(), "42P01" | "3F000") && fields.message().contains("\"pgherd_"))
+                || (fields.sqlstate() == "42P01" && fields.message().contains("pgherd_"))
+        }
+        _ => false,
+    }
+}
+
+pub fn refuse(refusal: &Refusal) -> Failure {
+    let mut failure = Failure::new(refusal.sqlstate, &refusal.message);
+    if let Some(detail) = &refusal.detail {
+        failure = failure.detail(detail);
+    }
+    if let Some(hint) = &refusal.hint {
+        failure = failure.hint(hint);
+    }
+    failure
+}
+
+pub fn completion_of(end: End) -> Completion {
+    if end.suspended {
+        Completion::Suspended
+    } else if end.empty {
+        Completion::Empty
+    } else {
+        Completion::Tag(end.tag)
+    }
+}
+
+/// `UPDATE 2` and `UPDATE 3` make `UPDATE 5`; `INSERT 0 n` likewise.
+pub fn add_tags(first: &str, second: &str) -> String {
+    let split = |tag: &str| -> Option<(String, u64)> {
+        let (word, count) = tag.rsplit_once(' ')?;
+        Some((word.to_owned(), count.parse().ok()?))
+    };
+    match (split(first), split(second)) {
+        (Some((word, a)), Some((_, b))) => format!("{word} {}", a + b),
+        _ => first.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::add_tags;
+
+    #[test]
+    fn command_tags_are_summed() {
+        assert_eq!(add_tags("SELECT 2", "SELECT 3"), "SELECT 5");
+        assert_eq!(add_tags("INSERT 0 2", "INSERT 0 3"), "INSERT 0 5");
+        assert_eq!(add_tags("TRUNCATE TABLE", "TRUNCATE TABLE"), "TRUNCATE TABLE");
+    }
+}

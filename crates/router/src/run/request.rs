@@ -1,0 +1,365 @@
+//! One statement to one server, and its replies to the client: always the extended protocol towards servers, so that
+//! parameters, formats and row limits have one path. Callbacks of the coordinator are served while it runs.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use pgherd_backend::{Connection, QueryResult};
+use pgherd_catalog::{COORDINATOR_GROUP, GroupId, OWN_SCHEMA};
+use pgherd_sql::Splice;
+use pgherd_wire::backend::{self, ErrorFields, FieldDescription};
+use pgherd_wire::frame::Frame;
+use pgherd_wire::frontend;
+
+use crate::error::{Failure, Result};
+use crate::session::{Bound, Session};
+use crate::transaction::Participant;
+
+/// What is sent to a server.
+pub struct Request<'a> {
+    pub sql: Cow<'a, str>,
+    /// Keep it on the server under this number; none: parsed for this one time.
+    pub id: Option<u64>,
+    pub param_types: &'a [u32],
+    pub bound: Option<&'a Bound>,
+    pub describe: bool,
+    /// The server's portal and how many rows at most; empty and 0 for all at once.
+    pub portal: &'a str,
+    pub max_rows: i32,
+}
+
+impl<'a> Request<'a> {
+    pub fn text(sql: impl Into<Cow<'a, str>>) -> Self {
+        Request {
+            sql: sql.into(),
+            id: None,
+            param_types: &[],
+            bound: None,
+            describe: false,
+            portal: "",
+            max_rows: 0,
+        }
+    }
+}
+
+/// How a server's errors are put in terms of the user's statement.
+#[derive(Clone, Copy, Default)]
+pub struct Errors<'a> {
+    pub splice: Option<&'a Splice>,
+    /// The user's statement.
+    pub text: &'a str,
+    /// Names under which tables were sent, by oid.
+    pub renamed: Option<&'a dyn Fn(u32) -> Option<String>>,
+}
+
+/// How one server's reply ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct End {
+    pub tag: String,
+    pub rows: u64,
+    pub suspended: bool,
+    pub empty: bool,
+}
+
+/// Where rows go.
+pub enum Rows<'a> {
+    /// To the client as they are. `describe`: with a RowDescription. At most `limit`.
+    Client { describe: bool, limit: Option<u64> },
+    /// Into memory, as whole DataRow messages.
+    Keep(&'a mut Vec<Bytes>),
+}
+
+/// Writes a request into a connection's buffer; nothing is flushed.
+pub fn send(connection: &mut Connection, request: &Request<'_>) {
+    let empty = Bound::default();
+    let bound = request.bound.unwrap_or(&empty);
+    let name = match request.id {
+        Some(id) => {
+            let name = format!("{OWN_SCHEMA}_{id}");
+            if !connection.prepared.contains(&id) {
+                frontend::write_parse(connection.buffer(), &name, &request.sql, &worker_types(request.param_types));
+            }
+            name
+        }
+        None => {
+            frontend::write_parse(connection.buffer(), "", &request.sql, &worker_types(request.param_types));
+            String::new()
+        }
+    };
+    frontend::write_bind(
+        connection.buffer(),
+        request.portal,
+        &name,
+        &bound.param_formats,
+        &bound.params,
+        &bound.result_formats,
+    );
+    if request.describe {
+        frontend::write_describe(connection.buffer(), b'P', request.portal);
+    }
+    frontend::write_execute(connection.buffer(), request.portal, request.max_rows);
+    connection.send_sync();
+}
+
+/// Types outside the built-in range have other numbers on other servers: left for the server to infer.
+fn worker_types(types: &[u32]) -> Vec<u32> {
+    types.iter().map(|oid| if *oid < 16384 { *oid } else { 0 }).collect()
+}
+
+impl Session {
+    /// Runs one request on one participant and hands its rows on.
+    pub async fn run_request(
+        &mut self,
+        group: GroupId,
+        request: &Request<'_>,
+        rows: Rows<'_>,
+        errors: Errors<'_>,
+    ) -> Result<End> {
+        let mut participant = self.take(group)?;
+        send(&mut participant.lease, request);
+        let result = self.read_reply(group, &mut participant, request.id, rows, errors).await;
+        self.put_back(group, participant);
+        result
+    }
+
+    /// Reads one reply up to ReadyForQuery.
+    pub async fn read_reply(
+        &mut self,
+        group: GroupId,
+        participant: &mut Participant,
+        id: Option<u64>,
+        mut rows: Rows<'_>,
+        errors: Errors<'_>,
+    ) -> Result<End> {
+        let mut end = End::default();
+        let mut failure: Option<ErrorFields> = None;
+        loop {
+            let frame = match self.next_frame(group, participant).await {
+                Ok(frame) => frame,
+                Err(Failure::Statement(fields)) if !participant.lease.is_broken() => {
+                    failure.get_or_insert(*fields);
+                    continue;
+                }
+                Err(other) => return Err(other),
+            };
+            match frame.tag() {
+                b'D' => {
+                    end.rows += 1;
+                    match &mut rows {
+                        Rows::Client { limit, .. } => {
+                            if limit.is_none_or(|limit| end.rows <= limit) {
+                                self.client.forward(&frame);
+                                self.client.flush_if_full().await?;
+                            }
+                        }
+                        Rows::Keep(kept) => kept.push(frame.raw),
+                    }
+                }
+                b'T' => {
+                    if let Rows::Client { describe: true, .. } = rows {
+                        if group == COORDINATOR_GROUP {
+                            self.client.forward(&frame);
+                        } else {
+                            let fields = backend::parse_row_description(&frame)?;
+                            let fields = self.coordinator_fields(group, fields).await?;
+                            backend::write_row_description(&mut self.client.out, &fields);
+                        }
+                    }
+                }
+                b'1' => {
+                    if let Some(id) = id {
+                        participant.lease.prepared.insert(id);
+                    }
+                }
+                b'C' => end.tag = backend::parse_command_complete(&frame)?.to_owned(),
+                b's' => end.suspended = true,
+                b'I' => end.empty = true,
+                b'E' => {
+                    failure.get_or_insert(backend::parse_error(&frame)?);
+                }
+                b'N' => self.client.forward(&frame),
+                b'G' | b'W' | b'H' => {
+                    frontend::write_copy_fail(participant.lease.buffer(), "COPY is not expected here");
+                }
+                b'Z' => {
+                    return match failure {
+                        Some(fields) => Err(self.translate(fields, errors)),
+                        None => Ok(end),
+                    };
+                }
+                _ => self.forward_aside(group, &frame),
+            }
+        }
+    }
+
+    /// ParameterStatus and notifications of the coordinator concern the client; a worker's are ours.
+    pub fn forward_aside(&mut self, group: GroupId, frame: &Frame) {
+        if group == COORDINATOR_GROUP && matches!(frame.tag(), b'S' | b'A') {
+            self.client.forward(frame);
+        }
+    }
+
+    /// The next message of a participant; while the coordinator computes, its callbacks are answered.
+    pub async fn next_frame(&mut self, group: GroupId, participant: &mut Participant) -> Result<Frame> {
+        if group != COORDINATOR_GROUP {
+            return participant.lease.frame().await.map_err(Failure::from);
+        }
+        loop {
+            let batch = tokio::select! {
+                biased;
+                frame = participant.lease.frame() => return frame.map_err(Failure::from),
+                Some(batch) = self.callbacks.recv() => batch,
+            };
+            Box::pin(self.serve_callback(batch, participant.in_block)).await;
+        }
+    }
+
+    /// Runs statements on a participant by simple Query and collects the last result.
+    pub async fn collect_on(&mut self, group: GroupId, sql: &str) -> Result<QueryResult> {
+        let mut participant = self.take(group)?;
+        participant.lease.send_query(sql);
+        let result = self.collect_from(group, &mut participant).await;
+        self.put_back(group, participant);
+        result
+    }
+
+    /// Collects the reply to a query that was already sent.
+    pub async fn collect_started(&mut self, group: GroupId) -> Result<QueryResult> {
+        let mut participant = self.take(group)?;
+        let result = self.collect_from(group, &mut participant).await;
+        self.put_back(group, participant);
+        result
+    }
+
+    async fn collect_from(&mut self, group: GroupId, participant: &mut Participant) -> Result<QueryResult> {
+        let mut result = QueryResult::default();
+        let mut failure: Option<ErrorFields> = None;
+        loop {
+            let frame = match self.next_frame(group, participant).await {
+                Ok(frame) => frame,
+                Err(Failure::Statement(fields)) if !participant.lease.is_broken() => {
+                    failure.get_or_insert(*fields);
+                    continue;
+                }
+                Err(other) => return Err(other),
+            };
+            match frame.tag() {
+                b'T' => {
+                    result.rows.clear();
+                    result.fields = backend::parse_row_description(&frame)?;
+                }
+                b'D' => {
+                    result.rows.push(fields_of(&frame)?);
+                }
+                b'C' => result.tag = backend::parse_command_complete(&frame)?.to_owned(),
+                b'E' => {
+                    failure.get_or_insert(backend::parse_error(&frame)?);
+                }
+                b'N' => self.client.forward(&frame),
+                b'G' | b'W' => frontend::write_copy_fail(participant.lease.buffer(), "COPY is not expected here"),
+                b'Z' => {
+                    return match failure {
+                        Some(fields) => Err(self.translate(fields, Errors::default())),
+                        None => Ok(result),
+                    };
+                }
+                _ => self.forward_aside(group, &frame),
+            }
+        }
+    }
+
+    /// A server's error in the user's terms: shard schemas become the table's, positions count in the user's text.
+    pub fn translate(&self, mut fields: ErrorFields, errors: Errors<'_>) -> Failure {
+        if let Some(schema) = fields.get(b's')
+            && let Some(user_schema) = self.schema_of_shard(schema)
+        {
+            fields.set(b's', user_schema);
+        }
+        if let Some(splice) = errors.splice
+            && let Some(position) = fields.get(b'P').and_then(|p| p.parse::<usize>().ok())
+        {
+            let name_of = |oid| errors.renamed.and_then(|f| f(oid));
+            let rendered = splice.render(name_of);
+            let byte = byte_of(&rendered, position);
+            match splice.origin_of(byte, name_of) {
+                Some(origin) => {
+                    let characters = errors.text.get(..origin).map_or(0, |t| t.chars().count());
+                    fields.set(b'P', (characters + 1).to_string());
+                }
+                None => {
+                    fields.remove(b'P');
+                }
+            }
+        }
+        Failure::Statement(Box::new(fields))
+    }
+
+    fn schema_of_shard(&self, schema: &str) -> Option<String> {
+        let id: i64 = schema.strip_prefix("pgherd_")?.parse().ok()?;
+        let catalog = self.catalog();
+        catalog.all_tables().find(|t| t.shards().iter().any(|s| s.id == id)).map(|t| t.schema.clone())
+    }
+
+    /// Column descriptions of a worker in the coordinator's numbers. Table numbers are the worker's own and dropped;
+    /// types outside the built-in range are looked up by name.
+    async fn coordinator_fields(
+        &mut self,
+        group: GroupId,
+        mut fields: Vec<FieldDescription>,
+    ) -> Result<Vec<FieldDescription>> {
+        for field in &mut fields {
+            field.table_oid = 0;
+            field.column_id = 0;
+        }
+        if fields.iter().all(|f| f.type_oid < 16384) {
+            return Ok(fields);
+        }
+        for field in fields.iter_mut().filter(|f| f.type_oid >= 16384) {
+            field.type_oid = self.coordinator_type(group, field.type_oid).await?;
+        }
+        Ok(fields)
+    }
+
+    /// The coordinator's number of a worker's type, by name; 0 becomes text where the coordinator lacks it.
+    async fn coordinator_type(&mut self, group: GroupId, oid: u32) -> Result<u32> {
+        let key = (self.db.name.clone(), group, oid);
+        if let Some(known) = self.thread.type_oids.borrow().get(&key) {
+            return Ok(*known);
+        }
+        // The participant's own connection is in the middle of a reply.
+        let target = self.target(group)?;
+        let mut lease = self.thread.pool().lease(&target, true).await?;
+        let named = lease
+            .query(&format!(
+                "SELECT pg_catalog.format('%I.%I', n.nspname, t.typname) FROM pg_catalog.pg_type t \
+                 JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace WHERE t.oid = {oid}"
+            ))
+            .await?;
+        let name = crate::settings::quote_literal(named.text(0, 0).unwrap_or_default());
+        let mut lease = self.coordinator_lease().await?;
+        let found = lease.query(&format!("SELECT pg_catalog.to_regtype({name})::pg_catalog.oid")).await?;
+        let Some(found) = found.text(0, 0).and_then(|t| t.parse().ok()) else { return Ok(25) };
+        self.thread.type_oids.borrow_mut().insert(key, found);
+        Ok(found)
+    }
+}
+
+/// The byte offset of a 1-based character position.
+fn byte_of(text: &str, position: usize) -> usize {
+    text.char_indices().nth(position.saturating_sub(1)).map_or(text.len(), |(byte, _)| byte)
+}
+
+/// The fields of a DataRow without copying.
+pub fn fields_of(frame: &Frame) -> Result<Vec<Option<Bytes>>> {
+    let body = frame.body_bytes();
+    let base = body.as_ptr() as usize;
+    let mut fields = Vec::new();
+    for field in backend::parse_data_row(frame)? {
+        fields.push(field?.map(|f| {
+            let start = f.as_ptr() as usize - base;
+            body.slice(start..start + f.len())
+        }));
+    }
+    Ok(fields)
+}
+

@@ -1,0 +1,205 @@
+//! SET, SHOW, RESET, DISCARD and ALTER SYSTEM: the coordinator checks and answers, the session remembers, the other
+//! servers are told when they are next used.
+
+use pgherd_catalog::COORDINATOR_GROUP;
+use pgherd_sql::{DiscardKind, SetInfo, SetKind, StatementKind};
+use pgherd_wire::backend;
+
+use super::{Call, Completion};
+use crate::error::{Failure, Result};
+use crate::session::Session;
+use crate::settings::{self, Verdict, quote_literal};
+use crate::transaction::{Block, LogItem};
+
+impl Session {
+    pub(super) async fn run_state(&mut self, call: &Call<'_>, kind: &StatementKind) -> Result<Completion> {
+        let text = call.prepared.text();
+        match kind {
+            StatementKind::Set(set) => self.run_set(call, set).await,
+            StatementKind::Show { name } => self.run_show(call, name).await,
+            StatementKind::Reset { name: Some(name) } => {
+                settings::check_own(name, None)?;
+                let completion = self.run_on_coordinator(call, text, false).await?;
+                self.settings.remove(name);
+                self.forget_after_reset(name);
+                Ok(completion)
+            }
+            StatementKind::Reset { name: None } => {
+                let completion = self.run_on_coordinator(call, text, false).await?;
+                self.settings.clear();
+                self.log(LogItem::Raw("RESET ALL".into()));
+                self.told(COORDINATOR_GROUP);
+                if self.txn.block == Block::None
+                    && let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP)
+                {
+                    participant.lease.applied.clear();
+                }
+                self.forget_search_path();
+                Ok(completion)
+            }
+            StatementKind::Discard(what) => self.run_discard(call, *what).await,
+            StatementKind::SetConstraints => {
+                let completion = self.run_on_coordinator(call, text, false).await?;
+                if self.txn.block != Block::None {
+                    // Constraints that only the workers have are found there; a name the coordinator knows is known there.
+                    self.log(LogItem::Raw(text.to_owned()));
+                    self.told(COORDINATOR_GROUP);
+                }
+                Ok(completion)
+            }
+            StatementKind::AlterSystem(set) => self.run_alter_system(call, set).await,
+            _ => Err(Failure::new("XX000", "not a setting statement")),
+        }
+    }
+
+    async fn run_set(&mut self, call: &Call<'_>, set: &SetInfo) -> Result<Completion> {
+        let text = call.prepared.text();
+        match set.kind {
+            SetKind::Transaction | SetKind::TransactionSnapshot => {
+                let completion = self.run_on_coordinator(call, text, false).await?;
+                if self.txn.block != Block::None {
+                    self.log(LogItem::Raw(text.to_owned()));
+                    self.told(COORDINATOR_GROUP);
+                }
+                return Ok(completion);
+            }
+            SetKind::SessionCharacteristics => {
+                let completion = self.run_on_coordinator(call, text, false).await?;
+                for name in
+                    ["default_transaction_isolation", "default_transaction_read_only", "default_transaction_deferrable"]
+                {
+                    self.follow(name, false).await?;
+                }
+                return Ok(completion);
+            }
+            _ => {}
+        }
+        let value = set.values.join(", ");
+        let verdict = settings::check_own(&set.name, (!set.is_default).then_some(value.as_str()))?;
+        if verdict == Verdict::NoEffect {
+            self.notice(&format!("{} has no effect in pgherd", set.name));
+        }
+        if set.name == "client_encoding" && !set.is_default && !settings::is_utf8(&value) {
+            return Err(Failure::refused(format!("client_encoding \"{value}\" is not supported by the router, use UTF8")));
+        }
+        let completion = self.run_on_coordinator(call, text, false).await?;
+        let local = set.local && self.txn.block != Block::None;
+        if set.local && !local {
+            // PostgreSQL has warned; nothing stays.
+            return Ok(completion);
+        }
+        if set.is_default && !local {
+            self.settings.remove(&set.name);
+            self.forget_after_reset(&set.name);
+            return Ok(completion);
+        }
+        self.follow(&set.name, local).await?;
+        Ok(completion)
+    }
+
+    /// Takes over a setting's value from the coordinator connection where it was just set.
+    async fn follow(&mut self, name: &str, local: bool) -> Result<()> {
+        let sql = format!("SELECT pg_catalog.current_setting({}, true)", quote_literal(name));
+        let result = self.collect_on(COORDINATOR_GROUP, &sql).await?;
+        if let Some(value) = result.text(0, 0).map(str::to_owned) {
+            self.set_followed(name, value, local);
+        }
+        if matches!(name, "search_path" | "role" | "session_authorization") {
+            self.forget_search_path();
+        }
+        Ok(())
+    }
+
+    fn forget_after_reset(&mut self, name: &str) {
+        if self.txn.block == Block::None {
+            if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
+                participant.lease.applied.remove(name);
+            }
+        } else {
+            let name = name.split('.').map(settings::quote_ident).collect::<Vec<_>>().join(".");
+            self.log(LogItem::Raw(format!("RESET {name}")));
+            self.told(COORDINATOR_GROUP);
+        }
+        self.forget_search_path();
+    }
+
+    async fn run_show(&mut self, call: &Call<'_>, name: &str) -> Result<Completion> {
+        let own = name.starts_with("citus.") || name.starts_with("pgherd.");
+        if !own {
+            return self.run_on_coordinator(call, call.prepared.text(), false).await;
+        }
+        let value = self.own_setting(name).await?;
+        let Some(value) = value else {
+            return Err(Failure::new("42704", format!("unrecognized configuration parameter \"{name}\"")));
+        };
+        if call.describes() {
+            let mut field = backend::FieldDescription::text(name);
+            field.type_oid = 25;
+            backend::write_row_description(&mut self.client.out, &[field]);
+        }
+        backend::write_data_row(&mut self.client.out, &[Some(value.as_bytes())]);
+        Ok(Completion::tag("SHOW"))
+    }
+
+    /// A setting of ours: the session's, the role's or database's, the system's, or the default.
+    pub(super) async fn own_setting(&mut self, name: &str) -> Result<Option<String>> {
+        if let Some(value) = self.settings.get(name) {
+            return Ok(Some(value.clone()));
+        }
+        let literal = quote_literal(name);
+        let result = self
+            .ask_coordinator(&format!(
+                "SELECT coalesce(nullif(pg_catalog.current_setting({literal}, true), ''), \
+                 (SELECT value FROM pgherd.setting WHERE name = {literal}))"
+            ))
+            .await?;
+        Ok(result.text(0, 0).map(str::to_owned).or_else(|| settings::default_of(name).map(str::to_owned)))
+    }
+
+    /// PostgreSQL before 16 refuses ALTER SYSTEM for names with a dot: ours are kept in a table of our own.
+    async fn run_alter_system(&mut self, call: &Call<'_>, set: &SetInfo) -> Result<Completion> {
+        if !(set.name.starts_with("citus.") || set.name.starts_with("pgherd.")) {
+            return self.run_on_coordinator(call, call.prepared.text(), true).await;
+        }
+        let value = set.values.join(", ");
+        let verdict = settings::check_own(&set.name, (!set.is_default).then_some(value.as_str()))?;
+        if verdict == Verdict::NoEffect {
+            self.notice(&format!("{} has no effect in pgherd", set.name));
+        }
+        let name = quote_literal(&set.name);
+        let sql = if set.is_default {
+            format!("DELETE FROM pgherd.setting WHERE name = {name}")
+        } else {
+            format!(
+                "INSERT INTO pgherd.setting VALUES ({name}, {}) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                quote_literal(&value)
+            )
+        };
+        self.join(COORDINATOR_GROUP).await?;
+        self.mark_writer(COORDINATOR_GROUP);
+        self.run_quiet(COORDINATOR_GROUP, &sql).await?;
+        Ok(Completion::tag("ALTER SYSTEM"))
+    }
+
+    async fn run_discard(&mut self, call: &Call<'_>, what: DiscardKind) -> Result<Completion> {
+        let completion = self.run_on_coordinator(call, call.prepared.text(), false).await?;
+        match what {
+            DiscardKind::All => {
+                self.settings.clear();
+                self.statements.clear();
+                self.portals.clear();
+                self.temp.clear();
+                self.pin = false;
+                if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
+                    participant.lease.applied.clear();
+                    participant.lease.prepared.clear();
+                    participant.lease.tainted = false;
+                }
+                self.forget_search_path();
+            }
+            DiscardKind::Temp => self.temp.clear(),
+            DiscardKind::Plans | DiscardKind::Sequences => {}
+        }
+        Ok(completion)
+    }
+}

@@ -1,0 +1,397 @@
+//! The extended protocol: Parse, Bind, Describe, Execute, Close, Flush, Sync. Statements and portals live here in the
+//! router; a server sees a statement when it is executed there. An Execute waits until the next message is known: with
+//! a Sync right behind it, it is a transaction of its own; otherwise the pipeline is one transaction up to Sync.
+//! Follows <https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-EXT-QUERY>.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use pgherd_sql::StatementKind;
+use pgherd_wire::backend;
+use pgherd_wire::frame::Frame;
+use pgherd_wire::frontend::{FrontendMessage, format_of, parse_frontend};
+
+use super::{Prepared, Session};
+use crate::error::{Failure, Result};
+use crate::run::{Call, Completion};
+use crate::transaction::Block;
+
+/// Parameter values and formats of a portal.
+#[derive(Debug, Clone, Default)]
+pub struct Bound {
+    pub param_formats: Vec<i16>,
+    pub params: Vec<Option<Bytes>>,
+    pub result_formats: Vec<i16>,
+}
+
+impl Bound {
+    pub fn is_binary(&self, index: usize) -> bool {
+        format_of(&self.param_formats, index) == 1
+    }
+}
+
+pub struct Portal {
+    pub prepared: Rc<Prepared>,
+    pub bound: Rc<Bound>,
+    pub progress: Progress,
+}
+
+/// How far a portal has been executed.
+pub enum Progress {
+    NotStarted,
+    /// A portal of this name is open on a participant.
+    OnServer { group: pgherd_catalog::GroupId, name: String },
+    /// Rows that are already here.
+    Rows { rows: VecDeque<Bytes>, tag: String },
+    Done,
+}
+
+/// An Execute whose fate depends on the next message.
+pub struct Pending {
+    portal: String,
+    max_rows: i32,
+}
+
+impl Session {
+    pub(super) async fn extended_message(&mut self, frame: &Frame) -> Result<()> {
+        if frame.tag() == b'S' {
+            return self.sync().await;
+        }
+        // CopyData and its like outside a copy are leftovers of one that failed; PostgreSQL ignores them too.
+        if matches!(frame.tag(), b'd' | b'c' | b'f') {
+            return Ok(());
+        }
+        if self.skip_until_sync {
+            parse_frontend(frame).map(drop)?;
+            return Ok(());
+        }
+        match self.extended_step(frame).await {
+            Ok(()) => self.client.flush_if_full().await,
+            Err(Failure::Statement(fields)) => {
+                backend::write_error(&mut self.client.out, &fields);
+                self.skip_until_sync = true;
+                self.pending = None;
+                if self.txn.block == Block::Explicit {
+                    self.txn.block = Block::Failed;
+                }
+                Ok(())
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    async fn extended_step(&mut self, frame: &Frame) -> Result<()> {
+        // Whatever comes now is not a Sync: the Execute that waited is part of a longer transaction.
+        if self.pending.is_some() {
+            if !matches!(self.txn.block, Block::Explicit | Block::Failed) {
+                self.open_implicit_block_for_pending();
+            }
+            self.run_pending().await?;
+        }
+        match parse_frontend(frame)? {
+            FrontendMessage::Parse { name, sql, param_types } => self.parse_message(name, sql, param_types).await,
+            FrontendMessage::Bind(bind) => {
+                let base = frame.body_bytes();
+                let start = base.as_ptr() as usize;
+                let params = bind
+                    .params
+                    .iter()
+                    .map(|p| p.map(|p| base.slice(p.as_ptr() as usize - start..p.as_ptr() as usize - start + p.len())))
+                    .collect();
+                let bound = Bound { param_formats: bind.param_formats, params, result_formats: bind.result_formats };
+                self.bind_message(bind.portal, bind.statement, bound).await
+            }
+            FrontendMessage::Describe { kind, name } => self.describe_message(kind, name).await,
+            FrontendMessage::Execute { portal, max_rows } => {
+                if !self.portals.contains_key(portal) {
+                    return Err(no_portal(portal));
+                }
+                self.pending = Some(Pending { portal: portal.to_owned(), max_rows });
+                Ok(())
+            }
+            FrontendMessage::Close { kind, name } => {
+                if kind == b'S' {
+                    self.statements.remove(name);
+                } else {
+                    self.portals.remove(name);
+                }
+                backend::write_close_complete(&mut self.client.out);
+                Ok(())
+            }
+            FrontendMessage::Flush => self.client.flush().await,
+            FrontendMessage::FunctionCall(_) => {
+                Err(Failure::refused("the function call protocol message is not supported by the router")
+                    .hint("Call the function with SELECT."))
+            }
+            _ => Err(Failure::fatal("08P01", format!("invalid frontend message type {}", frame.tag()))),
+        }
+    }
+
+    /// A statement that must be alone (VACUUM, CREATE DATABASE, …) stays outside a block of ours: PostgreSQL reports
+    /// it where something else is in the pipeline.
+    fn open_implicit_block_for_pending(&mut self) {
+        let begins = self
+            .pending
+            .as_ref()
+            .and_then(|p| self.portals.get(&p.portal))
+            .and_then(|p| p.prepared.statement.as_ref())
+            .is_some_and(|s| matches!(s.kind, StatementKind::Begin(_)));
+        if !begins {
+            self.open_implicit_block();
+        }
+    }
+
+    async fn parse_message(&mut self, name: &str, sql: &str, param_types: Vec<u32>) -> Result<()> {
+        if !name.is_empty() && self.statements.contains_key(name) {
+            return Err(Failure::new("42P05", format!("prepared statement \"{name}\" already exists")));
+        }
+        let prepared = self.prepare(sql, param_types).await?;
+        self.statements.insert(name.to_owned(), prepared);
+        backend::write_parse_complete(&mut self.client.out);
+        Ok(())
+    }
+
+    /// Parses a text, or finds it parsed, and has the coordinator check and describe it.
+    pub async fn prepare(&mut self, sql: &str, param_types: Vec<u32>) -> Result<Rc<Prepared>> {
+        let key = self.statement_key(sql, &param_types).await?;
+        if let Some(key) = &key
+            && let Some(found) = self.thread.statements.borrow_mut().get(key)
+        {
+            self.check_accepted(&found)?;
+            return Ok(found);
+        }
+        let mut statements = match pgherd_sql::split(sql) {
+            Ok(statements) => statements,
+            Err(_) => return Err(self.unparsed(sql).await.err().unwrap_or_else(|| Failure::new("42601", "syntax error"))),
+        };
+        if statements.len() > 1 {
+            return Err(Failure::new("42601", "cannot insert multiple commands into a prepared statement"));
+        }
+        let prepared = Prepared::new(statements.pop(), param_types);
+        self.check_accepted(&prepared)?;
+        if prepared.statement.as_ref().is_some_and(|s| is_planned(&s.kind)) {
+            self.described(&prepared).await?;
+            if let Some(key) = key {
+                self.thread.statements.borrow_mut().insert(key, prepared.clone());
+            }
+        }
+        Ok(prepared)
+    }
+
+    /// In a failed transaction only its end may be parsed.
+    fn check_accepted(&self, prepared: &Prepared) -> Result<()> {
+        let ends = prepared.statement.as_ref().is_none_or(|s| ends_block(&s.kind));
+        if self.txn.block == Block::Failed && !ends { Err(aborted()) } else { Ok(()) }
+    }
+
+    async fn bind_message(&mut self, portal: &str, statement: &str, bound: Bound) -> Result<()> {
+        let prepared = self.statements.get(statement).cloned().ok_or_else(|| no_statement(statement))?;
+        self.check_accepted(&prepared)?;
+        let wanted = prepared.described.get().map_or(prepared.declared.len(), |d| d.param_types.len());
+        if bound.params.len() != wanted {
+            return Err(Failure::new(
+                "08P01",
+                format!(
+                    "bind message supplies {} parameters, but prepared statement \"{statement}\" requires {wanted}",
+                    bound.params.len()
+                ),
+            ));
+        }
+        if bound.param_formats.len() > 1 && bound.param_formats.len() != bound.params.len() {
+            return Err(Failure::new(
+                "08P01",
+                format!(
+                    "bind message has {} parameter formats but {} parameters",
+                    bound.param_formats.len(),
+                    bound.params.len()
+                ),
+            ));
+        }
+        if !portal.is_empty() && self.portals.contains_key(portal) {
+            return Err(Failure::new("42P03", format!("cursor \"{portal}\" already exists")));
+        }
+        let portal_state = Portal { prepared, bound: Rc::new(bound), progress: Progress::NotStarted };
+        self.portals.insert(portal.to_owned(), portal_state);
+        backend::write_bind_complete(&mut self.client.out);
+        Ok(())
+    }
+
+    async fn describe_message(&mut self, kind: u8, name: &str) -> Result<()> {
+        let (prepared, formats) = if kind == b'S' {
+            (self.statements.get(name).cloned().ok_or_else(|| no_statement(name))?, None)
+        } else {
+            let portal = self.portals.get(name).ok_or_else(|| no_portal(name))?;
+            (portal.prepared.clone(), Some(portal.bound.clone()))
+        };
+        self.check_accepted(&prepared)?;
+        let described = match &prepared.statement {
+            None => None,
+            Some(statement) if is_planned(&statement.kind) => Some(self.described(&prepared).await?),
+            Some(_) => self.describe_utility(&prepared).await?,
+        };
+        if kind == b'S' {
+            let types = described.as_ref().map_or(&prepared.declared, |d| &d.param_types);
+            backend::write_parameter_description(&mut self.client.out, types);
+        }
+        match described.as_ref().and_then(|d| d.fields.as_ref()) {
+            None => backend::write_no_data(&mut self.client.out),
+            Some(fields) => {
+                let mut fields = fields.clone();
+                for (index, field) in fields.iter_mut().enumerate() {
+                    field.format = formats.as_ref().map_or(0, |b| format_of(&b.result_formats, index));
+                }
+                backend::write_row_description(&mut self.client.out, &fields);
+            }
+        }
+        Ok(())
+    }
+
+    async fn sync(&mut self) -> Result<()> {
+        let outcome = self.end_pipeline().await;
+        self.skip_until_sync = false;
+        if let Err(failure) = outcome {
+            match failure {
+                Failure::Statement(fields) => backend::write_error(&mut self.client.out, &fields),
+                other => return Err(other),
+            }
+            self.fail_block().await;
+        }
+        if self.txn.block == Block::None {
+            self.forget_transaction_portals();
+        }
+        self.ready().await
+    }
+
+    /// Runs what waits, and ends our own block.
+    async fn end_pipeline(&mut self) -> Result<()> {
+        if self.skip_until_sync {
+            if self.txn.block == Block::Implicit {
+                self.rollback().await;
+            } else {
+                self.release_autocommit().await;
+            }
+            return Ok(());
+        }
+        let completion = match self.pending.take() {
+            Some(pending) => Some(self.execute_portal(pending).await?),
+            None => None,
+        };
+        if self.txn.block == Block::Implicit {
+            self.commit().await?;
+        }
+        if let Some(completion) = completion {
+            self.complete(completion);
+        }
+        Ok(())
+    }
+
+    /// A simple Query after extended messages without a Sync: they end here.
+    pub(super) async fn finish_pipeline(&mut self) -> Result<()> {
+        match self.end_pipeline().await {
+            Err(Failure::Statement(fields)) => {
+                backend::write_error(&mut self.client.out, &fields);
+                self.fail_block().await;
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    async fn run_pending(&mut self) -> Result<()> {
+        if let Some(pending) = self.pending.take() {
+            let completion = self.execute_portal(pending).await?;
+            self.complete(completion);
+        }
+        Ok(())
+    }
+
+    async fn execute_portal(&mut self, pending: Pending) -> Result<Completion> {
+        let portal = self.portals.get_mut(&pending.portal).ok_or_else(|| no_portal(&pending.portal))?;
+        let (prepared, bound) = (portal.prepared.clone(), portal.bound.clone());
+        match std::mem::replace(&mut portal.progress, Progress::Done) {
+            Progress::NotStarted => {}
+            Progress::Done => {
+                // Nothing is left: PostgreSQL answers with an empty result of the same command.
+                return Ok(Completion::Tag("SELECT 0".to_owned()));
+            }
+            Progress::OnServer { group, name } => {
+                return self.continue_portal(&pending.portal, group, name, pending.max_rows).await;
+            }
+            Progress::Rows { rows, tag } => return self.serve_rows(&pending.portal, rows, tag, pending.max_rows).await,
+        }
+        if prepared.statement.is_none() {
+            return Ok(Completion::Empty);
+        }
+        let call = Call::extended(&prepared, &bound, pending.max_rows, &pending.portal);
+        self.execute(&call).await
+    }
+
+    /// Hands out rows that are here already.
+    pub async fn serve_rows(
+        &mut self,
+        portal: &str,
+        mut rows: VecDeque<Bytes>,
+        tag: String,
+        max_rows: i32,
+    ) -> Result<Completion> {
+        let mut sent = 0;
+        while max_rows <= 0 || sent < max_rows {
+            let Some(row) = rows.pop_front() else { return Ok(Completion::Tag(tag)) };
+            self.client.out.extend_from_slice(&row);
+            self.client.flush_if_full().await?;
+            sent += 1;
+        }
+        if let Some(portal) = self.portals.get_mut(portal) {
+            portal.progress = Progress::Rows { rows, tag };
+        }
+        Ok(Completion::Suspended)
+    }
+
+    /// Portals end with their transaction.
+    pub fn forget_transaction_portals(&mut self) {
+        self.portals.clear();
+    }
+
+    /// A simple Query replaces the unnamed statement and portal.
+    pub(super) fn drop_unnamed(&mut self) {
+        self.statements.remove("");
+        self.portals.remove("");
+    }
+}
+
+/// Statements whose parameters and result the coordinator describes when they are parsed.
+pub fn is_planned(kind: &StatementKind) -> bool {
+    matches!(
+        kind,
+        StatementKind::Select
+            | StatementKind::Insert
+            | StatementKind::Update
+            | StatementKind::Delete
+            | StatementKind::Merge
+    )
+}
+
+/// What a failed transaction still accepts.
+pub fn ends_block(kind: &StatementKind) -> bool {
+    matches!(
+        kind,
+        StatementKind::Commit { .. } | StatementKind::Rollback { .. } | StatementKind::RollbackTo(_)
+    )
+}
+
+pub fn aborted() -> Failure {
+    Failure::new("25P02", "current transaction is aborted, commands ignored until end of transaction block")
+}
+
+fn no_statement(name: &str) -> Failure {
+    if name.is_empty() {
+        Failure::new("26000", "unnamed prepared statement does not exist")
+    } else {
+        Failure::new("26000", format!("prepared statement \"{name}\" does not exist"))
+    }
+}
+
+fn no_portal(name: &str) -> Failure {
+    Failure::new("34000", format!("portal \"{name}\" does not exist"))
+}

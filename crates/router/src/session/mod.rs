@@ -1,0 +1,314 @@
+//! One client's session: its state, its main loop and the end of it. What a message does is in [`simple`] and
+//! [`extended`]; what a statement does is in `run`.
+
+mod extended;
+mod prepared;
+mod simple;
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use pgherd_backend::{Address, Credentials, Lease, Target};
+use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Snapshot};
+use pgherd_wire::backend;
+use pgherd_wire::frame::Frame;
+use tokio::sync::{mpsc, watch};
+
+pub use extended::{Bound, Portal, Progress, aborted, ends_block, is_planned};
+pub use prepared::Prepared;
+
+use crate::callback::{CallbackReceiver, CallbackSender, Cursors};
+use crate::cancel::CancelState;
+use crate::client::Client;
+use crate::database::Database;
+use crate::error::{Failure, Result};
+use crate::settings::Settings;
+use crate::shared::Thread;
+use crate::transaction::{Block, Transaction};
+
+/// Batches of one callback connection that may wait: it sends one and waits for the answer.
+const CALLBACK_QUEUE: usize = 16;
+
+/// What startup found out about a client.
+pub struct NewSession {
+    pub user: String,
+    pub database: Arc<Database>,
+    pub credentials: Credentials,
+    pub settings: Settings,
+    /// Protocol 3.2: a cancel key of 32 bytes in place of 4.
+    pub long_cancel_key: bool,
+}
+
+pub struct Session {
+    pub client: Client,
+    pub thread: Rc<Thread>,
+    pub db: Arc<Database>,
+    pub user: String,
+    credentials: Credentials,
+    /// What the client has set, at session level or inside the open block.
+    pub settings: Settings,
+    search_path: Option<Rc<Vec<String>>>,
+    pub statements: HashMap<String, Rc<Prepared>>,
+    pub portals: HashMap<String, Portal>,
+    pub txn: Transaction,
+    /// The session has state that only its own coordinator connection has (temporary tables, LISTEN, …).
+    pub pin: bool,
+    pub pinned: Option<Lease>,
+    /// Names of temporary relations: they hide tables of the same name.
+    pub temp: HashSet<String>,
+    pub callback_sender: CallbackSender,
+    pub callbacks: CallbackReceiver,
+    /// Cursors that the coordinator's foreign tables have open.
+    pub cursors: Cursors,
+    pub cancel: Arc<CancelState>,
+    /// As the coordinator reports it.
+    pub server_version: String,
+    pid: i32,
+    /// After an error in the extended protocol: messages are skipped until Sync.
+    skip_until_sync: bool,
+    /// The Execute that waits to learn whether Sync follows it.
+    pending: Option<extended::Pending>,
+    shutdown: watch::Receiver<bool>,
+}
+
+/// What woke an idle session.
+enum Wake {
+    Message(Frame),
+    /// The pinned coordinator connection said something by itself.
+    Notice(Frame),
+    Shutdown,
+}
+
+impl Session {
+    /// Greets the client. The coordinator checks its settings and says what the session's parameters are.
+    pub async fn start(
+        thread: Rc<Thread>,
+        client: Client,
+        new: NewSession,
+        shutdown: watch::Receiver<bool>,
+    ) -> std::result::Result<Session, (Client, Failure)> {
+        let (callback_sender, callbacks) = mpsc::channel(CALLBACK_QUEUE);
+        let pid = thread.shared.new_pid();
+        let mut session = Session {
+            client,
+            thread,
+            db: new.database,
+            user: new.user,
+            credentials: new.credentials,
+            settings: new.settings,
+            search_path: None,
+            statements: HashMap::new(),
+            portals: HashMap::new(),
+            txn: Transaction::new(),
+            pin: false,
+            pinned: None,
+            temp: HashSet::new(),
+            callback_sender,
+            callbacks,
+            cursors: Cursors::default(),
+            cancel: Arc::default(),
+            server_version: String::new(),
+            pid,
+            skip_until_sync: false,
+            pending: None,
+            shutdown,
+        };
+        match session.greet(new.long_cancel_key).await {
+            Ok(()) => Ok(session),
+            Err(failure) => {
+                session.thread.shared.unregister_cancel(pid);
+                Err((session.client, failure))
+            }
+        }
+    }
+
+    async fn greet(&mut self, long_cancel_key: bool) -> Result<()> {
+        for (name, value) in &self.settings {
+            crate::settings::check_own(name, Some(value))?;
+        }
+        self.join(COORDINATOR_GROUP).await?;
+        let mut participant = self.take(COORDINATOR_GROUP)?;
+        // An empty query brings back the error of a setting that the server refuses.
+        let checked = participant.lease.query("").await;
+        self.server_version = participant.lease.parameters.get("server_version").cloned().unwrap_or_default();
+        for (name, value) in &participant.lease.parameters {
+            // The encoding of every server connection is UTF8, and so is the client's.
+            backend::write_parameter_status(&mut self.client.out, name, value);
+        }
+        self.put_back(COORDINATOR_GROUP, participant);
+        self.release_autocommit().await;
+        checked?;
+        let mut key = vec![0u8; if long_cancel_key { 32 } else { 4 }];
+        getrandom::fill(&mut key).map_err(|e| Failure::fatal("XX000", format!("no random bytes: {e}")))?;
+        backend::write_backend_key_data(&mut self.client.out, self.pid, &key);
+        self.thread.shared.register_cancel(self.pid, key, self.cancel.clone());
+        backend::write_ready_for_query(&mut self.client.out, b'I');
+        self.client.flush().await
+    }
+
+    /// Serves the client until it leaves.
+    pub async fn run(mut self) {
+        if let Err(Failure::Fatal(fields)) = self.serve().await {
+            backend::write_error(&mut self.client.out, &fields);
+            let _ = self.client.flush().await;
+        }
+        // Statements of a client that went away are interrupted, open transactions rolled back.
+        if self.txn.participants.values().any(|p| p.lease.in_flight > 0) {
+            self.cancel.cancel_all().await;
+        }
+        for participant in self.txn.participants.values_mut() {
+            if participant.lease.in_flight > 0 {
+                participant.lease.poison();
+            }
+        }
+        self.rollback().await;
+        self.unpin().await;
+        self.thread.shared.unregister_cancel(self.pid);
+    }
+
+    async fn serve(&mut self) -> Result<()> {
+        loop {
+            let frame = match self.wait().await? {
+                Wake::Message(frame) => frame,
+                Wake::Notice(frame) => {
+                    self.client.forward(&frame);
+                    self.client.flush().await?;
+                    continue;
+                }
+                Wake::Shutdown => {
+                    return Err(Failure::fatal("57P01", "terminating connection due to administrator command"));
+                }
+            };
+            match frame.tag() {
+                b'X' => return Ok(()),
+                b'Q' => self.query_message(&frame).await?,
+                _ => self.extended_message(&frame).await?,
+            }
+        }
+    }
+
+    /// The next message from the client, or whatever else an idle session reacts to.
+    async fn wait(&mut self) -> Result<Wake> {
+        let idle = self.txn.block == Block::None && self.pending.is_none();
+        let pinned = self.pinned.as_mut().filter(|_| idle);
+        tokio::select! {
+            biased;
+            frame = self.client.frame() => Ok(Wake::Message(frame?)),
+            notice = async { match pinned { Some(lease) => lease.frame().await, None => std::future::pending().await } } => {
+                Ok(Wake::Notice(notice.map_err(|e| {
+                    let mut fields = e.to_fields();
+                    fields.set(b'S', "FATAL");
+                    Failure::Fatal(Box::new(fields))
+                })?))
+            }
+            _ = self.shutdown.wait_for(|stop| *stop), if idle => Ok(Wake::Shutdown),
+        }
+    }
+
+    /// ReadyForQuery, and everything before it leaves.
+    async fn ready(&mut self) -> Result<()> {
+        backend::write_ready_for_query(&mut self.client.out, self.txn.status());
+        self.client.flush().await
+    }
+
+    /// The catalog this session plans with: its own transaction's where that changed it.
+    pub fn catalog(&self) -> Arc<Snapshot> {
+        self.txn.catalog.clone().unwrap_or_else(|| self.db.snapshot())
+    }
+
+    /// After DDL inside a block: what the transaction sees now.
+    pub async fn reload_catalog_in_block(&mut self) -> Result<()> {
+        self.join(COORDINATOR_GROUP).await?;
+        let mut participant = self.take(COORDINATOR_GROUP)?;
+        // Metadata is readable by everyone; what the user may not see of the system catalogs does not matter here.
+        let loaded = crate::database::load(&mut participant.lease).await;
+        self.put_back(COORDINATOR_GROUP, participant);
+        self.txn.catalog = Some(Arc::new(loaded?));
+        self.search_path = None;
+        Ok(())
+    }
+
+    /// Where a group's server is and who this client is there.
+    pub fn target(&self, group: GroupId) -> Result<Target> {
+        let shared = &self.thread.shared;
+        let (address, mut parameters, label) = if group == COORDINATOR_GROUP {
+            let url = &shared.config.coordinator;
+            let token = crate::callback::new_token()?;
+            let option = format!("-c postgres_fdw.application_name={}{token}", crate::callback::PREFIX);
+            (Address { host: url.host.clone(), port: url.port }, vec![("options".to_owned(), option)], Some(token))
+        } else {
+            let catalog = self.catalog();
+            let node = catalog
+                .node_of_group(group)
+                .ok_or_else(|| Failure::new("58000", format!("node group {group} is not known")))?;
+            (Address { host: node.host.clone(), port: node.port }, Vec::new(), None)
+        };
+        parameters.push(("application_name".to_owned(), "pgherd".to_owned()));
+        let credentials = match (&self.credentials, &shared.config.worker_password) {
+            (Credentials::Password(_), Some(password)) if group != COORDINATOR_GROUP => {
+                Credentials::Password(password.clone())
+            }
+            (credentials, _) => credentials.clone(),
+        };
+        Ok(Target { address, user: self.user.clone(), database: self.db.name.clone(), credentials, parameters, label })
+    }
+
+    /// Schemas that an unqualified name is looked up in, as the coordinator resolves the session's setting.
+    pub async fn search_path(&mut self) -> Result<Rc<Vec<String>>> {
+        if let Some(path) = &self.search_path {
+            return Ok(path.clone());
+        }
+        let setting = self.settings.get("search_path").cloned().unwrap_or_default();
+        let role = self.settings.get("role").cloned().unwrap_or_default();
+        let key = (self.db.name.clone(), format!("{} {role}", self.user), setting);
+        let generation = self.thread.shared.generation() ^ ((self.db.snapshot().epoch as u64) << 20);
+        let cacheable = self.txn.catalog.is_none() && !self.pin;
+        if cacheable
+            && let Some((seen, path)) = self.thread.search_paths.borrow().get(&key)
+            && *seen == generation
+        {
+            self.search_path = Some(path.clone());
+            return Ok(path.clone());
+        }
+        let result = self.ask_coordinator("SELECT unnest(pg_catalog.current_schemas(true))").await?;
+        let path: Vec<String> = (0..result.rows.len()).filter_map(|row| result.text(row, 0).map(str::to_owned)).collect();
+        let path = Rc::new(path);
+        if cacheable {
+            self.thread.search_paths.borrow_mut().insert(key, (generation, path.clone()));
+        }
+        self.search_path = Some(path.clone());
+        Ok(path)
+    }
+
+    /// The next statement resolves the search path again.
+    pub fn forget_search_path(&mut self) {
+        self.search_path = None;
+    }
+
+    /// Runs a query of ours on the coordinator: inside the open block if the coordinator takes part in it, else on a
+    /// connection of its own for the moment.
+    pub async fn ask_coordinator(&mut self, sql: &str) -> Result<pgherd_backend::QueryResult> {
+        let takes_part = self.txn.participants.contains_key(&COORDINATOR_GROUP) || self.txn.catalog.is_some();
+        if takes_part || self.txn.block == Block::None {
+            self.join(COORDINATOR_GROUP).await?;
+            let result = self.collect_on(COORDINATOR_GROUP, sql).await;
+            self.release_autocommit().await;
+            return result;
+        }
+        let mut lease = self.coordinator_lease().await?;
+        Ok(lease.query(sql).await?)
+    }
+
+    /// A coordinator connection beside the transaction's own, with the session's settings.
+    pub async fn coordinator_lease(&mut self) -> Result<Lease> {
+        let target = self.target(COORDINATOR_GROUP)?;
+        let mut lease = self.thread.pool().lease(&target, true).await?;
+        let difference = crate::settings::difference(&lease.applied, &self.settings);
+        if !difference.is_empty() {
+            lease.send_quietly(&difference);
+            lease.applied = self.settings.clone();
+        }
+        Ok(lease)
+    }
+}

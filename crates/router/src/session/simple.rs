@@ -1,0 +1,106 @@
+//! The simple protocol: one Query message, any number of statements, one implicit transaction.
+
+use pgherd_sql::StatementKind;
+use pgherd_wire::backend;
+use pgherd_wire::frame::Frame;
+use pgherd_wire::frontend::{FrontendMessage, parse_frontend};
+
+use super::Session;
+use crate::error::{Failure, Result};
+use crate::run::{Call, Completion};
+use crate::transaction::Block;
+
+impl Session {
+    pub(super) async fn query_message(&mut self, frame: &Frame) -> Result<()> {
+        // A Query in the middle of a pipeline ends what came before it, as Sync would.
+        self.finish_pipeline().await?;
+        self.skip_until_sync = false;
+        let sql = match parse_frontend(frame)? {
+            FrontendMessage::Query { sql } => sql.to_owned(),
+            _ => return Err(Failure::fatal("08P01", "expected a Query message")),
+        };
+        self.drop_unnamed();
+        match self.simple_query(&sql).await {
+            Ok(()) => {}
+            Err(Failure::Statement(fields)) => {
+                backend::write_error(&mut self.client.out, &fields);
+                self.fail_block().await;
+            }
+            Err(other) => return Err(other),
+        }
+        self.ready().await
+    }
+
+    async fn simple_query(&mut self, sql: &str) -> Result<()> {
+        let statements = match pgherd_sql::split(sql) {
+            Ok(statements) => statements,
+            Err(_) => return self.unparsed(sql).await,
+        };
+        if statements.is_empty() {
+            backend::write_empty_query_response(&mut self.client.out);
+            return Ok(());
+        }
+        let count = statements.len();
+        for (index, statement) in statements.into_iter().enumerate() {
+            if count > 1 && self.txn.block == Block::None && !matches!(statement.kind, StatementKind::Begin(_)) {
+                self.open_implicit_block();
+            }
+            let offset = statement.offset;
+            let prepared = self.analyse(statement)?;
+            let call = Call::simple(&prepared);
+            let completion = match self.execute(&call).await {
+                Ok(completion) => completion,
+                Err(failure) => return Err(shift_position(failure, sql, offset)),
+            };
+            let last = index + 1 == count;
+            // The last statement's tag is only told once its transaction is committed.
+            if last && self.txn.block == Block::Implicit {
+                self.commit().await?;
+            }
+            self.complete(completion);
+            self.client.flush_if_full().await?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn complete(&mut self, completion: Completion) {
+        match completion {
+            Completion::Tag(tag) => backend::write_command_complete(&mut self.client.out, &tag),
+            Completion::Empty => backend::write_empty_query_response(&mut self.client.out),
+            Completion::Suspended => backend::write_portal_suspended(&mut self.client.out),
+        }
+    }
+
+    /// Text that our parser does not take: the coordinator's own parser says what is wrong with it. It is only parsed
+    /// there, never run.
+    pub(super) async fn unparsed(&mut self, sql: &str) -> Result<()> {
+        match self.describe_on_coordinator(sql, &[]).await {
+            Err(failure) => Err(failure),
+            Ok(_) => Err(Failure::refused("the router could not read this statement")),
+        }
+    }
+
+    /// After an error: our own block is rolled back, the client's waits for its ROLLBACK.
+    pub(super) async fn fail_block(&mut self) {
+        match self.txn.block {
+            Block::None => self.release_autocommit().await,
+            Block::Implicit => self.rollback().await,
+            Block::Explicit => self.txn.block = Block::Failed,
+            Block::Failed => {}
+        }
+    }
+}
+
+/// An error's position counts from the start of the whole Query text, in characters.
+fn shift_position(failure: Failure, sql: &str, offset: usize) -> Failure {
+    match failure {
+        Failure::Statement(mut fields) if offset > 0 => {
+            if let Some(position) = fields.get(b'P').and_then(|p| p.parse::<usize>().ok()) {
+                let before = sql.get(..offset).map_or(0, |s| s.chars().count());
+                fields.set(b'P', (position + before).to_string());
+            }
+            Failure::Statement(fields)
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,206 @@
+//! Session settings: what a client has set, which of them are ours (`citus.*`, `pgherd.*`), and how a server connection
+//! is brought up to date with them.
+
+use std::collections::BTreeMap;
+
+use crate::error::{Failure, Result};
+
+/// Settings by lower-case name, with the value as `current_setting` gives it.
+pub type Settings = BTreeMap<String, String>;
+
+/// Settings of Citus that mean something here.
+pub const KNOWN_CITUS: &[&str] = &[
+    "citus.shard_count",
+    "citus.shard_replication_factor",
+    "citus.multi_shard_commit_protocol",
+    "citus.replication_model",
+    "citus.multi_shard_modify_mode",
+];
+
+/// Settings of our own; any other `pgherd.*` name is an error.
+pub const KNOWN_PGHERD: &[&str] = &["pgherd.fanout"];
+
+/// What `SHOW` answers where nothing was set.
+pub fn default_of(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "citus.shard_count" => "32",
+        "citus.shard_replication_factor" => "1",
+        "citus.multi_shard_commit_protocol" => "2pc",
+        "citus.replication_model" => "streaming",
+        "citus.multi_shard_modify_mode" => "parallel",
+        "pgherd.fanout" => "any",
+        _ => return None,
+    })
+}
+
+/// What is to be said about a SET of one of our names.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Not ours: PostgreSQL decides.
+    PostgreSql,
+    Accepted,
+    /// Accepted, and the client is told that it does nothing.
+    NoEffect,
+}
+
+/// Checks a name and, where it is known, a value.
+pub fn check_own(name: &str, value: Option<&str>) -> Result<Verdict> {
+    let invalid = |value: &str| {
+        Failure::new("22023", format!("invalid value for parameter \"{name}\": \"{value}\""))
+    };
+    if name.starts_with("pgherd.") && !KNOWN_PGHERD.contains(&name) {
+        return Err(Failure::new("42704", format!("unrecognized configuration parameter \"{name}\"")));
+    }
+    if name.starts_with("citus.") && !KNOWN_CITUS.contains(&name) {
+        return Ok(Verdict::NoEffect);
+    }
+    let one_of = |value: &str, allowed: &[&str]| {
+        if allowed.contains(&value.to_ascii_lowercase().as_str()) {
+            Ok(Verdict::Accepted)
+        } else {
+            Err(invalid(value).hint(format!("Available values: {}.", allowed.join(", "))))
+        }
+    };
+    match (name, value) {
+        ("citus.shard_count" | "citus.shard_replication_factor", Some(value)) => {
+            let number: i64 = value.trim().parse().map_err(|_| invalid(value))?;
+            let max = if name == "citus.shard_count" { 64_000 } else { 100 };
+            if !(1..=max).contains(&number) {
+                return Err(Failure::new(
+                    "22023",
+                    format!("{number} is outside the valid range for parameter \"{name}\" (1 .. {max})"),
+                ));
+            }
+            if name == "citus.shard_replication_factor" && number != 1 {
+                return Err(Failure::refused(format!("{name} can only be 1"))
+                    .hint("A shard has one placement; use streaming replication of each node for copies."));
+            }
+            Ok(Verdict::Accepted)
+        }
+        ("citus.multi_shard_commit_protocol", Some(value)) => one_of(value, &["1pc", "2pc"]),
+        ("citus.replication_model", Some(value)) => one_of(value, &["statement", "streaming"]),
+        ("citus.multi_shard_modify_mode", Some(value)) => one_of(value, &["parallel", "sequential"]),
+        ("pgherd.fanout", Some(value)) => one_of(value, &["any", "single"]),
+        _ if name.starts_with("citus.") || name.starts_with("pgherd.") => Ok(Verdict::Accepted),
+        _ => Ok(Verdict::PostgreSql),
+    }
+}
+
+/// `options` of the startup packet: `-c name=value`, `-cname=value`, `--name=value`, backslash escapes a space.
+pub fn parse_options(options: &str, settings: &mut Settings) -> Result<()> {
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let mut characters = options.chars();
+    while let Some(c) = characters.next() {
+        match c {
+            '\\' => word.extend(characters.next()),
+            c if c.is_ascii_whitespace() => {
+                if !word.is_empty() {
+                    words.push(std::mem::take(&mut word));
+                }
+            }
+            c => word.push(c),
+        }
+    }
+    if !word.is_empty() {
+        words.push(word);
+    }
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        let assignment = if word == "-c" {
+            words.next().unwrap_or_default()
+        } else if let Some(rest) = word.strip_prefix("--").or_else(|| word.strip_prefix("-c")) {
+            rest.to_owned()
+        } else {
+            return Err(Failure::fatal("42601", format!("invalid command-line argument for server process: {word}")));
+        };
+        let Some((name, value)) = assignment.split_once('=') else {
+            return Err(Failure::fatal("42601", format!("-c {assignment} requires a value")));
+        };
+        settings.insert(name.replace('-', "_").to_lowercase(), value.to_owned());
+    }
+    Ok(())
+}
+
+/// Text is hashed and spliced as UTF-8: other client encodings are refused by name, the usual spellings are dropped.
+pub fn check_encoding(settings: &mut Settings) -> Result<()> {
+    if let Some(value) = settings.remove("client_encoding") {
+        if is_utf8(&value) {
+            return Ok(());
+        }
+        return Err(Failure::fatal("0A000", format!("client_encoding \"{value}\" is not supported by the router, use UTF8")));
+    }
+    Ok(())
+}
+
+/// Spellings of UTF8, and SQL_ASCII whose bytes are taken for UTF-8.
+pub fn is_utf8(value: &str) -> bool {
+    let plain: String = value.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
+    matches!(plain.as_str(), "utf8" | "unicode" | "sqlascii" | "auto")
+}
+
+/// Statements that bring a connection with `applied` up to `wanted`; empty where it is.
+pub fn difference(applied: &Settings, wanted: &Settings) -> String {
+    use std::fmt::Write;
+    let mut sql = String::new();
+    for name in applied.keys().filter(|name| !wanted.contains_key(*name)) {
+        let _ = write!(sql, "RESET {};", quote_setting(name));
+    }
+    let mut separator = "SELECT ";
+    for (name, value) in wanted.iter().filter(|(name, value)| applied.get(*name) != Some(*value)) {
+        let _ =
+            write!(sql, "{separator}pg_catalog.set_config({}, {}, false)", quote_literal(name), quote_literal(value));
+        separator = ", ";
+    }
+    sql
+}
+
+/// A setting's name as SQL: each part of a dotted name quoted.
+fn quote_setting(name: &str) -> String {
+    name.split('.').map(quote_ident).collect::<Vec<_>>().join(".")
+}
+
+pub fn quote_ident(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+pub fn quote_literal(value: &str) -> String {
+    let doubled = value.replace('\'', "''");
+    if doubled.contains('\\') { format!("E'{}'", doubled.replace('\\', "\\\\")) } else { format!("'{doubled}'") }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read_as_the_server_reads_them() {
+        let mut settings = Settings::new();
+        parse_options("-c search_path=a\\ b --work-mem=4MB -cgeqo=off", &mut settings).unwrap();
+        let read: Vec<(&str, &str)> = settings.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+        assert_eq!(read, [("geqo", "off"), ("search_path", "a b"), ("work_mem", "4MB")]);
+        assert!(parse_options("-x", &mut settings).is_err());
+    }
+
+    #[test]
+    fn only_differences_are_sent() {
+        let applied = Settings::from([("a".into(), "1".into()), ("b.c".into(), "2".into())]);
+        let wanted = Settings::from([("a".into(), "1".into()), ("d".into(), "x'y\\".into())]);
+        assert_eq!(
+            difference(&applied, &wanted),
+            "RESET \"b\".\"c\";SELECT pg_catalog.set_config('d', E'x''y\\\\', false)"
+        );
+        assert_eq!(difference(&wanted, &wanted), "");
+    }
+
+    #[test]
+    fn our_names_are_checked_and_others_left_to_postgresql() {
+        assert_eq!(check_own("work_mem", Some("1")).unwrap(), Verdict::PostgreSql);
+        assert_eq!(check_own("citus.shard_count", Some("8")).unwrap(), Verdict::Accepted);
+        assert_eq!(check_own("citus.enable_fast_path_router_planner", Some("on")).unwrap(), Verdict::NoEffect);
+        assert_eq!(check_own("citus.shard_count", Some("0")).unwrap_err().sqlstate(), "22023");
+        assert_eq!(check_own("pgherd.misspelt", Some("0")).unwrap_err().sqlstate(), "42704");
+        assert_eq!(check_own("citus.multi_shard_commit_protocol", Some("3pc")).unwrap_err().sqlstate(), "22023");
+    }
+}

@@ -1,0 +1,162 @@
+//! What the threads of one router share ([`Shared`]) and what each has for itself ([`Thread`]).
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use pgherd_backend::{Address, Credentials, Pool, PoolLimits, Target};
+use pgherd_catalog::Node;
+
+use crate::callback::CallbackSender;
+use crate::cancel::CancelState;
+use crate::database::Database;
+use crate::describe::StatementCache;
+use crate::listen::ServeConfig;
+
+pub struct Shared {
+    pub config: ServeConfig,
+    /// One entry per database that a client asked for, loaded on first use.
+    pub databases: tokio::sync::Mutex<HashMap<String, Arc<Database>>>,
+    cancels: RwLock<HashMap<i32, (Vec<u8>, Arc<CancelState>)>>,
+    callbacks: Mutex<HashMap<String, CallbackSender>>,
+    next_pid: AtomicI32,
+    /// Grows when defaults of roles or databases change: connections made before are not reused.
+    generation: AtomicU64,
+    /// Where the coordinator's callbacks connect to.
+    callback_address: RwLock<Option<(String, u16)>>,
+    /// Secret of this process, for the SCRAM exchange with users that do not exist.
+    pub mock_secret: [u8; 32],
+}
+
+impl Shared {
+    pub fn new(config: ServeConfig) -> Result<Self, getrandom::Error> {
+        let mut mock_secret = [0; 32];
+        getrandom::fill(&mut mock_secret)?;
+        Ok(Shared {
+            config,
+            databases: tokio::sync::Mutex::default(),
+            cancels: RwLock::default(),
+            callbacks: Mutex::default(),
+            next_pid: AtomicI32::new(1),
+            generation: AtomicU64::new(0),
+            callback_address: RwLock::default(),
+            mock_secret,
+        })
+    }
+
+    /// A process id for a new session, unique in this router.
+    pub fn new_pid(&self) -> i32 {
+        // Wraps after two thousand million sessions; a number still in use is only a cancel key less.
+        self.next_pid.fetch_add(1, Ordering::Relaxed) & i32::MAX
+    }
+
+    pub fn register_cancel(&self, pid: i32, key: Vec<u8>, state: Arc<CancelState>) {
+        self.cancels.write().unwrap_or_else(PoisonError::into_inner).insert(pid, (key, state));
+    }
+
+    pub fn unregister_cancel(&self, pid: i32) {
+        self.cancels.write().unwrap_or_else(PoisonError::into_inner).remove(&pid);
+    }
+
+    pub fn find_cancel(&self, pid: i32, key: &[u8]) -> Option<Arc<CancelState>> {
+        let cancels = self.cancels.read().unwrap_or_else(PoisonError::into_inner);
+        cancels.get(&pid).filter(|(k, _)| k == key).map(|(_, state)| state.clone())
+    }
+
+    /// From now on callbacks that carry `token` belong to the session behind `sender`.
+    pub fn register_callback(&self, token: &str, sender: CallbackSender) {
+        self.callbacks.lock().unwrap_or_else(PoisonError::into_inner).insert(token.to_owned(), sender);
+    }
+
+    pub fn unregister_callback(&self, token: &str) {
+        self.callbacks.lock().unwrap_or_else(PoisonError::into_inner).remove(token);
+    }
+
+    pub fn find_callback(&self, token: &str) -> Option<CallbackSender> {
+        self.callbacks.lock().unwrap_or_else(PoisonError::into_inner).get(token).cloned()
+    }
+
+    pub fn set_callback_address(&self, address: (String, u16)) {
+        *self.callback_address.write().unwrap_or_else(PoisonError::into_inner) = Some(address);
+    }
+
+    pub fn callback_address(&self) -> Option<(String, u16)> {
+        self.callback_address.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Makes every thread forget its idle connections before it leases again.
+    pub fn forget_connections(&self) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The router's own account on the coordinator.
+    pub fn own_target(&self, database: &str) -> Target {
+        let url = &self.config.coordinator;
+        Target {
+            address: Address { host: url.host.clone(), port: url.port },
+            user: url.user.clone(),
+            database: database.to_owned(),
+            credentials: url.credentials(),
+            parameters: vec![("application_name".into(), "pgherd router".into())],
+            label: None,
+        }
+    }
+
+    /// The router's own account on a worker.
+    pub fn own_target_on(&self, node: &Node, database: &str) -> Target {
+        let credentials = match &self.config.worker_password {
+            Some(password) => Credentials::Password(password.clone()),
+            None => self.config.coordinator.credentials(),
+        };
+        Target {
+            address: Address { host: node.host.clone(), port: node.port },
+            credentials,
+            ..self.own_target(database)
+        }
+    }
+}
+
+/// One thread's own things; nothing in here is ever seen by another thread.
+pub struct Thread {
+    pub shared: Arc<Shared>,
+    pool: Pool,
+    pool_generation: RefCell<u64>,
+    pub statements: RefCell<StatementCache>,
+    /// Effective search path by (database, user, setting), as the coordinator resolved it, at a catalog generation.
+    pub search_paths: RefCell<HashMap<(String, String, String), (u64, Rc<Vec<String>>)>>,
+    /// Names of built-in types by (oid, modifier), per list of columns.
+    pub type_names: RefCell<HashMap<Vec<(u32, i32)>, Vec<String>>>,
+    /// The coordinator's numbers of workers' types, by (database, group, oid there).
+    pub type_oids: RefCell<HashMap<(String, pgherd_catalog::GroupId, u32), u32>>,
+}
+
+impl Thread {
+    pub fn new(shared: Arc<Shared>) -> Self {
+        let generation = shared.generation();
+        Thread {
+            shared,
+            pool: Pool::new(PoolLimits::default()),
+            pool_generation: RefCell::new(generation),
+            statements: RefCell::default(),
+            search_paths: RefCell::default(),
+            type_names: RefCell::default(),
+            type_oids: RefCell::default(),
+        }
+    }
+
+    pub fn pool(&self) -> &Pool {
+        let generation = self.shared.generation();
+        let mut seen = self.pool_generation.borrow_mut();
+        if *seen != generation {
+            *seen = generation;
+            self.pool.forget_all();
+        }
+        &self.pool
+    }
+}

@@ -1,0 +1,190 @@
+//! From an accepted connection to a session: startup packet, encryption requests, cancel requests, authentication.
+//! Follows <https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-START-UP>.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use base64::Engine;
+use bytes::Bytes;
+use pgherd_backend::Credentials;
+use pgherd_wire::backend;
+use pgherd_wire::frame::{Startup, next_startup};
+use pgherd_wire::frontend::{self, FrontendMessage};
+use pgherd_wire::scram::ScramServer;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+
+use crate::callback;
+use crate::client::Client;
+use crate::database;
+use crate::error::{Failure, Result};
+use crate::listen::AuthMode;
+use crate::session::{NewSession, Session};
+use crate::shared::Thread;
+
+/// A client that has not authenticated by then is dropped (PostgreSQL's `authentication_timeout`).
+const AUTHENTICATION_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Serves one connection to its end. Every error ends here.
+pub async fn accept(thread: Rc<Thread>, stream: TcpStream, shutdown: watch::Receiver<bool>) {
+    let mut client = Client::new(stream);
+    let result = match tokio::time::timeout(AUTHENTICATION_TIMEOUT, begin(&thread, &mut client)).await {
+        Ok(result) => result,
+        Err(_) => return,
+    };
+    let failure = match result {
+        Ok(Begun::Over) => return,
+        Ok(Begun::Callback { token }) => {
+            callback::serve(thread, client, token).await;
+            return;
+        }
+        Ok(Begun::Session(new)) => match Session::start(thread, client, *new, shutdown).await {
+            Ok(session) => {
+                session.run().await;
+                return;
+            }
+            Err((mut client, failure)) => {
+                tell(&mut client, failure).await;
+                return;
+            }
+        },
+        Err(failure) => failure,
+    };
+    tell(&mut client, failure).await;
+}
+
+/// The last message of a connection that never became a session.
+async fn tell(client: &mut Client, failure: Failure) {
+    if let Failure::Statement(mut fields) | Failure::Fatal(mut fields) = failure {
+        fields.set(b'S', "FATAL");
+        fields.set(b'V', "FATAL");
+        backend::write_error(&mut client.out, &fields);
+        let _ = client.flush().await;
+    }
+}
+
+enum Begun {
+    /// Nothing more to do: a cancel request was served.
+    Over,
+    Callback {
+        token: String,
+    },
+    Session(Box<NewSession>),
+}
+
+async fn begin(thread: &Rc<Thread>, client: &mut Client) -> Result<Begun> {
+    let (version, params) = loop {
+        let packet = loop {
+            if let Some(packet) = next_startup(&mut client.read)? {
+                break packet;
+            }
+            client.fill().await?;
+        };
+        match packet {
+            // Encryption is not offered: the client goes on in the clear or leaves.
+            Startup::SslRequest | Startup::GssEncRequest => {
+                client.out.extend_from_slice(b"N");
+                client.flush().await?;
+            }
+            Startup::Cancel { pid, key } => {
+                if let Some(state) = thread.shared.find_cancel(pid, &key) {
+                    state.cancel_all().await;
+                }
+                return Ok(Begun::Over);
+            }
+            Startup::Startup { version, params } => break (version, params),
+        }
+    };
+    if version.0 != 3 {
+        return Err(Failure::fatal(
+            "0A000",
+            format!("unsupported frontend protocol {}.{}: server supports 3.0 to 3.2", version.0, version.1),
+        ));
+    }
+    let mut settings = BTreeMap::new();
+    let (mut user, mut database, mut unknown) = (None, None, Vec::new());
+    for (name, value) in params {
+        match name.as_str() {
+            "user" => user = Some(value),
+            "database" => database = Some(value),
+            "options" => crate::settings::parse_options(&value, &mut settings)?,
+            "replication" if matches!(value.as_str(), "false" | "off" | "no" | "0") => {}
+            "replication" => return Err(Failure::fatal("0A000", "replication connections are not supported by the router")),
+            _ if name.starts_with("_pq_.") => unknown.push(name),
+            _ => {
+                settings.insert(name.to_lowercase(), value);
+            }
+        }
+    }
+    if let Some(token) = settings.get("application_name").and_then(|name| name.strip_prefix(callback::PREFIX)) {
+        return Ok(Begun::Callback { token: token.to_owned() });
+    }
+    let user = user
+        .filter(|u| !u.is_empty())
+        .ok_or_else(|| Failure::fatal("28000", "no PostgreSQL user name specified in startup packet"))?;
+    let database = database.filter(|d| !d.is_empty()).unwrap_or_else(|| user.clone());
+    crate::settings::check_encoding(&mut settings)?;
+    if version.1 > 2 || !unknown.is_empty() {
+        backend::write_negotiate_protocol_version(&mut client.out, (3, version.1.min(2)), &unknown);
+    }
+    let credentials = match thread.shared.config.auth {
+        AuthMode::Trust => thread.shared.config.coordinator.credentials_if(&user),
+        AuthMode::ScramSha256 => authenticate(thread, client, &user).await?,
+    };
+    backend::write_authentication_ok(&mut client.out);
+    let database = database::open(&thread.shared, &database).await?;
+    Ok(Begun::Session(Box::new(NewSession { user, database, credentials, settings, long_cancel_key: version.1 >= 2 })))
+}
+
+/// SCRAM-SHA-256 against the verifier that the coordinator holds. What the exchange reveals logs in to the servers.
+async fn authenticate(thread: &Rc<Thread>, client: &mut Client, user: &str) -> Result<Credentials> {
+    let verifier = verifier(thread, user).await?;
+    backend::write_authentication_sasl(&mut client.out, &["SCRAM-SHA-256"]);
+    client.flush().await?;
+    let mut nonce = [0u8; 18];
+    getrandom::fill(&mut nonce).map_err(|e| Failure::fatal("XX000", format!("no random bytes: {e}")))?;
+    let nonce = base64::engine::general_purpose::STANDARD.encode(nonce);
+    let failed = || Failure::fatal("28P01", format!("password authentication failed for user \"{user}\""));
+    let mut server = match &verifier {
+        Some(verifier) => ScramServer::from_verifier(verifier, &nonce).map_err(|_| failed())?,
+        None => ScramServer::mock(user, &thread.shared.mock_secret, &nonce),
+    };
+    let first = password_message(client).await?;
+    let initial = frontend::parse_sasl_initial(&first)?;
+    if initial.mechanism != "SCRAM-SHA-256" {
+        return Err(Failure::fatal("08P01", "client selected an invalid SASL authentication mechanism"));
+    }
+    let reply = server
+        .handle_client_first(initial.data.unwrap_or_default())
+        .map_err(|e| Failure::fatal(e.sqlstate(), e.to_string()))?;
+    backend::write_authentication_sasl_continue(&mut client.out, reply.as_bytes());
+    client.flush().await?;
+    let last = password_message(client).await?;
+    let (reply, keys) = server.handle_client_final(&last).map_err(|_| failed())?;
+    backend::write_authentication_sasl_final(&mut client.out, reply.as_bytes());
+    Ok(Credentials::ScramKeys { client_key: keys.client_key, server_key: keys.server_key })
+}
+
+async fn password_message(client: &mut Client) -> Result<Bytes> {
+    let frame = client.frame().await?;
+    match frontend::parse_frontend(&frame)? {
+        FrontendMessage::Password(bytes) => Ok(Bytes::copy_from_slice(bytes)),
+        _ => Err(Failure::fatal("08P01", format!("expected SASL response, got message type {}", frame.tag()))),
+    }
+}
+
+/// The role's SCRAM verifier; none for an unknown role, one without a password, or one that is no longer valid.
+async fn verifier(thread: &Rc<Thread>, user: &str) -> Result<Option<String>> {
+    let target = thread.shared.own_target(&thread.shared.config.coordinator.dbname);
+    let mut lease = thread.pool().lease(&target, false).await?;
+    let name = user.replace('\'', "''");
+    let result = lease
+        .query(&format!(
+            "SELECT rolpassword FROM pg_catalog.pg_authid WHERE rolname = '{name}' \
+             AND (rolvaliduntil IS NULL OR rolvaliduntil > pg_catalog.now())"
+        ))
+        .await?;
+    Ok(result.text(0, 0).filter(|v| v.starts_with("SCRAM-SHA-256$")).map(str::to_owned))
+}
+

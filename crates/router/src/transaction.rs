@@ -1,0 +1,590 @@
+//! The transaction a session is in: which servers take part, what a server that joins later must be told first, and how
+//! it ends. One packet per server: settings, BEGIN, savepoints and the fence travel with the statement.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use pgherd_backend::{BackendError, Connection, Lease};
+use pgherd_catalog::{COORDINATOR_GROUP, ColocationId, GroupId, Snapshot};
+use pgherd_txn::{Action, Commit, Event, Gid, Outcome, Protocol};
+
+use crate::error::{Failure, Result};
+use crate::session::Session;
+use crate::settings::{self, Settings};
+
+/// What kind of transaction block is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Block {
+    /// None: each statement is a transaction of its own on one server.
+    None,
+    /// Ours: around one statement on several servers, several statements of one Query, or a pipeline up to Sync.
+    Implicit,
+    /// The client's BEGIN.
+    Explicit,
+    /// The client's, after an error: only its end is accepted.
+    Failed,
+}
+
+/// What every server that takes part must be told in this order, before its first statement.
+#[derive(Debug, Clone)]
+pub enum LogItem {
+    Savepoint { name: String, settings: Settings },
+    /// SET (false) or SET LOCAL (true) of a setting.
+    Set { name: String, value: String, local: bool },
+    /// Anything else that is the same everywhere (SET CONSTRAINTS, SET TRANSACTION, RESET ALL).
+    Raw(String),
+}
+
+pub struct Participant {
+    pub lease: Lease,
+    /// How much of the log it has been told.
+    told: usize,
+    /// It may have written in this transaction.
+    pub wrote: bool,
+    /// It is inside a transaction block (the coordinator may run single statements outside one).
+    pub in_block: bool,
+    /// Colocation groups whose fence was taken.
+    fenced: HashSet<ColocationId>,
+}
+
+pub struct Transaction {
+    pub block: Block,
+    /// `BEGIN …` as the client wrote its options.
+    pub begin: String,
+    pub log: Vec<LogItem>,
+    pub participants: BTreeMap<GroupId, Participant>,
+    /// The session's settings when the block began: a rollback puts them back.
+    settings_before: Option<Settings>,
+    /// After DDL inside the block: the catalog as this transaction sees it.
+    pub catalog: Option<Arc<Snapshot>>,
+    /// Schema or metadata changed: the shared catalog is loaded again after commit.
+    pub changed_catalog: bool,
+    /// Defaults of roles, databases or the system changed: idle connections are not reused after commit.
+    pub changed_defaults: bool,
+    /// A value for now() and its like, fixed at the first statement that needs one.
+    pub now: Option<String>,
+}
+
+impl Transaction {
+    pub fn new() -> Self {
+        Transaction {
+            block: Block::None,
+            begin: String::new(),
+            log: Vec::new(),
+            participants: BTreeMap::new(),
+            settings_before: None,
+            catalog: None,
+            changed_catalog: false,
+            changed_defaults: false,
+            now: None,
+        }
+    }
+
+    /// The status byte of ReadyForQuery.
+    pub fn status(&self) -> u8 {
+        match self.block {
+            Block::None | Block::Implicit => b'I',
+            Block::Explicit => b'T',
+            Block::Failed => b'E',
+        }
+    }
+}
+
+impl Session {
+    /// Opens a block of ours if none is open.
+    pub fn open_implicit_block(&mut self) {
+        if self.txn.block == Block::None {
+            self.txn.block = Block::Implicit;
+            self.txn.begin = "BEGIN".to_owned();
+            self.txn.settings_before = Some(self.settings.clone());
+        }
+    }
+
+    /// The client's BEGIN; turns a block of ours into the client's.
+    pub fn begin(&mut self, sql: &str) {
+        if self.txn.block == Block::None {
+            self.txn.settings_before = Some(self.settings.clone());
+            self.txn.begin = sql.to_owned();
+        }
+        self.txn.block = Block::Explicit;
+    }
+
+    /// Makes `group` a participant that has been told everything the next statement relies on. Nothing is sent yet.
+    pub async fn join(&mut self, group: GroupId) -> Result<()> {
+        if !self.txn.participants.contains_key(&group) {
+            let participant = self.lease(group).await?;
+            self.txn.participants.insert(group, participant);
+        }
+        let wants_block = self.txn.block != Block::None;
+        let (begin, log) = (&self.txn.begin, &self.txn.log);
+        let settings_before = self.txn.settings_before.as_ref().unwrap_or(&self.settings);
+        let Some(participant) = self.txn.participants.get_mut(&group) else {
+            return Err(Failure::new("XX000", "participant is missing"));
+        };
+        if !participant.in_block {
+            let difference = settings::difference(&participant.lease.applied, settings_before);
+            if !difference.is_empty() {
+                participant.lease.send_quietly(&difference);
+                participant.lease.applied = settings_before.clone();
+            }
+        }
+        if wants_block && !participant.in_block {
+            participant.lease.send_quietly(begin);
+            participant.in_block = true;
+        }
+        if participant.in_block {
+            for item in &log[participant.told.min(log.len())..] {
+                participant.lease.send_quietly(&item.to_sql());
+            }
+            participant.told = log.len();
+        }
+        Ok(())
+    }
+
+    async fn lease(&mut self, group: GroupId) -> Result<Participant> {
+        let lease = match self.pinned.take() {
+            Some(lease) if group == COORDINATOR_GROUP => lease,
+            pinned => {
+                self.pinned = pinned;
+                let target = self.target(group)?;
+                let holds_another = !self.txn.participants.is_empty() || self.pinned.is_some();
+                let lease = self.thread.pool().lease(&target, holds_another).await?;
+                if group == COORDINATOR_GROUP
+                    && let Some(token) = &lease.label
+                {
+                    self.thread.shared.register_callback(token, self.callback_sender.clone());
+                }
+                lease
+            }
+        };
+        self.cancel.add(lease.address(), &lease.cancel_key);
+        Ok(Participant { lease, told: 0, wrote: false, in_block: false, fenced: HashSet::new() })
+    }
+
+    /// Takes the placement fence of a colocation group on a participant, once per transaction.
+    pub fn fence(&mut self, group: GroupId, colocation: ColocationId, epoch: i64) {
+        if let Some(participant) = self.txn.participants.get_mut(&group)
+            && participant.in_block
+            && participant.fenced.insert(colocation)
+        {
+            participant.lease.send_quietly(&format!("SELECT pgherd.fence({colocation}, {epoch})"));
+        }
+    }
+
+    /// A participant, out of the map while its replies are read; [`put_back`](Self::put_back) returns it.
+    pub fn take(&mut self, group: GroupId) -> Result<Participant> {
+        self.txn.participants.remove(&group).ok_or_else(|| Failure::new("XX000", "participant is missing"))
+    }
+
+    pub fn put_back(&mut self, group: GroupId, participant: Participant) {
+        self.txn.participants.insert(group, participant);
+    }
+
+    /// After a statement outside any block: gives back what it used.
+    pub async fn release_autocommit(&mut self) {
+        if self.txn.block == Block::None {
+            self.release_all().await;
+        }
+    }
+
+    async fn release_all(&mut self) {
+        while let Some((group, participant)) = self.txn.participants.pop_first() {
+            self.release(group, participant).await;
+        }
+        self.txn.log.clear();
+    }
+
+    async fn release(&mut self, group: GroupId, mut participant: Participant) {
+        self.cancel.remove(&participant.lease.cancel_key);
+        if self.cancel.is_under_way() {
+            self.cancel.settle().await;
+        }
+        if group == COORDINATOR_GROUP {
+            if self.pin && participant.lease.is_idle() {
+                self.pinned = Some(participant.lease);
+                return;
+            }
+            if let Some(token) = &participant.lease.label {
+                self.thread.shared.unregister_callback(token);
+            }
+        }
+        if participant.lease.tainted && participant.lease.is_idle() {
+            recycle(&mut participant.lease).await;
+        }
+    }
+
+    /// Gives the pinned coordinator connection back, wiped.
+    pub async fn unpin(&mut self) {
+        self.pin = false;
+        if let Some(mut lease) = self.pinned.take() {
+            if let Some(token) = &lease.label {
+                self.thread.shared.unregister_callback(token);
+            }
+            recycle(&mut lease).await;
+        }
+    }
+
+    /// Adds to the log; participants are told when they next take part (or now, by `tell_all`).
+    pub fn log(&mut self, item: LogItem) {
+        if self.txn.block != Block::None {
+            self.txn.log.push(item);
+        }
+    }
+
+    /// Marks the last log item as known to a participant that ran it as a statement of its own.
+    pub fn told(&mut self, group: GroupId) {
+        let len = self.txn.log.len();
+        if let Some(participant) = self.txn.participants.get_mut(&group) {
+            participant.told = len;
+        }
+    }
+
+    /// SAVEPOINT: told to each server lazily.
+    pub fn savepoint(&mut self, name: &str) {
+        let settings = self.settings.clone();
+        self.log(LogItem::Savepoint { name: name.to_owned(), settings });
+    }
+
+    fn find_savepoint(&self, name: &str) -> Result<usize> {
+        self.txn
+            .log
+            .iter()
+            .rposition(|item| matches!(item, LogItem::Savepoint { name: n, .. } if n == name))
+            .ok_or_else(|| Failure::new("3B001", format!("savepoint \"{name}\" does not exist")))
+    }
+
+    /// RELEASE SAVEPOINT: what was set since stays, the savepoints go.
+    pub async fn release_savepoint(&mut self, name: &str) -> Result<()> {
+        let index = self.find_savepoint(name)?;
+        let sql = format!("RELEASE SAVEPOINT {}", settings::quote_ident(name));
+        self.on_told(index, &sql).await?;
+        let mut position = index;
+        while position < self.txn.log.len() {
+            if matches!(self.txn.log[position], LogItem::Savepoint { .. }) {
+                self.txn.log.remove(position);
+                for participant in self.txn.participants.values_mut() {
+                    if participant.told > position {
+                        participant.told -= 1;
+                    }
+                }
+            } else {
+                position += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// ROLLBACK TO SAVEPOINT: on every server that knows it; the others never heard of what came after.
+    pub async fn rollback_to_savepoint(&mut self, name: &str) -> Result<()> {
+        let index = self.find_savepoint(name)?;
+        let sql = format!("ROLLBACK TO SAVEPOINT {}", settings::quote_ident(name));
+        // A server that joined after the savepoint and was lost since cannot be brought back.
+        self.on_told(index, &sql).await?;
+        if let LogItem::Savepoint { settings, .. } = &self.txn.log[index] {
+            self.settings = settings.clone();
+        }
+        self.txn.log.truncate(index + 1);
+        for participant in self.txn.participants.values_mut() {
+            participant.told = participant.told.min(index + 1);
+        }
+        if self.txn.changed_catalog {
+            // DDL may have been undone.
+            self.txn.catalog = None;
+            if self.txn.participants.contains_key(&COORDINATOR_GROUP) && self.txn.block == Block::Explicit {
+                self.reload_catalog_in_block().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a statement on every participant that was told log item `index`, the coordinator first (its callbacks may
+    /// still speak to the workers while it ends subtransactions).
+    async fn on_told(&mut self, index: usize, sql: &str) -> Result<()> {
+        let groups: Vec<GroupId> =
+            self.txn.participants.iter().filter(|(_, p)| p.told > index).map(|(group, _)| *group).collect();
+        for group in groups {
+            self.run_quiet(group, sql).await?;
+        }
+        Ok(())
+    }
+
+    /// Runs a statement on a participant and drops what it returns; callbacks are served meanwhile.
+    pub async fn run_quiet(&mut self, group: GroupId, sql: &str) -> Result<()> {
+        self.collect_on(group, sql).await.map(drop)
+    }
+
+    /// COMMIT of whatever is open. On an error everything is rolled back. The block is over either way.
+    pub async fn commit(&mut self) -> Result<()> {
+        if self.txn.block == Block::Failed {
+            self.rollback().await;
+            return Ok(());
+        }
+        if let Err(failure) = self.announce_catalog_change().await {
+            self.rollback().await;
+            return Err(failure);
+        }
+        let result = self.commit_participants().await;
+        match &result {
+            Ok(()) => self.settle_settings(),
+            Err(_) => self.restore_settings(),
+        }
+        self.end_block(result.is_ok()).await;
+        result
+    }
+
+    /// ROLLBACK of whatever is open. Servers that cannot be reached roll back by themselves.
+    pub async fn rollback(&mut self) {
+        let groups: Vec<GroupId> = self.txn.participants.keys().copied().collect();
+        for group in groups {
+            self.rollback_participant(group).await;
+        }
+        self.restore_settings();
+        self.end_block(false).await;
+    }
+
+    async fn rollback_participant(&mut self, group: GroupId) {
+        let Some(participant) = self.txn.participants.get_mut(&group) else { return };
+        if participant.lease.is_broken() {
+            return;
+        }
+        if participant.in_block {
+            if self.run_quiet(group, "ROLLBACK").await.is_err()
+                && let Some(participant) = self.txn.participants.get_mut(&group)
+            {
+                participant.lease.poison();
+            }
+        } else {
+            let _ = participant.lease.drain().await;
+        }
+    }
+
+    fn restore_settings(&mut self) {
+        if let Some(before) = self.txn.settings_before.take() {
+            self.settings = before;
+        }
+    }
+
+    /// After COMMIT: what SET changed inside the block is now the connection's own.
+    fn settle_settings(&mut self) {
+        for participant in self.txn.participants.values_mut() {
+            for item in &self.txn.log[..participant.told.min(self.txn.log.len())] {
+                match item {
+                    LogItem::Set { name, value, local: false } => {
+                        participant.lease.applied.insert(name.clone(), value.clone());
+                    }
+                    LogItem::Raw(sql) if sql == "RESET ALL" => participant.lease.applied.clear(),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    async fn end_block(&mut self, committed: bool) {
+        self.release_all().await;
+        let changed_catalog = self.txn.changed_catalog;
+        let changed_defaults = self.txn.changed_defaults;
+        self.txn = Transaction::new();
+        self.cursors.clear();
+        self.forget_transaction_portals();
+        if committed && changed_defaults {
+            self.thread.shared.forget_connections();
+        }
+        if committed && changed_catalog {
+            if let Err(error) = self.db.reload(&self.thread.shared).await {
+                tracing::warn!("could not load the catalog of database {} again: {error}", self.db.name);
+            }
+            self.forget_search_path();
+        }
+    }
+
+    async fn commit_participants(&mut self) -> Result<()> {
+        let participants: Vec<pgherd_txn::Participant> = self
+            .txn
+            .participants
+            .iter()
+            .filter(|(_, p)| p.in_block)
+            .map(|(group, p)| pgherd_txn::Participant {
+                group: *group,
+                wrote: p.wrote,
+                // Temporary tables, NOTIFY and postgres_fdw keep the coordinator from preparing; it decides instead.
+                can_prepare: *group != COORDINATOR_GROUP,
+            })
+            .collect();
+        let protocol = self.commit_protocol();
+        let (mut machine, mut action) = Commit::start(&participants, protocol).map_err(|refused| {
+            Failure::refused("cannot commit a transaction with two participants that cannot be prepared")
+                .detail(format!("Node groups {} and {}.", refused.first, refused.second))
+        })?;
+        let decider = participants.iter().find(|p| p.wrote).map_or(COORDINATOR_GROUP, |p| p.group);
+        let transaction = new_transaction_id()?;
+        let gid = |group| Gid { decider, transaction: transaction.clone(), participant: group }.to_string();
+        let mut failure: Option<Failure> = None;
+        loop {
+            let mut events = Vec::new();
+            match &action {
+                Action::Prepare(groups) => {
+                    let sql: Vec<(GroupId, String)> = groups
+                        .iter()
+                        .map(|g| (*g, format!("PREPARE TRANSACTION {}", settings::quote_literal(&gid(*g)))))
+                        .collect();
+                    for (group, result) in self.run_parallel(sql).await {
+                        events.push(self.event(group, result, &mut failure));
+                    }
+                }
+                Action::Decide(group) => {
+                    // The decision is durable whatever the client chose for its own commits.
+                    let sql = format!(
+                        "SET LOCAL synchronous_commit = on; SELECT pgherd.record_commit('{transaction}'); COMMIT"
+                    );
+                    let result = self.collect_on(*group, &sql).await.map(drop);
+                    let result = self.decided(*group, result);
+                    events.push(self.event(*group, result, &mut failure));
+                }
+                Action::Commit(group) => {
+                    let result = self.collect_on(*group, "COMMIT").await.map(drop);
+                    let result = self.decided(*group, result);
+                    events.push(self.event(*group, result, &mut failure));
+                }
+                Action::CommitPrepared(groups) => {
+                    let sql: Vec<(GroupId, String)> = groups
+                        .iter()
+                        .map(|g| (*g, format!("COMMIT PREPARED {}", settings::quote_literal(&gid(*g)))))
+                        .collect();
+                    for (group, result) in self.run_parallel(sql).await {
+                        if let Err(failure) = result {
+                            tracing::warn!("left to recovery: COMMIT PREPARED {} ({failure:?})", gid(group));
+                        }
+                    }
+                    events.push(Event::Finished);
+                }
+                Action::RollbackPrepared(groups) => {
+                    let sql: Vec<(GroupId, String)> = groups
+                        .iter()
+                        .map(|g| (*g, format!("ROLLBACK PREPARED {}", settings::quote_literal(&gid(*g)))))
+                        .collect();
+                    for (group, result) in self.run_parallel(sql).await {
+                        if let Err(failure) = result {
+                            tracing::warn!("left to recovery: ROLLBACK PREPARED {} ({failure:?})", gid(group));
+                        }
+                    }
+                    events.push(Event::Finished);
+                }
+                Action::Rollback(groups) => {
+                    for group in groups.clone() {
+                        self.rollback_participant(group).await;
+                    }
+                    events.push(Event::Finished);
+                }
+                Action::EndReaders(groups) => {
+                    let sql = groups.iter().map(|g| (*g, "COMMIT".to_owned())).collect();
+                    self.run_parallel(sql).await;
+                    events.push(Event::Finished);
+                }
+                Action::Done(outcome) => {
+                    return match outcome {
+                        Outcome::Committed => Ok(()),
+                        Outcome::RolledBack => Err(failure
+                            .unwrap_or_else(|| Failure::new("40000", "transaction was rolled back"))),
+                        Outcome::Unknown => Err(Failure::new(
+                            "08007",
+                            "connection to the deciding server was lost during COMMIT: the outcome is not known",
+                        )),
+                        Outcome::Partial => Err(Failure::new("08007", "COMMIT failed on some servers after others had committed")
+                            .hint("Use citus.multi_shard_commit_protocol = '2pc' for atomic commits.")),
+                    };
+                }
+            }
+            let mut next = None;
+            for event in events {
+                next = machine.on(event).or(next);
+            }
+            action = next.ok_or_else(|| Failure::new("XX000", "commit did not come to an end"))?;
+        }
+    }
+
+    /// COMMIT of a failed transaction answers with the tag ROLLBACK: the server's own status is what counts.
+    fn decided(&self, group: GroupId, result: Result<()>) -> Result<()> {
+        match self.txn.participants.get(&group) {
+            Some(participant) if result.is_ok() && participant.lease.status != b'I' => {
+                Err(Failure::new("25P02", "transaction was aborted on the server"))
+            }
+            _ => result,
+        }
+    }
+
+    fn event(&self, group: GroupId, result: Result<()>, failure: &mut Option<Failure>) -> Event {
+        match result {
+            Ok(()) => Event::Succeeded(group),
+            Err(error) => {
+                let lost = self.txn.participants.get(&group).is_none_or(|p| p.lease.is_broken());
+                failure.get_or_insert(error);
+                if lost { Event::Lost(group) } else { Event::Failed(group) }
+            }
+        }
+    }
+
+    /// Runs one statement on each of several participants at the same time.
+    pub async fn run_parallel(&mut self, sql: Vec<(GroupId, String)>) -> Vec<(GroupId, Result<()>)> {
+        let mut started = Vec::new();
+        for (group, text) in sql {
+            let Some(participant) = self.txn.participants.get_mut(&group) else { continue };
+            participant.lease.send_query(&text);
+            let sent = participant.lease.flush().await;
+            started.push((group, sent));
+        }
+        let mut results = Vec::new();
+        for (group, sent) in started {
+            let result = match sent {
+                Ok(()) if group == COORDINATOR_GROUP => self.collect_started(group).await.map(drop),
+                Ok(()) => match self.txn.participants.get_mut(&group) {
+                    Some(participant) => participant.lease.collect().await.map(drop).map_err(Failure::from),
+                    None => continue,
+                },
+                Err(error) => Err(error.into()),
+            };
+            results.push((group, result));
+        }
+        results
+    }
+
+    fn commit_protocol(&self) -> Protocol {
+        match self.settings.get("citus.multi_shard_commit_protocol").map(String::as_str) {
+            Some(value) if value.eq_ignore_ascii_case("1pc") => Protocol::OnePhase,
+            _ => Protocol::TwoPhase,
+        }
+    }
+}
+
+impl LogItem {
+    fn to_sql(&self) -> String {
+        match self {
+            LogItem::Savepoint { name, .. } => format!("SAVEPOINT {}", settings::quote_ident(name)),
+            LogItem::Set { name, value, local } => format!(
+                "SELECT pg_catalog.set_config({}, {}, {local})",
+                settings::quote_literal(name),
+                settings::quote_literal(value)
+            ),
+            LogItem::Raw(sql) => sql.clone(),
+        }
+    }
+}
+
+/// Wipes a connection of everything a session may have left on it.
+async fn recycle(connection: &mut Connection) {
+    let wiped: std::result::Result<_, BackendError> = connection.query("DISCARD ALL").await;
+    match wiped {
+        Ok(_) => {
+            connection.applied.clear();
+            connection.prepared.clear();
+            connection.tainted = false;
+        }
+        Err(_) => connection.poison(),
+    }
+}
+
+/// 128 random bits in hexadecimal.
+fn new_transaction_id() -> Result<String> {
+    let mut bytes = [0u8; 16];
+    getrandom::fill(&mut bytes).map_err(|e| Failure::new("XX000", format!("no random bytes: {e}")))?;
+    Ok(bytes.iter().map(|b| format!("{b:02x}")).collect())
+}
