@@ -1,7 +1,7 @@
 //! Plain connections to the router and to servers, for the few statements that commands run themselves.
 
 use crate::failure::Failure;
-use crate::router::CoordinatorUrl;
+use pgherd_router::CoordinatorUrl;
 use std::time::Duration;
 use tokio_postgres::config::Host;
 use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage};

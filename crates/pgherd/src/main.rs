@@ -7,13 +7,9 @@ mod failure;
 mod place;
 mod psql;
 mod register;
-mod router_stub;
 mod serve;
 mod status;
 mod up;
-
-// The real one takes this place as soon as it exists.
-use router_stub as router;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;

@@ -4,8 +4,8 @@
 use crate::connect::{parse_coordinator, runtime};
 use crate::failure::Failure;
 use crate::place::no_cluster;
-use crate::router::{self, AuthMode, CoordinatorUrl, ServeConfig};
 use pgherd_cluster::embedded::{Auth, ClusterState, RouterSlot};
+use pgherd_router::{AuthMode, CoordinatorUrl, ServeConfig};
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -87,7 +87,7 @@ impl Serve {
 impl Init {
     pub fn run(self) -> Result<(), Failure> {
         let coordinator = parse_coordinator(&self.coordinator)?;
-        router::init(&coordinator).map_err(|error| Failure::new(error.to_string()))?;
+        pgherd_router::init(&coordinator).map_err(|error| Failure::new(error.to_string()))?;
         eprintln!(
             "pgherd: {}:{}, database \"{}\", is ready to be a coordinator",
             coordinator.host, coordinator.port, coordinator.dbname
@@ -131,7 +131,7 @@ fn serve(config: ServeConfig, ready: impl FnOnce(Vec<SocketAddr>) + Send) -> Res
         .name("signals".to_owned())
         .spawn(move || signals.block_on(obey_signals(shutdown)))
         .map_err(|error| Failure::new(format!("could not start: {error}")))?;
-    router::serve(config, ready, wait).map_err(|error| Failure::new(error.to_string()))
+    pgherd_router::serve(config, ready, wait).map_err(|error| Failure::new(error.to_string()))
 }
 
 /// The first SIGTERM or SIGINT lets clients finish; the second one, whichever it is, ends the process: then servers roll
