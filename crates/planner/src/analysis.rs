@@ -336,10 +336,11 @@ impl<'a> Analysis<'a> {
                 let own = self.new_scope(scope);
                 let level = self.new_level(env, own, None);
                 self.target(&i.target, env, own, level);
+                let mut source = None;
                 if let InsertSource::Query(q) = &i.source {
-                    let source = self.query(q, scope, None);
-                    self.levels[level].arms = Some((SetOp::Union, true, source, source));
+                    source = Some(self.query(q, scope, None));
                 }
+                self.insert_facts(i, env, source);
                 let mut exprs: Vec<&'a Expr> = Vec::new();
                 if let InsertSource::Values(rows) = &i.source {
                     exprs.extend(rows.iter().flatten());
@@ -417,6 +418,37 @@ impl<'a> Analysis<'a> {
                 self.has_parts_unknown = true;
                 None
             }
+        }
+    }
+
+    /// An INSERT whose rows all have one known key writes one shard.
+    fn insert_facts(&mut self, insert: &'a Insert, env: usize, source: Option<usize>) {
+        let Some(target) = self.instances.iter().position(|i| i.is_target && std::ptr::eq(i.relation, &insert.target))
+        else {
+            return;
+        };
+        let (Some(id), Some(key)) = (self.key_of(target), self.instances[target].table.key_column()) else { return };
+        let at = if insert.columns.is_empty() { Some(id.col) } else { insert.columns.iter().position(|c| c.0 == key.name) };
+        let Some(at) = at else { return };
+        match (&insert.source, source) {
+            (InsertSource::Values(rows), _) => {
+                let mut values = rows.iter().map(|row| {
+                    row.get(at).and_then(|field| literal::stored_value(field, key, self.snapshot))
+                });
+                if let Some(Some(first)) = values.next() {
+                    if values.all(|v| v.as_ref() == Some(&first)) {
+                        self.envs[env].facts.push(Fact::Pinned(id, first));
+                    }
+                }
+            }
+            (InsertSource::Query(_), Some(level)) => {
+                let output = self.levels[level].outputs.as_ref().and_then(|o| o.get(at)).and_then(|(_, id)| *id);
+                if let Some(inner) = output.filter(|o| self.comparable(*o, id)) {
+                    let inner_env = self.levels[level].env;
+                    self.envs[env].facts.push(Fact::Lifted { outer: id, env: inner_env, inner });
+                }
+            }
+            _ => {}
         }
     }
 

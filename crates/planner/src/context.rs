@@ -125,9 +125,18 @@ impl<'a> Context<'a> {
         }
         if let (true, Some(now)) = (self.uses_now, self.session.multi_statement_txn_now) {
             let text = self.text();
-            self.statement.tree.walk_all(&mut |_, expr| {
+            self.statement.tree.walk_all(&mut |place, expr| {
                 if let Some(new) = safety::now_replacement(expr, text, now) {
                     edits.replace(expr.span, new);
+                }
+                if place == Place::Target && !matches!(expr.kind, ExprKind::Star(_)) {
+                    let mut changed = false;
+                    expr.walk(&mut |e| changed |= safety::now_replacement(e, text, now).is_some());
+                    if changed {
+                        // The item keeps the name that it had.
+                        let end = with_brackets(text, expr.span).end;
+                        edits.insert(end, format!(" AS {}", quote_ident(&crate::naming::column_name(expr))));
+                    }
                 }
             });
         }
@@ -195,6 +204,19 @@ impl<'a> Context<'a> {
             }
         }
         found.map(|(t, v)| (t.clone(), v.clone())).ok_or_else(|| "no distributed table".to_owned())
+    }
+}
+
+/// An expression's range with the brackets that stand around it alone.
+pub(crate) fn with_brackets(text: &str, span: Span) -> Span {
+    let mut out = span;
+    loop {
+        let before = text[..out.start].trim_end();
+        let after = text[out.end..].trim_start();
+        if !before.ends_with('(') || !after.starts_with(')') {
+            return out;
+        }
+        out = Span::new(before.len() - 1, text.len() - after.len() + 1);
     }
 }
 

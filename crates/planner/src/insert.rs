@@ -152,10 +152,19 @@ impl Context<'_> {
             if columns.iter().any(|c| c.name == column.name) {
                 continue;
             }
-            if let Source::Coordinator(sql) = default_of(column, column.name == key.name) {
-                columns.push(column);
-                appended.push(Field::Evaluate { sql, type_name: evaluation_type(column, column.name == key.name) });
-            }
+            let is_key = column.name == key.name;
+            let sql = match (default_of(column, is_key), &column.default) {
+                (Source::Coordinator(sql), _) => sql,
+                // One time for all rows, whichever worker they go to.
+                (Source::Worker, ColumnDefault::Expression { sql, immutable: false })
+                    if rows.len() > 1 && default_reads_now(sql) =>
+                {
+                    sql.clone()
+                }
+                _ => continue,
+            };
+            columns.push(column);
+            appended.push(Field::Evaluate { sql, type_name: evaluation_type(column, is_key) });
         }
         let key_at = columns.iter().position(|c| c.name == key.name);
         // RETURNING and ON CONFLICT run on the workers as they stand.
@@ -251,10 +260,11 @@ impl Context<'_> {
             let inner = list.trim_start_matches('(').trim_end_matches(')').to_owned();
             std::iter::once(inner).chain(columns.iter().skip(given).map(|c| quote_ident(&c.name))).collect()
         };
-        let list = format!(" ({})", names.join(", "));
         let head_end = insert.columns_span.map_or_else(|| self.before_source(insert), |s| s.start);
-        let mut head = edits.apply_to(text, Span::new(0, head_end));
-        head.push_text(&list, None);
+        let mut head = edits.apply_to(text, Span::new(0, text[..head_end].trim_end().len()));
+        if !names.is_empty() {
+            head.push_text(&format!(" ({})", names.join(", ")), None);
+        }
         if insert.overriding != Overriding::No
             || columns.iter().any(|c| matches!(c.default, ColumnDefault::Identity { .. }))
         {
@@ -565,6 +575,14 @@ impl Context<'_> {
         }
         let tier = Tier::ReplicateRows { table: table.clone(), sql: self.coordinator_sql(), returning };
         self.plan(tier, format!("the coordinator computes the rows: {reason}"))
+    }
+}
+
+/// A column default, as the catalog prints it, gives the transaction's time.
+fn default_reads_now(sql: &str) -> bool {
+    match pgherd_sql::split(&format!("SELECT {sql}")) {
+        Ok(statements) => statements.iter().any(safety::uses_now),
+        Err(_) => true,
     }
 }
 

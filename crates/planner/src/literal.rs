@@ -119,8 +119,9 @@ pub(crate) fn stored_value(expr: &Expr, column: &Column, snapshot: &Snapshot) ->
         };
     }
     // Storing applies the column's modifier (varchar(n) truncates blanks, numeric(p,s) rounds): only without one.
-    if column.typmod >= 0 && !matches!(expr.kind, ExprKind::Param(_)) && modifier_matters(column.type_oid) {
+    if column.typmod >= 0 && modifier_matters(column.type_oid) {
         return match (&expr.kind, column.type_oid) {
+            (ExprKind::Param(n), VARCHAR | 1042) => Some(KeyValue::Param(*n)),
             (ExprKind::Const(Const::String(s)), VARCHAR) if !s.ends_with(' ') => Some(KeyValue::Literal(s.clone())),
             (ExprKind::Const(Const::String(s)), 1042) => Some(KeyValue::Literal(s.clone())),
             _ => None,
@@ -134,7 +135,7 @@ pub(crate) fn stored_value(expr: &Expr, column: &Column, snapshot: &Snapshot) ->
     }
 }
 
-/// True where a parameter stored in the column may be changed by the column's modifier.
-pub(crate) fn modifier_matters(column: Oid) -> bool {
+/// True where storing a value in the column may change it by the column's modifier.
+fn modifier_matters(column: Oid) -> bool {
     !matches!(column, BOOL | INT2 | INT4 | INT8 | TEXT | 17 | 2950 | 1082 | 869 | 829)
 }

@@ -5,7 +5,7 @@ use pgherd_sql::ast::*;
 use pgherd_sql::{Edits, Outline, Splice};
 
 use crate::analysis::Found;
-use crate::context::{Context, Count, count_of, quote_ident};
+use crate::context::{Context, Count, count_of, quote_ident, with_brackets};
 use crate::plan::Merge;
 
 type Result<T> = std::result::Result<T, String>;
@@ -152,12 +152,12 @@ pub(crate) fn rows(context: &Context<'_>, query: &Query, select: &Select, level:
     let outputs = outputs(context, select, scope)?;
     let text = context.text();
     let edits = context.worker_edits();
-    let distinct = match &select.distinct {
-        Distinct::No => false,
-        Distinct::All => true,
-        // Whole per worker, so the rows are final; but the order of DISTINCT ON is part of its meaning.
-        Distinct::On(_) => return Err("DISTINCT ON with an order".to_owned()),
-    };
+    let mut shipped: Vec<&Expr> = select.items.iter().map(|i| &i.expr).collect();
+    shipped.extend(query.order_by.iter().map(|s| &s.expr));
+    check_shippable(context, &shipped)?;
+    let distinct = matches!(select.distinct, Distinct::All);
+    // Rows of DISTINCT ON are whole per worker, but the order is part of its meaning there.
+    let distinct_on = matches!(select.distinct, Distinct::On(_));
     if distinct {
         for output in &outputs {
             output.collation.as_ref().map_err(Clone::clone)?;
@@ -168,21 +168,27 @@ pub(crate) fn rows(context: &Context<'_>, query: &Query, select: &Select, level:
     for (sort, span) in query.order_by.iter().zip(&outline.order_by) {
         let expr_span = sort_expr_span(sort, *span, text);
         let (column, collation) = match output_of(&sort.expr, &outputs) {
-            Some(at) => (at + 1, outputs[at].collation.clone()?),
+            Some(at) => ((at + 1).to_string(), outputs[at].collation.clone()?),
             None => {
                 let same = |o: &Output<'_>| o.expr.is_some_and(|e| e.span.of(text) == expr_span.of(text));
                 match outputs.iter().position(same) {
-                    Some(at) => (at + 1, outputs[at].collation.clone()?),
+                    Some(at) => ((at + 1).to_string(), outputs[at].collation.clone()?),
                     None if distinct => return Err("ORDER BY of something DISTINCT leaves out".to_owned()),
                     None => {
                         let collation = context.collation_of(&sort.expr, scope)?;
                         hidden.push(expr_span);
-                        (outputs.len() + hidden.len(), collation)
+                        (format!("coalesce(c{})", outputs.len() + hidden.len()), collation)
                     }
                 }
             }
         };
-        order.push(format!("c{column}{}{}", collation.suffix(), direction(sort)?));
+        // An output column is named by its number: an expression with COLLATE has to repeat the column.
+        let column = match (collation, column.parse::<usize>()) {
+            (Collation::C, Ok(n)) if distinct => return Err(format!("the collation of distinct column {n}")),
+            (Collation::C, Ok(n)) => format!("coalesce(c{n})"),
+            _ => column,
+        };
+        order.push(format!("{column}{}{}", collation.suffix(), direction(sort)?));
     }
     let (limit, offset) = (count_of(query.limit.as_ref()), count_of(query.offset.as_ref()));
 
@@ -211,11 +217,11 @@ pub(crate) fn rows(context: &Context<'_>, query: &Query, select: &Select, level:
             Some(format!("({} + {})", limit_text(limit).unwrap_or_default(), limit_text(offset).unwrap_or_default()))
         }
     };
+    if let (Some(span), true) = (outline.order_clause, pushed.is_some() || distinct_on) {
+        sql.push_text(" ", None);
+        sql.append(edits.apply_to(text, span));
+    }
     if let Some(pushed) = pushed {
-        if let Some(span) = outline.order_clause {
-            sql.push_text(" ", None);
-            sql.append(edits.apply_to(text, span));
-        }
         sql.push_text(&format!(" LIMIT {pushed}"), None);
     }
 
@@ -244,21 +250,31 @@ fn finish(merge: &mut String, order: &[String], limit: &Count, offset: &Count) {
     }
 }
 
-/// The ORDER BY item without ASC, DESC, NULLS …: those words are reserved or follow the expression.
+/// The ORDER BY item without ASC, DESC, NULLS …: the expression with the brackets around it.
 fn sort_expr_span(sort: &SortBy, span: Span, text: &str) -> Span {
-    if sort.expr.span.is_known() && span.contains(sort.expr.span) {
-        // Brackets around the expression belong to it as well.
-        let mut inner = sort.expr.span;
-        while text[..inner.start].trim_end().ends_with('(')
-            && text[inner.end..].trim_start().starts_with(')')
-            && text[..inner.start].trim_end().len() > span.start
-        {
-            inner.start = text[..inner.start].trim_end().len() - 1;
-            inner.end += text[inner.end..].len() - text[inner.end..].trim_start().len() + 1;
-        }
-        return inner;
+    let whole = with_brackets(text, sort.expr.span);
+    if sort.expr.span.is_known() && span.contains(whole) { whole } else { sort.expr.span }
+}
+
+/// In ORDER BY a bare name is an output column before it is an input column, and the user's columns may be called
+/// `c1`: a partial column that is no output column is written so that it is an expression.
+fn unambiguous(column: &str) -> String {
+    if column.starts_with('c') && column[1..].bytes().all(|b| b.is_ascii_digit()) {
+        format!("coalesce({column})")
+    } else {
+        column.to_owned()
     }
-    span
+}
+
+/// A whole row or a row of several values cannot be sent between servers as one column.
+fn check_shippable(context: &Context<'_>, exprs: &[&Expr]) -> Result<()> {
+    if context.analysis.needs_parent_name {
+        return Err("a whole row or a qualified table name".to_owned());
+    }
+    if exprs.iter().any(|e| matches!(e.kind, ExprKind::Row(_))) {
+        return Err("a row of several values".to_owned());
+    }
+    Ok(())
 }
 
 /// Builds the partial columns of an aggregation.
@@ -315,6 +331,7 @@ pub(crate) fn aggregates(
         if has_sublink(expr) {
             return Err("a subquery in GROUP BY".to_owned());
         }
+        check_shippable(context, &[expr])?;
         partials.group(expr, false);
     }
     // DISTINCT arguments become groupings of the workers: they come before the partial results.
@@ -337,16 +354,20 @@ pub(crate) fn aggregates(
     };
     let mut order = Vec::new();
     for sort in &query.order_by {
-        let (sql, collation) = match output_of(&sort.expr, &outputs) {
-            Some(at) => ((at + 1).to_string(), outputs[at].collation.clone()?),
-            None => (partials.merged(&sort.expr)?, context.collation_of(&sort.expr, scope)?),
+        let same = |o: &Output<'_>| o.expr.is_some_and(|e| e.span.of(text) == sort.expr.span.of(text));
+        let at = output_of(&sort.expr, &outputs).or_else(|| outputs.iter().position(same));
+        let sql = match at {
+            // The output's own expression has its collation in it.
+            Some(at) => {
+                outputs[at].collation.clone()?;
+                (at + 1).to_string()
+            }
+            None => {
+                context.collation_of(&sort.expr, scope)?;
+                unambiguous(&partials.merged(&sort.expr)?)
+            }
         };
-        let collation = match (output_of(&sort.expr, &outputs), collation) {
-            // The output's own expression has the collation in it.
-            (Some(_), _) | (None, Collation::Default) => Collation::Default,
-            (None, Collation::C) => Collation::C,
-        };
-        order.push(format!("{sql}{}{}", collation.suffix(), direction(sort)?));
+        order.push(format!("{sql}{}", direction(sort)?));
     }
 
     // The workers' text.
@@ -455,6 +476,7 @@ impl<'e> Partials<'_, 'e> {
             if !matches!(call.name.as_str(), "count" | "sum" | "avg") {
                 return Err(format!("{}(DISTINCT …) of this form", call.name));
             }
+            check_shippable(self.context, &[arg])?;
             if has_sublink(arg) || self.context.collation_of(arg, self.scope).is_err() {
                 return Err(format!("{}(DISTINCT …) of this form", call.name));
             }

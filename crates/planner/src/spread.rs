@@ -147,8 +147,12 @@ impl Context<'_> {
             };
         }
         let spread = self.spread_of_from(level)?;
-        if let (Spread::Partitioned(keys), Body::Select(select)) = (&spread, &query.body) {
-            self.whole_groups(select, keys, level)?;
+        match (&spread, &query.body) {
+            (Spread::Partitioned(keys), Body::Select(select)) => self.whole_groups(select, keys, level)?,
+            (Spread::Replicated, _) if self.is_volatile(level) => {
+                return Err("a volatile function in a subquery over rows that every worker has".to_owned());
+            }
+            _ => {}
         }
         Ok(spread)
     }
@@ -245,8 +249,8 @@ impl Context<'_> {
 
     /// A sublink gives each worker the same answer as it would have over all rows.
     fn check_sublink(&self, level: usize, outer: &Spread) -> Result<()> {
-        if self.has_volatile_call() {
-            return Err("a volatile function in a statement with subqueries".to_owned());
+        if self.is_volatile(level) {
+            return Err("a volatile function in a subquery".to_owned());
         }
         let keys = match outer {
             Spread::Replicated => &[][..],
@@ -304,8 +308,15 @@ impl Context<'_> {
         }
     }
 
-    pub fn has_volatile_call(&self) -> bool {
-        self.statement.calls.iter().any(|(_, name)| self.snapshot.volatile_functions.contains(name))
+    /// Some function below gives another value at each call.
+    fn is_volatile(&self, level: usize) -> bool {
+        let mut found = false;
+        if let Some(query) = self.analysis.levels[level].query {
+            query.walk_all(&mut |_, e| {
+                found |= matches!(&e.kind, ExprKind::Call(c) if self.snapshot.volatile_functions.contains(&c.name));
+            });
+        }
+        found
     }
 
     pub fn calls_of<'e>(&self, expr: &'e Expr, out: &mut Calls<'e>) {

@@ -576,8 +576,10 @@ impl Window {
 /// Where an expression stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// It is a whole item of a SELECT list.
+    /// It is a whole item of a SELECT or RETURNING list, without an alias.
     Target,
+    /// The same, with an alias.
+    NamedTarget,
     /// It is a function in FROM.
     From,
     Other,
@@ -643,7 +645,8 @@ fn deep<'a>(place: Place, expr: &'a Expr, f: &mut dyn FnMut(Place, &'a Expr)) {
 }
 
 fn walk_items<'a>(items: &'a [SelectItem], f: &mut dyn FnMut(Place, &'a Expr)) {
-    items.iter().for_each(|i| deep(Place::Target, &i.expr, f));
+    let place = |i: &SelectItem| if i.alias.is_some() { Place::NamedTarget } else { Place::Target };
+    items.iter().for_each(|i| deep(place(i), &i.expr, f));
 }
 
 fn walk_with<'a>(with: &'a Option<With>, f: &mut dyn FnMut(Place, &'a Expr)) {

@@ -162,7 +162,7 @@ pub fn own_calls(statement: &Statement) -> Vec<OwnCall> {
             span: expr.span,
             name_span,
             in_from: place == Place::From,
-            is_whole_select_target: place == Place::Target,
+            is_whole_select_target: matches!(place, Place::Target | Place::NamedTarget),
         });
     });
     found

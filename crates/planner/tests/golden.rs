@@ -1,0 +1,73 @@
+//! SQL → plan. Each file of `tests/golden` is a topic; a case is SQL, a line `=>`, and the plan up to an empty line.
+//! `UPDATE_GOLDEN=1` writes the plans anew: read the difference before committing it.
+//!
+//! Lines before the SQL: `-- callback`, `-- now TIME` and `-- temp NAME` set the session; `# …` is a comment.
+#![allow(clippy::unwrap_used)]
+
+mod fixture;
+
+use std::collections::HashSet;
+use std::fmt::Write;
+
+use pgherd_planner::{SessionView, plan};
+
+fn planned(snapshot: &pgherd_catalog::Snapshot, block: &[&str]) -> String {
+    let path = ["public".to_owned()];
+    let mut temp = HashSet::new();
+    let (mut callback, mut now) = (false, None);
+    let mut sql = Vec::new();
+    for line in block {
+        if *line == "-- callback" {
+            callback = true;
+        } else if let Some(name) = line.strip_prefix("-- temp ") {
+            temp.insert(name.to_owned());
+        } else if let Some(time) = line.strip_prefix("-- now ") {
+            now = Some(time);
+        } else if !line.starts_with('#') {
+            sql.push(*line);
+        }
+    }
+    let session =
+        SessionView { search_path: &path, temp_relations: &temp, callback, multi_statement_txn_now: now };
+    let sql = sql.join("\n");
+    let statements = pgherd_sql::split(&sql).unwrap_or_else(|e| panic!("{sql}: {e}"));
+    let plan = plan(&statements[0], snapshot, &session);
+    plan.to_string().trim_end().to_owned()
+}
+
+#[test]
+fn plans_are_as_recorded() {
+    let snapshot = fixture::snapshot();
+    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let update = std::env::var_os("UPDATE_GOLDEN").is_some();
+    let mut wrong = String::new();
+    let mut cases = 0;
+    let mut files: Vec<_> = std::fs::read_dir(&directory).unwrap().map(|f| f.unwrap().path()).collect();
+    files.sort();
+    assert!(!files.is_empty());
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let mut out = String::new();
+        for block in text.split("\n\n").map(str::trim).filter(|b| !b.is_empty()) {
+            let lines: Vec<&str> = block.lines().collect();
+            let at = lines.iter().position(|l| *l == "=>").unwrap_or(lines.len());
+            let (sql, expected) = (&lines[..at], lines.get(at + 1..).unwrap_or(&[]).join("\n"));
+            if sql.iter().all(|l| l.starts_with('#')) {
+                writeln!(out, "{block}\n").unwrap();
+                continue;
+            }
+            cases += 1;
+            let plan = planned(&snapshot, sql);
+            if plan != expected {
+                writeln!(wrong, "{}: {}\n--- recorded\n{expected}\n--- planned\n{plan}\n", file.display(), sql.join("\n"))
+                    .unwrap();
+            }
+            writeln!(out, "{}\n=>\n{plan}\n", sql.join("\n")).unwrap();
+        }
+        if update {
+            std::fs::write(&file, out.trim_end().to_owned() + "\n").unwrap();
+        }
+    }
+    assert!(cases > 100, "only {cases} cases");
+    assert!(update || wrong.is_empty(), "{wrong}");
+}
