@@ -211,3 +211,23 @@ BEGIN
     END IF;
 END
 $$;
+
+-- Renames a constraint of a table and its partitions, wherever it is: a foreign key that was added NOT VALID is on the
+-- partitions only. CHECK constraints that a partition inherited follow their parent's.
+CREATE OR REPLACE FUNCTION pgherd.rename_constraint(relation regclass, old_name name, new_name name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    holder regclass;
+BEGIN
+    FOR holder IN
+        SELECT c.conrelid FROM pg_constraint c
+        WHERE c.conname = old_name AND (c.contype <> 'c' OR c.coninhcount = 0)
+            AND (c.conrelid = relation OR c.conrelid IN (SELECT i.inhrelid FROM pg_inherits i WHERE i.inhparent = relation))
+            -- A key to a partitioned table has further rows, one per partition there.
+            AND NOT EXISTS (SELECT FROM pg_constraint p WHERE p.oid = c.conparentid AND p.conrelid = c.conrelid)
+        ORDER BY c.conrelid <> relation
+    LOOP
+        EXECUTE format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I', holder, old_name, new_name);
+    END LOOP;
+END
+$$;

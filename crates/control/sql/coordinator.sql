@@ -559,7 +559,8 @@ BEGIN
         ('pg_foreign_table', 'ftserver <> (SELECT oid FROM pg_catalog.pg_foreign_server WHERE srvname = ''pgherd_router'')')
         ) AS x(name, condition)
     LOOP
-        EXECUTE format('DROP VIEW IF EXISTS pgherd.%I', v.name);
+        -- What is there stays: views that users made may read it.
+        CONTINUE WHEN to_regclass(format('pgherd.%I', v.name)) IS NOT NULL;
         EXECUTE format('CREATE VIEW pgherd.%I AS SELECT *, tableoid, xmin FROM pg_catalog.%I WHERE %s', v.name, v.name, v.condition);
     END LOOP;
     FOR v IN SELECT * FROM (VALUES
@@ -575,7 +576,7 @@ BEGIN
         ('foreign_servers', 'foreign_server_name <> ''pgherd_router''')
         ) AS x(name, condition)
     LOOP
-        EXECUTE format('DROP VIEW IF EXISTS pgherd.%I', 'information_schema_' || v.name);
+        CONTINUE WHEN to_regclass(format('pgherd.%I', 'information_schema_' || v.name)) IS NOT NULL;
         EXECUTE format('CREATE VIEW pgherd.%I AS SELECT * FROM information_schema.%I WHERE %s',
             'information_schema_' || v.name, v.name, v.condition);
     END LOOP;

@@ -253,11 +253,18 @@ impl Site<'_> {
         for constraint in
             constraints.gone.iter().filter(|c| c.kind == 'f').chain(constraints.gone.iter().filter(|c| c.kind != 'f'))
         {
-            let drop = format!("DROP CONSTRAINT IF EXISTS {}", quote_ident(&constraint.name));
-            // CASCADE: foreign keys that went with it on the coordinator. What is on partitions only goes there.
-            out.push(format!("ALTER TABLE {table} {drop} CASCADE"));
-            if !self.is_reference {
-                out.extend(self.leaves.iter().map(|leaf| format!("ALTER TABLE {} {drop} CASCADE", leaf.name)));
+            let drop = format!("DROP CONSTRAINT IF EXISTS {} CASCADE", quote_ident(&constraint.name));
+            // CASCADE: foreign keys that went with it on the coordinator. IF EXISTS: so did it, perhaps, with a column.
+            let on_leaves = match constraint.kind {
+                'x' => true,
+                'c' => constraint.no_inherit,
+                _ => false,
+            };
+            if self.is_reference || !on_leaves {
+                out.push(format!("ALTER TABLE {table} {drop}"));
+            }
+            if !self.is_reference && (on_leaves || constraint.kind == 'f') {
+                out.extend(self.leaves.iter().map(|leaf| format!("ALTER TABLE {} {drop}", leaf.name)));
             }
         }
 
@@ -422,15 +429,12 @@ impl Site<'_> {
 
     fn alter_constraint(&self, old: &Constraint, new: &Constraint, table: &str, out: &mut Vec<String>) {
         if old.name != new.name {
-            let rename = format!("RENAME CONSTRAINT {} TO {}", quote_ident(&old.name), quote_ident(&new.name));
-            let from_table = self.is_reference || new.kind == 'c' && !new.no_inherit;
-            // Partitions' CHECK constraints follow their parent's; their index constraints and foreign keys do not.
-            if from_table || matches!(new.kind, 'p' | 'u') || self.is_parents_key(old) {
-                out.push(format!("ALTER TABLE {table} {rename}"));
-            }
-            if !from_table {
-                out.extend(self.leaves.iter().map(|leaf| format!("ALTER TABLE {} {rename}", leaf.name)));
-            }
+            out.push(format!(
+                "SELECT pgherd.rename_constraint({}, {}, {})",
+                quote_literal(table),
+                quote_literal(&old.name),
+                quote_literal(&new.name)
+            ));
         }
         if !old.validated && new.validated {
             let validate = format!("VALIDATE CONSTRAINT {}", quote_ident(&new.name));
@@ -450,13 +454,6 @@ impl Site<'_> {
                 );
             }
         }
-    }
-
-    /// A foreign key that the parent has (and its partitions inherit): one to a reference table that was made valid.
-    fn is_parents_key(&self, constraint: &Constraint) -> bool {
-        constraint.kind == 'f'
-            && constraint.validated
-            && constraint.referenced.as_ref().is_some_and(|r| self.state.table(r.oid).is_some_and(|t| t.is_reference()))
     }
 
     fn alter_index(&self, old: &Index, new: &Index, after: &TableDescription, out: &mut Vec<String>) {
