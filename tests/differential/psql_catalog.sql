@@ -977,6 +977,3 @@ WHERE c.relkind IN ('r','v','m','S','f','p')
   AND c.relname OPERATOR(pg_catalog.~) '^(users)$' COLLATE pg_catalog.default
   AND n.nspname !~ '^pg_' AND pg_catalog.pg_table_is_visible(c.oid)
 ORDER BY 1, 2;
-
-select oid, oid::regclass from pg_class where relnamespace='public'::regnamespace;
-

@@ -1,7 +1,9 @@
 //! A throw-away cluster: `pgherd up` as a person would type it, and `pgherd down --delete` whatever happens.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::keeper::Keeper;
@@ -27,6 +29,9 @@ impl Cluster {
         let shown = directory.to_string_lossy();
         let keeper = Keeper::new("cd /; \"$1\" down --dir \"$2\" --delete; rm -rf \"$2\"", &[program, &shown])?;
         let mut command = Command::new(program);
+        for name in ["PGHERD_DIR", "PGHERD_COORDINATOR", "PGHERD_LOG"] {
+            command.env_remove(name);
+        }
         command.arg("up").arg("--dir").arg(&directory).arg("--workers").arg(workers.to_string());
         // Without an installed server, `pgherd up` obtains its own default.
         if let Ok(bin) = pg_bin() {
@@ -34,11 +39,19 @@ impl Cluster {
         }
         let printed =
             run(&mut command, &std::env::temp_dir().join(format!("pgherd-up-{}-{number}.log", std::process::id())))?;
-        let url = printed
-            .split_whitespace()
-            .find(|word| word.starts_with("postgres://") || word.starts_with("postgresql://"))
-            .ok_or_else(|| Error::from(format!("`pgherd up` printed no postgres:// URL:\n{printed}")))?;
-        Ok(Cluster { target: Target::from_url(url)?, directory, program: program.into(), _keeper: keeper })
+        Ok(Cluster { target: Target::from_url(printed.trim())?, directory, program: program.into(), _keeper: keeper })
+    }
+
+    /// The one cluster that all tests of a binary share. It is deleted when the process ends.
+    ///
+    /// # Panics
+    /// When it cannot be started: no test can go on.
+    pub fn shared(program: &str) -> &'static Cluster {
+        static SHARED: OnceLock<Cluster> = OnceLock::new();
+        SHARED.get_or_init(|| match Cluster::start(program, 3) {
+            Ok(cluster) => cluster,
+            Err(error) => panic!("cannot start a cluster: {error}"),
+        })
     }
 
     pub fn side(&self) -> Side {
@@ -46,18 +59,21 @@ impl Cluster {
     }
 }
 
-/// Runs `command` and gives back what it printed. The output goes through a file: what runs on in the background
-/// keeps the descriptor, and a pipe would never end.
+/// Runs `command` and gives back what it wrote to standard output. The output goes through files: what runs on in the
+/// background keeps the descriptors, and a pipe would never end.
 fn run(command: &mut Command, log: &Path) -> Result<String> {
-    let file = std::fs::File::create(log)?;
-    let status = command
-        .stdin(Stdio::null())
-        .stdout(file.try_clone()?)
-        .stderr(file)
-        .status()
-        .map_err(|error| Error::from(format!("{command:?}: {error}")));
-    let printed = std::fs::read_to_string(log).unwrap_or_default();
-    let _ = std::fs::remove_file(log);
-    let status = status?;
-    if status.success() { Ok(printed) } else { Err(Error::from(format!("{command:?}: {status}\n{printed}"))) }
+    let (out, err) = (log.with_extension("out"), log.with_extension("err"));
+    let started = command.stdin(Stdio::null()).stdout(File::create(&out)?).stderr(File::create(&err)?).status();
+    let (printed, said) = (read_and_remove(&out), read_and_remove(&err));
+    match started {
+        Ok(status) if status.success() => Ok(printed),
+        Ok(status) => Err(Error::from(format!("{command:?}: {status}\n{said}{printed}"))),
+        Err(error) => Err(Error::from(format!("{command:?}: {error}"))),
+    }
+}
+
+fn read_and_remove(file: &Path) -> String {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let _ = std::fs::remove_file(file);
+    text
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::client::{Answer, Client, Column, Fields, Reply, Row, show_fields, show_row};
 use crate::script::{Mode, Script, Statement, Step};
-use crate::{Error, Result, Side};
+use crate::{Error, Result, Side, workspace_file};
 
 /// A prepared statement is executed at least so often: the server may turn to a generic plan at the sixth time.
 const EXECUTIONS_MIN: usize = 6;
@@ -20,8 +20,9 @@ const EXECUTIONS_MIN: usize = 6;
 const ROWS_SHOWN_MAX: usize = 12;
 /// Object ids below this are the same on every server of a version.
 const FIRST_USER_OID: u32 = 16384;
-/// Anonymous records and arrays of them carry object ids in their binary form.
-const RECORD_OIDS: [u32; 2] = [2249, 2287];
+/// Types whose binary form has object ids in it: record, record[], regproc, regprocedure, regoper, regoperator,
+/// regclass, regtype, regnamespace, regrole, regcollation, regconfig, regdictionary.
+const OID_TYPES: [u32; 13] = [2249, 2287, 24, 2202, 2203, 2204, 2205, 2206, 4089, 4096, 4191, 3734, 3769];
 
 /// One statement that did not answer alike.
 #[derive(Debug, Clone)]
@@ -94,6 +95,21 @@ impl Report {
         }
         text
     }
+}
+
+/// The files of the corpus in `tests/differential`. `PGHERD_DIFF_FILES=joins,copy` leaves those whose path has one of
+/// the words.
+pub fn corpus() -> Result<Vec<PathBuf>> {
+    let only = std::env::var("PGHERD_DIFF_FILES").unwrap_or_default();
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(workspace_file("tests/differential"))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|e| e == "sql") && only.split(',').any(|w| path.to_string_lossy().contains(w)) {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
 }
 
 /// Runs files on two sides.
@@ -359,7 +375,7 @@ impl<'a> Run<'a> {
                     .compare(statement, "prepare", |client| client.prepare(&name, &statement.sql, &statement.types))?;
                 let Some(columns) = prepared else { return Ok(()) };
                 let text_only = statement.text_only
-                    || columns.iter().any(|c| c.type_oid >= FIRST_USER_OID || RECORD_OIDS.contains(&c.type_oid));
+                    || columns.iter().any(|c| c.type_oid >= FIRST_USER_OID || OID_TYPES.contains(&c.type_oid));
                 let rounds = match statement.repeat {
                     Some(n) => n,
                     None if only_reads(&statement.sql) => EXECUTIONS_MIN.div_ceil(sets.len()).max(2),

@@ -8,10 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::client::Client;
 use crate::keeper::Keeper;
 use crate::{Error, Result, Side, Target};
 
-/// The directory of the PostgreSQL programs that tests use: `PGHERD_TEST_PG_BIN`, else the newest installed one.
+/// The directory of the PostgreSQL programs that tests use: `PGHERD_TEST_PG_BIN`, else the newest installed one of
+/// versions 15 to 18.
 pub fn pg_bin() -> Result<PathBuf> {
     if let Some(directory) = std::env::var_os("PGHERD_TEST_PG_BIN") {
         return Ok(PathBuf::from(directory));
@@ -19,8 +21,9 @@ pub fn pg_bin() -> Result<PathBuf> {
     let mut found: Vec<(u32, PathBuf)> = Vec::new();
     for entry in std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten() {
         let bin = entry.path().join("bin");
-        let version = entry.file_name().to_string_lossy().parse();
-        if let (Ok(version), true) = (version, bin.join("postgres").exists()) {
+        if let (Ok(version @ 15..=18), true) =
+            (entry.file_name().to_string_lossy().parse(), bin.join("postgres").exists())
+        {
             found.push((version, bin));
         }
     }
@@ -59,10 +62,9 @@ pub struct Plain {
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 impl Plain {
-    /// `locale` as initdb's `--locale` takes it, `user` is the superuser. Durability is off: the data does not outlive
-    /// the test.
-    pub fn start(locale: &str, user: &str) -> Result<Plain> {
-        let bin = pg_bin()?;
+    /// `bin` is the directory of the server's programs, `user` the superuser. Encoding and locale are those that
+    /// `pgherd up` gives its servers. Durability is off: the data do not outlive the test.
+    pub fn start(bin: &Path, user: &str) -> Result<Plain> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let directory = std::env::temp_dir().join(format!("pgherd-plain-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&directory)?;
@@ -76,13 +78,18 @@ impl Plain {
             &[&bin.to_string_lossy(), &directory.to_string_lossy()],
         )?;
         let data = directory.join("data");
+        let version = Command::new(bin.join("postgres")).arg("--version").output()?;
+        let version = String::from_utf8_lossy(&version.stdout).into_owned();
+        let major: u32 = version.split(|c: char| !c.is_ascii_digit()).find_map(|w| w.parse().ok()).unwrap_or(0);
+        let provider: &[&str] =
+            if major >= 17 { &["--locale-provider=builtin", "--builtin-locale=C.UTF-8"] } else { &[] };
         check(
             run_as_owner(&bin.join("initdb"))
                 .current_dir("/")
                 .arg("-D")
                 .arg(&data)
-                .args(["-U", user, "-A", "trust", "-E", "UTF8", "--no-sync"])
-                .arg(format!("--locale={locale}")),
+                .args(["-U", user, "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C.UTF-8"])
+                .args(provider),
         )?;
         let port = free_port()?;
         let options = format!(
@@ -101,6 +108,12 @@ impl Plain {
         let target =
             Target { host: "127.0.0.1".into(), port, user: user.into(), password: None, database: "postgres".into() };
         Ok(Plain { target, directory, _keeper: keeper })
+    }
+
+    /// A server of the same programs and with the same superuser as the one behind `target`.
+    pub fn like(target: &Target) -> Result<Plain> {
+        let bin = Client::connect(target)?.value("SELECT setting FROM pg_config WHERE name = 'BINDIR'")?;
+        Plain::start(Path::new(&bin), &target.user)
     }
 
     pub fn side(&self, name: &str) -> Side {
