@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use bytes::{Bytes, BytesMut};
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId};
-use pgherd_planner::{Combine, Tier};
+use pgherd_planner::{Combine, Merge, Tier};
 use pgherd_sql::{Statement, StatementKind};
 use pgherd_wire::backend;
 use pgherd_wire::frame::Frame;
@@ -304,7 +304,12 @@ impl Session {
             return Ok(());
         }
         let statement = one(query)?;
-        let (groups, sql) = self.callback_plan(&statement, bound).await?;
+        let (groups, sql, merge) = self.callback_plan(&statement, bound).await?;
+        if let Some(merge) = merge {
+            let rows = self.merge_for_callback(&groups, &sql, &merge, bound).await?;
+            self.cursors.cursors.insert(name.to_owned(), Cursor::Rows { rows, at: 0, fields: Vec::new() });
+            return Ok(());
+        }
         self.cursors.next += 1;
         let cursor = format!("pgherd_cursor_{}", self.cursors.next);
         let text = format!("DECLARE {cursor} CURSOR FOR {sql}");
@@ -318,10 +323,14 @@ impl Session {
     }
 
     /// The workers that have rows for a single-table query of postgres_fdw, joined and fenced, and its text for them.
-    async fn callback_plan(&mut self, statement: &Statement, bound: Option<&Bound>) -> Result<(Vec<GroupId>, String)> {
+    async fn callback_plan(
+        &mut self,
+        statement: &Statement,
+        bound: Option<&Bound>,
+    ) -> Result<(Vec<GroupId>, String, Option<Merge>)> {
         let catalog = self.catalog();
         let plan = self.plan_statement(statement, &catalog, &["pg_catalog".to_owned()], true);
-        let (groups, sql) = match &plan.tier {
+        let (groups, sql, merge) = match &plan.tier {
             Tier::Refuse(refusal) => return Err(refuse(refusal)),
             Tier::Route(route) => {
                 // The parameters are text; which type they have does not matter to postgres_fdw, so all workers where
@@ -334,11 +343,15 @@ impl Session {
                         .and_then(|r| route.table.shards().get(r).map(|s| s.group)),
                 };
                 let groups = group.map_or_else(|| catalog.groups_of(&route.table), |g| vec![g]);
-                (groups, route.sql.as_written())
+                (groups, route.sql.as_written(), None)
             }
             Tier::Scatter(scatter) => match &scatter.combine {
-                Combine::Concatenate => (catalog.groups_of(&scatter.table), scatter.sql.as_written()),
-                _ => return Err(Failure::refused(format!("callback needs a merge: {}", plan.reason))),
+                Combine::Concatenate => (catalog.groups_of(&scatter.table), scatter.sql.as_written(), None),
+                // postgres_fdw may want its rows sorted.
+                Combine::Merge(merge) => {
+                    (catalog.groups_of(&scatter.table), scatter.sql.as_written(), Some(merge.clone()))
+                }
+                Combine::ConcatenateLimit(_) => return Err(Failure::refused(format!("callback needs a merge: {}", plan.reason))),
             },
             _ => return Err(Failure::refused(format!("callback is not a single-table query: {}", plan.reason))),
         };
@@ -353,7 +366,7 @@ impl Session {
                 self.mark_writer(*group);
             }
         }
-        Ok((groups, sql))
+        Ok((groups, sql, merge))
     }
 
     async fn callback_write(
@@ -367,7 +380,10 @@ impl Session {
         if let StatementKind::Truncate { .. } = &statement.kind {
             return Err(Failure::refused("TRUNCATE of a distributed table from inside the coordinator is not supported yet"));
         }
-        let (groups, sql) = self.callback_plan(statement, bound).await?;
+        let (groups, sql, merge) = self.callback_plan(statement, bound).await?;
+        if merge.is_some() {
+            return Err(Failure::refused("callback needs a cursor for sorted rows"));
+        }
         self.callback_run(&groups, &sql, bound, out, describe).await
     }
 
@@ -379,7 +395,10 @@ impl Session {
         describe: bool,
     ) -> Result<String> {
         self.callback_block();
-        let (groups, sql) = self.callback_plan(statement, bound).await?;
+        let (groups, sql, merge) = self.callback_plan(statement, bound).await?;
+        if merge.is_some() {
+            return Err(Failure::refused("callback needs a cursor for sorted rows"));
+        }
         self.callback_run(&groups, &sql, bound, out, describe).await
     }
 
@@ -415,7 +434,9 @@ impl Session {
         let cursor = self.cursors.cursors.get_mut(name).ok_or_else(missing)?;
         match cursor {
             Cursor::Rows { rows, at, fields } => {
-                if describe {
+                if describe && fields.is_empty() {
+                    describe_first(rows, out)?;
+                } else if describe {
                     backend::write_row_description(out, fields);
                 }
                 let end = (*at + usize::try_from(count).unwrap_or(usize::MAX)).min(rows.len());

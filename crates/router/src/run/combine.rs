@@ -21,7 +21,8 @@ const TEXT_OID: u32 = 25;
 const TEXT_ARRAY_OID: u32 = 1009;
 
 /// Partial rows by column.
-struct Partials {
+#[derive(Default)]
+pub struct Partials {
     fields: Vec<FieldDescription>,
     columns: Vec<Vec<Option<Bytes>>>,
     bytes: usize,
@@ -50,7 +51,7 @@ impl Session {
         };
         self.start_scatter(plan, groups, &request).await?;
         let errors = Errors { splice: Some(&scatter.sql), text: call.prepared.text(), renamed: None };
-        let mut partials = Partials { fields: Vec::new(), columns: Vec::new(), bytes: 0 };
+        let mut partials = Partials::default();
         for (index, group) in groups.iter().enumerate() {
             if let Err(failure) = self.read_partials(*group, &mut partials, errors).await {
                 self.abandon(&groups[index + 1..]).await;
@@ -102,6 +103,48 @@ impl Session {
         let rows = Rows::Client { describe: false, limit: None };
         let end = self.run_request(COORDINATOR_GROUP, &request, rows, Errors::default()).await?;
         Ok(Completion::Tag(end.tag))
+    }
+
+    /// Sorted rows for a foreign table of the coordinator, which is busy with the statement that reads them: a worker
+    /// merges. Whole DataRow messages.
+    pub async fn merge_for_callback(
+        &mut self,
+        groups: &[GroupId],
+        sql: &str,
+        merge: &Merge,
+        bound: Option<&Bound>,
+    ) -> Result<Vec<Bytes>> {
+        let mut partials = Partials::default();
+        for group in groups {
+            let request = Request { bound, describe: true, ..Request::text(sql) };
+            if let Some(participant) = self.txn.participants.get_mut(group) {
+                super::request::send(&mut participant.lease, &request);
+            }
+            self.read_partials(*group, &mut partials, Errors::default()).await?;
+        }
+        if partials.bytes > PARTIAL_BYTES_MAX {
+            return Err(Failure::new("53200", "the rows of a distributed table that must be sorted do not fit in memory")
+                .detail(format!("The limit is {PARTIAL_BYTES_MAX} bytes.")));
+        }
+        let casts = self
+            .casts(groups[0], &partials.fields)
+            .await?
+            .ok_or_else(|| Failure::refused("rows of this type cannot be sorted for the coordinator"))?;
+        let types: Vec<u32> = partials.fields.iter().map(|f| f.type_oid).collect();
+        let first = bound.map_or(0, |b| b.params.len());
+        let text = merge.render(&source(&casts, first), &types);
+        let mut bound = bound.cloned().unwrap_or_default();
+        bound.param_formats = (0..first).map(|i| i16::from(bound.is_binary(i))).collect();
+        let mut param_types = vec![0; first];
+        for column in &partials.columns {
+            param_types.push(TEXT_ARRAY_OID);
+            bound.param_formats.push(1);
+            bound.params.push(Some(text_array(column)));
+        }
+        let request = Request { param_types: &param_types, bound: Some(&bound), ..Request::text(text) };
+        let mut kept = Vec::new();
+        self.run_request(groups[0], &request, Rows::Keep(&mut kept), Errors::default()).await?;
+        Ok(kept)
     }
 
     /// The general way, inside the block that is open.
@@ -223,7 +266,7 @@ fn source(casts: &[String], first_param: usize) -> String {
         let _ = write!(arrays, "{separator}${}::pg_catalog.text[]", first_param + number);
         let _ = write!(names, "{separator}c{number}");
     }
-    format!("(SELECT {select} FROM ROWS FROM (pg_catalog.unnest({arrays})) AS pgherd_u({names})) AS pgherd_partial")
+    format!("(SELECT {select} FROM unnest({arrays}) AS pgherd_u({names})) AS pgherd_partial")
 }
 
 /// A one-dimensional text array in binary form (array_recv in src/backend/utils/adt/arrayfuncs.c).

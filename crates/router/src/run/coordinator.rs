@@ -61,7 +61,9 @@ impl Session {
                 && relation.span.is_known()
             {
                 // The name by which columns are qualified stays.
-                let alias = if relation.alias.is_none() { format!(" AS {}", relation.name) } else { String::new() };
+                let same = view.rsplit('.').next() == Some(relation.name.as_str());
+                let aliased = same || has_alias(statement.text.get(relation.full_span.end..).unwrap_or(""));
+                let alias = if aliased { String::new() } else { format!(" AS {}", relation.name) };
                 edits.replace(relation.full_span, format!("{view}{alias}"));
             }
         }
@@ -188,6 +190,17 @@ impl Session {
             self.told(COORDINATOR_GROUP);
         }
     }
+}
+
+/// Whether what follows a relation's name in FROM is an alias.
+fn has_alias(rest: &str) -> bool {
+    const NO_ALIAS: &[&str] = &[
+        "where", "join", "left", "right", "full", "inner", "cross", "natural", "on", "using", "group", "order", "limit",
+        "offset", "having", "union", "intersect", "except", "window", "for", "fetch", "returning", "tablesample",
+    ];
+    let rest = rest.trim_start();
+    let word: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+    rest.starts_with('"') || (!word.is_empty() && !NO_ALIAS.contains(&word.to_ascii_lowercase().as_str()))
 }
 
 /// Views have no system columns, and rows of theirs cannot be locked.

@@ -362,7 +362,7 @@ impl Session {
             let _ = write!(names, "{separator}c{index}");
         }
         let sql = format!(
-            "INSERT INTO {}.{} ({}) SELECT {select} FROM ROWS FROM (pg_catalog.unnest({arrays})) AS pgherd_u({names}) {}",
+            "INSERT INTO {}.{} ({}) SELECT {select} FROM unnest({arrays}) AS pgherd_u({names}) {}",
             quote_ident(&insert.table.schema),
             quote_ident(&insert.table.name),
             quoted.join(", "),
