@@ -4,7 +4,7 @@
 use crate::pgbench::{Load, Outcome, Work, measure, version};
 use crate::report::{count, markdown_table, median, plain_table};
 use crate::sides::{
-    ClusterSide, PlainSide, Setup, beside, check_balances, delete_cluster, load, say, start_cluster, work_dir,
+    ClusterSide, PlainSide, Setup, beside, check_balances, delete_cluster, load, psql, say, start_cluster, work_dir,
 };
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -58,7 +58,7 @@ struct Circumstances {
     kernel: String,
     scale: u32,
     workers: u32,
-    shard_count: u32,
+    shard_count: String,
     seconds: u32,
     rounds: u32,
 }
@@ -110,7 +110,7 @@ impl Run {
         }
         check_balances(cluster.port)?;
         check_balances(plain.port)?;
-        let circumstances = self.circumstances(&plain, pgbench);
+        let circumstances = self.circumstances(&plain, pgbench, psql(cluster.port, "SHOW citus.shard_count")?);
         drop(plain);
         write_report(&self.out, &circumstances, &measured)
     }
@@ -150,7 +150,7 @@ impl Run {
         })
     }
 
-    fn circumstances(&self, plain: &PlainSide, pgbench: String) -> Circumstances {
+    fn circumstances(&self, plain: &PlainSide, pgbench: String, shard_count: String) -> Circumstances {
         let proc_value = |file: &str, name: &str| {
             let text = std::fs::read_to_string(file).unwrap_or_default();
             text.lines()
@@ -168,7 +168,7 @@ impl Run {
             kernel: std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned(),
             scale: self.setup.scale,
             workers: self.setup.workers,
-            shard_count: self.setup.shard_count,
+            shard_count: shard_count.trim().to_owned(),
             seconds: self.seconds,
             rounds: self.rounds,
         }

@@ -22,8 +22,9 @@ pub struct Setup {
     #[arg(long, default_value_t = 3)]
     pub workers: u32,
 
-    #[arg(long, default_value_t = 32)]
-    pub shard_count: u32,
+    /// Shards of each table [default: the cluster's default]
+    #[arg(long)]
+    pub shard_count: Option<u32>,
 
     /// The directory for the cluster [default: below target, or where the servers' user can get at it]
     #[arg(long)]
@@ -63,7 +64,10 @@ pub fn say(line: &str) {
 pub fn start_cluster(setup: &Setup, dir: &Path) -> Result<ClusterSide, String> {
     delete_cluster(dir)?;
     let mut command = pgherd("up", dir)?;
-    command.args(["--workers", &setup.workers.to_string(), "--shard-count", &setup.shard_count.to_string()]);
+    command.args(["--workers", &setup.workers.to_string()]);
+    if let Some(count) = setup.shard_count {
+        command.args(["--shard-count", &count.to_string()]);
+    }
     if let Some(version) = &setup.pg {
         command.args(["--pg", version]);
     }
