@@ -428,13 +428,14 @@ impl<'a> Analysis<'a> {
             return;
         };
         let (Some(id), Some(key)) = (self.key_of(target), self.instances[target].table.key_column()) else { return };
-        let at = if insert.columns.is_empty() { Some(id.col) } else { insert.columns.iter().position(|c| c.0 == key.name) };
+        let at =
+            if insert.columns.is_empty() { Some(id.col) } else { insert.columns.iter().position(|c| c.0 == key.name) };
         let Some(at) = at else { return };
         match (&insert.source, source) {
             (InsertSource::Values(rows), _) => {
-                let mut values = rows.iter().map(|row| {
-                    row.get(at).and_then(|field| literal::stored_value(field, key, self.snapshot))
-                });
+                let mut values = rows
+                    .iter()
+                    .map(|row| row.get(at).and_then(|field| literal::stored_value(field, key, self.snapshot)));
                 if let Some(Some(first)) = values.next() {
                     if values.all(|v| v.as_ref() == Some(&first)) {
                         self.envs[env].facts.push(Fact::Pinned(id, first));

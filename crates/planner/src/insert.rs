@@ -164,7 +164,15 @@ impl Context<'_> {
                 _ => continue,
             };
             columns.push(column);
-            appended.push(Field::Evaluate { sql, type_name: evaluation_type(column, is_key) });
+            let fixed = self.fixed_default(&sql).filter(|_| !is_key);
+            appended.push(match fixed {
+                Some(text) => {
+                    let mut splice = Splice::default();
+                    splice.push_text(&text, None);
+                    Field::Text(splice)
+                }
+                None => Field::Evaluate { sql, type_name: evaluation_type(column, is_key) },
+            });
         }
         let key_at = columns.iter().position(|c| c.name == key.name);
         // RETURNING and ON CONFLICT run on the workers as they stand.
@@ -240,7 +248,7 @@ impl Context<'_> {
                 needs_coordinator |= matches!(field, Field::Evaluate { .. });
                 fields.push(field);
             }
-            needs_coordinator |= !appended.is_empty();
+            needs_coordinator |= appended.iter().any(|f| matches!(f, Field::Evaluate { .. }));
             fields.extend(appended.iter().cloned());
             let key = row_key.unwrap_or(RowKey::Computed { field: key_at.unwrap_or(0) });
             out.push(InsertRow { key, fields });
@@ -284,7 +292,13 @@ impl Context<'_> {
             returning: !insert.returning.is_empty(),
             needs_coordinator,
         };
-        self.plan(Tier::InsertRows(rows), reason)
+        let mut plan = self.plan(Tier::InsertRows(rows), reason);
+        plan.uses_now |= many
+            && table.columns.iter().any(|c| match &c.default {
+                ColumnDefault::Expression { sql, immutable: false } => default_reads_now(sql),
+                _ => false,
+            });
+        plan
     }
 
     /// Where the alias ends, or the table's name.
@@ -575,6 +589,25 @@ impl Context<'_> {
         }
         let tier = Tier::ReplicateRows { table: table.clone(), sql: self.coordinator_sql(), returning };
         self.plan(tier, format!("the coordinator computes the rows: {reason}"))
+    }
+}
+
+impl Context<'_> {
+    /// A default that gives the transaction's time, with the time written into it.
+    fn fixed_default(&self, sql: &str) -> Option<String> {
+        let now = self.session.multi_statement_txn_now?;
+        let statement = pgherd_sql::split(&format!("SELECT {sql}")).ok()?.pop()?;
+        if !safety::uses_now(&statement) || safety::statement_reason(&statement, self.snapshot).is_some() {
+            return None;
+        }
+        let mut edits = Edits::new();
+        statement.tree.walk_all(&mut |_, e| {
+            if let Some(new) = safety::now_replacement(e, &statement.text, now) {
+                edits.replace(e.span, new);
+            }
+        });
+        let text = edits.apply(&statement.text).as_written();
+        text.strip_prefix("SELECT ").map(str::to_owned)
     }
 }
 

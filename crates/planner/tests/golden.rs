@@ -27,8 +27,7 @@ fn planned(snapshot: &pgherd_catalog::Snapshot, block: &[&str]) -> String {
             sql.push(*line);
         }
     }
-    let session =
-        SessionView { search_path: &path, temp_relations: &temp, callback, multi_statement_txn_now: now };
+    let session = SessionView { search_path: &path, temp_relations: &temp, callback, multi_statement_txn_now: now };
     let sql = sql.join("\n");
     let statements = pgherd_sql::split(&sql).unwrap_or_else(|e| panic!("{sql}: {e}"));
     let plan = plan(&statements[0], snapshot, &session);
@@ -59,8 +58,13 @@ fn plans_are_as_recorded() {
             cases += 1;
             let plan = planned(&snapshot, sql);
             if plan != expected {
-                writeln!(wrong, "{}: {}\n--- recorded\n{expected}\n--- planned\n{plan}\n", file.display(), sql.join("\n"))
-                    .unwrap();
+                writeln!(
+                    wrong,
+                    "{}: {}\n--- recorded\n{expected}\n--- planned\n{plan}\n",
+                    file.display(),
+                    sql.join("\n")
+                )
+                .unwrap();
             }
             writeln!(out, "{}\n=>\n{plan}\n", sql.join("\n")).unwrap();
         }
