@@ -52,6 +52,9 @@ pub struct Report {
     pub known: Vec<Difference>,
     /// Lines of the list of known failures that answer alike now.
     pub fixed: Vec<String>,
+    /// Statements whose columns do not say which table they come from although PostgreSQL's do, or say another one.
+    /// The protocol allows not to say it; drivers with updatable result sets ask for it.
+    pub origin_lost: BTreeSet<(String, usize)>,
     pub refused: BTreeSet<String>,
     pub skipped: BTreeSet<String>,
 }
@@ -63,6 +66,7 @@ impl Report {
         self.different.extend(other.different);
         self.known.extend(other.known);
         self.fixed.extend(other.fixed);
+        self.origin_lost.extend(other.origin_lost);
         self.refused.extend(other.refused);
         self.skipped.extend(other.skipped);
     }
@@ -77,6 +81,9 @@ impl Report {
             self.refused.len(),
             self.skipped.len()
         );
+        if !self.origin_lost.is_empty() {
+            let _ = writeln!(text, "  columns do not name their table in {} statements", self.origin_lost.len());
+        }
         for line in &self.refused {
             let _ = writeln!(text, "  refused: {line}");
         }
@@ -286,12 +293,22 @@ struct Run<'a> {
     /// Both ends of each session, by its name.
     sessions: HashMap<String, (Client, Client)>,
     statement_number: usize,
+    settings_reported: BTreeSet<String>,
     report: Report,
 }
 
 impl<'a> Run<'a> {
     fn new(runner: &'a Runner<'a>, file: &'a str, database: &'a str, mode: Mode) -> Run<'a> {
-        Run { runner, file, database, mode, sessions: HashMap::new(), statement_number: 0, report: Report::default() }
+        Run {
+            runner,
+            file,
+            database,
+            mode,
+            sessions: HashMap::new(),
+            statement_number: 0,
+            settings_reported: BTreeSet::new(),
+            report: Report::default(),
+        }
     }
 
     fn steps(&mut self, steps: &[Step]) {
@@ -417,6 +434,7 @@ impl<'a> Run<'a> {
         let found = request(tested).map_err(|e| format!("{tested_name}: {e}"))?;
         let columns = expected.answers.iter().find_map(|a| a.columns.clone()).unwrap_or_default();
         let mut reasons = Vec::new();
+        let mut origin_lost = false;
         // In prepared mode the first failing request is Parse or the first execution; later ones may succeed or fail.
         match (&statement.error, expected.error()) {
             (None, Some(fields)) => reasons.push(format!("the corpus does not announce: {}", show_fields(fields))),
@@ -437,6 +455,7 @@ impl<'a> Run<'a> {
             }
         } else {
             difference(statement, &expected, &found, &mut reasons);
+            origin_lost = !same_origin(&expected, &found);
             let settings = |client: &Client| {
                 let mut settings = client.settings.clone();
                 settings.remove("in_hot_standby");
@@ -444,13 +463,18 @@ impl<'a> Run<'a> {
             };
             let (a, b) = (settings(oracle), settings(tested));
             for (name, value) in &a {
-                if b.get(name) != Some(value) {
-                    reasons.push(format!("setting {name} is reported as {value:?} and {:?}", b.get(name)));
+                let reason = format!("setting {name} is reported as {value:?} and {:?}", b.get(name));
+                // A setting that stays different is reported when it begins to differ.
+                if b.get(name) != Some(value) && self.settings_reported.insert(reason.clone()) {
+                    reasons.push(reason);
                 }
             }
         }
         let failed = expected.error().is_some() || (refused.is_some() && found.error().is_some());
         self.report.executions += 1;
+        if origin_lost {
+            self.report.origin_lost.insert((self.file.to_owned(), statement.line));
+        }
         if refused.is_some() && reasons.is_empty() && found.error().is_some() {
             self.report.refused.insert(format!("{}:{}: {}", self.file, statement.line, squeeze(&statement.sql)));
         }
@@ -520,10 +544,8 @@ fn difference(statement: &Statement, a: &Reply, b: &Reply, reasons: &mut Vec<Str
 fn answer_difference(statement: &Statement, a: &Answer, b: &Answer, reasons: &mut Vec<String>) {
     match (&a.columns, &b.columns) {
         (Some(a), Some(b)) if a.len() == b.len() => {
-            for (a, b) in a.iter().zip(b) {
-                if comparable_column(a) != comparable_column(b) {
-                    reasons.push(format!("columns differ: {a:?} and {b:?}"));
-                }
+            for (a, b) in a.iter().zip(b).filter(|(a, b)| comparable_column(a) != comparable_column(b)) {
+                reasons.push(format!("column is {} and {}", show_column(a), show_column(b)));
             }
         }
         (None, None) => {}
@@ -586,13 +608,23 @@ fn answer_difference(statement: &Statement, a: &Answer, b: &Answer, reasons: &mu
     }
 }
 
-/// The parts of a column that are the same on two servers: all but the object id of its table and of its user type.
+/// The parts of a column that are the same on two servers: all but the object ids of its table and of its user type.
+/// Which table it comes from is compared apart, see [`same_origin`].
 fn comparable_column(column: &Column) -> Column {
-    Column {
-        table_oid: u32::from(column.table_oid != 0),
-        type_oid: column.type_oid.min(FIRST_USER_OID),
-        ..column.clone()
-    }
+    Column { table_oid: 0, attnum: 0, type_oid: column.type_oid.min(FIRST_USER_OID), ..column.clone() }
+}
+
+fn show_column(column: &Column) -> String {
+    format!("{} type {} {} {} format {}", column.name, column.type_oid, column.typlen, column.typmod, column.format)
+}
+
+/// Whether both say, or both do not say, which table's column each column is.
+fn same_origin(a: &Reply, b: &Reply) -> bool {
+    let origins = |reply: &Reply| -> Vec<(bool, i16)> {
+        let columns = reply.answers.iter().filter_map(|a| a.columns.as_ref()).flatten();
+        columns.map(|c| (c.table_oid != 0, c.attnum)).collect()
+    };
+    origins(a) == origins(b)
 }
 
 /// An error without the place in PostgreSQL's source and without its context, which may name a remote statement.
