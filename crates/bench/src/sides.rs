@@ -185,12 +185,14 @@ pub fn load(cluster: &ClusterSide, plain: &PlainSide, scale: u32) -> Result<(), 
         say(&format!("  {statement}"));
         psql(cluster.port, &statement)?;
     }
-    for port in [plain.port, cluster.port] {
-        psql(port, "VACUUM ANALYZE")?;
-        psql(port, "CHECKPOINT")?;
+    for (table, _) in DISTRIBUTED {
+        psql(plain.port, &format!("VACUUM ANALYZE {table}"))?;
+        psql(cluster.port, &format!("VACUUM ANALYZE {table}"))?;
     }
-    for cluster_node in &cluster.state.nodes {
-        psql(cluster_node.port, "CHECKPOINT")?;
+    // What loading left to write must not be written while somebody measures.
+    psql(plain.port, "CHECKPOINT")?;
+    for node in &cluster.state.nodes {
+        psql(node.port, "CHECKPOINT")?;
     }
     Ok(())
 }
