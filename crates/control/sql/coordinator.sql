@@ -67,6 +67,9 @@ CREATE TABLE IF NOT EXISTS pgherd.pg_dist_placement (
 );
 CREATE INDEX IF NOT EXISTS pg_dist_placement_groupid_index ON pgherd.pg_dist_placement (groupid);
 
+-- ALTER SYSTEM SET of citus.* and pgherd.* names, which PostgreSQL before 16 refuses.
+CREATE TABLE IF NOT EXISTS pgherd.setting (name text PRIMARY KEY, value text NOT NULL);
+
 CREATE TABLE IF NOT EXISTS pgherd.epoch (epoch bigint NOT NULL);
 CREATE UNIQUE INDEX IF NOT EXISTS epoch_single_row ON pgherd.epoch ((true));
 INSERT INTO pgherd.epoch VALUES (1) ON CONFLICT DO NOTHING;

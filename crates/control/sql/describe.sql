@@ -482,6 +482,11 @@ AS $$
             FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class h ON h.oid = i.inhrelid
             WHERE i.inhparent = c.oid AND h.relnamespace <> 'pgherd'::pg_catalog.regnamespace),
         'grants', pgherd.describe_acl(c.relacl),
+        -- Which privileges there are differs between versions.
+        'owner_has_all', NOT EXISTS (
+            SELECT x.privilege_type FROM pg_catalog.aclexplode(pg_catalog.acldefault('r', c.relowner)) x WHERE x.grantee = c.relowner
+            EXCEPT SELECT x.privilege_type FROM pg_catalog.aclexplode(c.relacl) x WHERE x.grantee = c.relowner)
+            OR c.relacl IS NULL,
         'columns', pgherd.describe_columns(c.oid),
         'constraints', pgherd.describe_constraints(c.oid),
         'incoming', pgherd.describe_incoming(c.oid),

@@ -68,6 +68,8 @@ pub struct TableDescription {
     pub children: Vec<String>,
     /// None: the owner has everything and nobody else anything.
     pub grants: Option<Vec<Grant>>,
+    /// The owner has given no privilege away.
+    pub owner_has_all: bool,
     pub columns: Vec<Column>,
     pub constraints: Vec<Constraint>,
     /// Foreign keys of other tables that point here.

@@ -910,8 +910,7 @@ pub(crate) fn grants_ddl(table: &TableDescription, name: &str) -> Vec<String> {
     if let Some(grants) = &table.grants {
         let (own, others): (Vec<&Grant>, Vec<&Grant>) =
             grants.iter().partition(|g| g.grantee.as_deref() == Some(table.owner.as_str()));
-        // SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER (and MAINTAIN): the owner has given none away.
-        if own.len() < 7 {
+        if !table.owner_has_all {
             out.push(format!("REVOKE ALL ON TABLE {name} FROM {}", quote_ident(&table.owner)));
             out.extend(grant_statements(&own, name, None));
         }

@@ -54,6 +54,8 @@ pub(crate) enum Node {
         level: usize,
         rel: usize,
     },
+    /// A lateral subquery that no filter can be pushed into: evaluated for each row of what stands before it.
+    Lateral { level: usize },
     /// A function or VALUES without any relation in it.
     Constant {
         volatile: bool,
@@ -181,6 +183,7 @@ pub(crate) struct Analysis<'a> {
     pub scopes: Vec<Scope>,
     envs: Vec<Env>,
     facts: Vec<Option<Facts>>,
+    no_facts: Facts,
     /// A relation that is no distributed or reference table is named.
     pub has_local: bool,
     /// A relation name of ours (`citus_tables`) is named.
@@ -216,6 +219,7 @@ impl<'a> Analysis<'a> {
             scopes: Vec::new(),
             envs: Vec::new(),
             facts: Vec::new(),
+            no_facts: Facts::default(),
             has_local: false,
             has_own: false,
             modifying: Vec::new(),
@@ -239,8 +243,7 @@ impl<'a> Analysis<'a> {
     }
 
     pub fn facts(&self, env: usize) -> &Facts {
-        static EMPTY: std::sync::LazyLock<Facts> = std::sync::LazyLock::new(Facts::default);
-        self.facts.get(env).and_then(Option::as_ref).unwrap_or(&EMPTY)
+        self.facts.get(env).and_then(Option::as_ref).unwrap_or(&self.no_facts)
     }
 
     fn settle(&mut self, env: usize) {
@@ -630,20 +633,17 @@ impl<'a> Analysis<'a> {
                     JoinKind::Right => Some(left_env),
                     JoinKind::Full => None,
                 };
-                if let Some(own_env) = own_env {
-                    if let Some(on) = &join.on {
-                        self.collect(on, scope, own_env);
-                    }
-                    for name in &join.using {
-                        let a = self.column_in(scope, from_left, from_right, name);
-                        let b = self.column_in(scope, from_right, to, name);
-                        if let (Some(a), Some(b)) = (a, b) {
-                            self.envs[own_env].facts.push(Fact::Equal(a, b));
-                            let kept = if join.kind == JoinKind::Right { b } else { a };
-                            let merged = &mut self.scopes[scope].merged;
-                            merged.retain(|(n, _)| n != name);
-                            merged.push((name.clone(), kept));
-                        }
+                if let (Some(own_env), Some(on)) = (own_env, &join.on) {
+                    self.collect(on, scope, own_env);
+                }
+                for name in &join.using {
+                    let a = self.column_in(scope, from_left, from_right, name);
+                    let b = self.column_in(scope, from_right, to, name);
+                    let merged = &mut self.scopes[scope].merged;
+                    merged.retain(|(n, id)| n != name || (Some(*id) != a && Some(*id) != b));
+                    if let (Some(own_env), Some(a), Some(b)) = (own_env, a, b) {
+                        merged.push((name.clone(), if join.kind == JoinKind::Right { b } else { a }));
+                        self.envs[own_env].facts.push(Fact::Equal(a, b));
                     }
                 }
                 let env = own_env.unwrap_or(env);
@@ -653,13 +653,27 @@ impl<'a> Analysis<'a> {
                 let outer = if *lateral { Some(scope) } else { self.scopes[scope].parent };
                 let inline = self.can_push_into(query);
                 let name = alias.as_ref().map_or(String::new(), |a| a.name.clone());
-                let level = self.query(query, outer, inline.then_some(env));
+                // A lateral subquery is evaluated for rows of its siblings: it knows what they know, as a sublink does.
+                let own = if inline {
+                    Some(env)
+                } else if *lateral {
+                    Some(self.new_env(Some(env)))
+                } else {
+                    None
+                };
+                let level = self.query(query, outer, own);
                 let mut columns = self.levels[level].outputs.clone();
                 rename(&mut columns, alias.as_ref());
                 if inline {
                     self.scopes[scope].entries.push(Entry { name, schema: None, columns, is_table: false });
                     Node::Inline { level }
                 } else {
+                    if *lateral {
+                        // Its facts depend on ours: none are taken from it.
+                        columns.iter_mut().flatten().for_each(|(_, id)| *id = None);
+                        self.scopes[scope].entries.push(Entry { name, schema: None, columns, is_table: false });
+                        return Node::Lateral { level };
+                    }
                     let rel = self.derived(level, env, &mut columns);
                     self.scopes[scope].entries.push(Entry { name, schema: None, columns, is_table: false });
                     Node::Derived { level, rel }
@@ -871,12 +885,14 @@ impl<'a> Analysis<'a> {
     }
 
     fn column_in(&self, scope: usize, from: usize, to: usize, name: &str) -> Option<ColumnId> {
-        let merged = &self.scopes.get(scope)?.merged;
-        if let Some((_, id)) = merged.iter().find(|(n, _)| n == name).filter(|_| from == 0) {
+        let entries = self.scopes.get(scope)?.entries.get(from..to)?;
+        // A column that a join in this range has merged already.
+        let within = |id: &ColumnId| entries.iter().flat_map(|e| e.columns.iter().flatten()).any(|(_, c)| c.as_ref() == Some(id));
+        if let Some((_, id)) = self.scopes.get(scope)?.merged.iter().find(|(n, id)| n == name && within(id)) {
             return Some(*id);
         }
         let mut found = None;
-        for entry in self.scopes.get(scope)?.entries.get(from..to)? {
+        for entry in entries {
             for (column, id) in entry.columns.as_ref()? {
                 if column == name {
                     if found.is_some() {
@@ -1008,8 +1024,11 @@ fn lookup(scope: &Scope, path: &[String], own: bool) -> Option<Found> {
     let as_found = |id: &Option<ColumnId>| id.map_or(Found::Computed, |id| Found::Column(id, own));
     match path {
         [name] => {
-            if let Some((_, id)) = scope.merged.iter().find(|(n, _)| n == name) {
-                return Some(Found::Column(*id, own));
+            let mut merged = scope.merged.iter().filter(|(n, _)| n == name);
+            match (merged.next(), merged.next()) {
+                (Some((_, id)), None) => return Some(Found::Column(*id, own)),
+                (Some(_), Some(_)) => return Some(Found::Unknown),
+                _ => {}
             }
             let mut found = None;
             let mut opaque = false;

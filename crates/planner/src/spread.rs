@@ -37,7 +37,7 @@ impl Context<'_> {
         let this = &self.analysis.levels[level];
         let mut spread: Option<Spread> = None;
         for node in &this.from {
-            let next = self.spread_of_node(node)?;
+            let next = self.spread_of_node(node, spread.as_ref())?;
             spread = Some(match spread {
                 None => next,
                 Some(before) => self.inner(before, next, this.env)?,
@@ -70,7 +70,8 @@ impl Context<'_> {
         }
     }
 
-    fn spread_of_node(&self, node: &Node) -> Result<Spread> {
+    /// `before`: what stands to the left, which a lateral item may refer to.
+    fn spread_of_node(&self, node: &Node, before: Option<&Spread>) -> Result<Spread> {
         match node {
             Node::Instance(index) => Ok(match self.analysis.key_of(*index) {
                 Some(key) => Spread::Partitioned(vec![key]),
@@ -95,11 +96,21 @@ impl Context<'_> {
                     )
                 }
             }),
+            // As a sublink: all that it needs for a row of the left side is where that row is.
+            Node::Lateral { level } => {
+                self.check_sublink(*level, before.unwrap_or(&Spread::Replicated))?;
+                Ok(Spread::Replicated)
+            }
             Node::Constant { volatile: true } => Err("a function in FROM is volatile".to_owned()),
             Node::Constant { volatile: false } => Ok(Spread::Replicated),
             Node::Opaque(what) => Err(format!("{what} is in FROM")),
             Node::Join { kind, left, right, env } => {
-                let (left, right) = (self.spread_of_node(left)?, self.spread_of_node(right)?);
+                let left = self.spread_of_node(left, before)?;
+                let seen = match before {
+                    None => left.clone(),
+                    Some(before) => self.inner(before.clone(), left.clone(), *env).unwrap_or(left.clone()),
+                };
+                let right = self.spread_of_node(right, Some(&seen))?;
                 match kind {
                     JoinKind::Inner => self.inner(left, right, *env),
                     JoinKind::Left => self.outer(left, right, *env),
@@ -298,6 +309,7 @@ impl Context<'_> {
                 Spread::Replicated => Ok(false),
                 Spread::Partitioned(_) => Err("a CTE or subquery over distributed rows in a subquery".to_owned()),
             },
+            Node::Lateral { level } => self.check_sublink_level(*level, keys),
             Node::Constant { volatile: false } => Ok(false),
             Node::Constant { volatile: true } => Err("a function in FROM is volatile".to_owned()),
             Node::Opaque(what) => Err(format!("{what} is in FROM")),

@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use pgherd_backend::{BackendError, Connection, QueryResult, connect};
@@ -21,6 +22,7 @@ pub struct Database {
     snapshot: RwLock<Arc<Snapshot>>,
     /// Told when the database goes: nothing of ours must keep it alive.
     stopped: tokio::sync::watch::Sender<bool>,
+    sessions: AtomicUsize,
 }
 
 impl Database {
@@ -34,6 +36,19 @@ impl Database {
         if snapshot.epoch >= current.epoch {
             *current = Arc::new(snapshot);
         }
+    }
+
+    /// A session of this router begins, or ends, in this database.
+    pub fn enter(&self) {
+        self.sessions.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub fn leave(&self) {
+        self.sessions.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    pub fn sessions(&self) -> usize {
+        self.sessions.load(Ordering::Acquire)
     }
 
     /// Ends the connection that listens for changes.
@@ -119,6 +134,7 @@ pub async fn open(shared: &Arc<Shared>, name: &str) -> Result<Arc<Database>> {
         name: name.to_owned(),
         snapshot: RwLock::new(Arc::new(snapshot)),
         stopped: tokio::sync::watch::channel(false).0,
+        sessions: AtomicUsize::new(0),
     });
     databases.insert(name.to_owned(), database.clone());
     tokio::spawn(follow(shared.clone(), database.clone()));

@@ -83,8 +83,14 @@ impl Server {
         std::fs::read_to_string(self.directory.join("log")).unwrap_or_default()
     }
 
+    /// Server packages for embedding have no psql; any psql will do.
+    fn psql_path(&self) -> PathBuf {
+        let own = self.binaries.join("psql");
+        if own.exists() { own } else { PathBuf::from("psql") }
+    }
+
     fn psql(&self, database: &str) -> Command {
-        let mut command = Command::new(self.binaries.join("psql"));
+        let mut command = Command::new(self.psql_path());
         command.args([
             "-X",
             "-q",
@@ -156,7 +162,7 @@ impl Server {
     pub fn session(&self, database: &str) -> Session {
         let mut psql = Command::new("sh")
             .args(["-c", "exec \"$0\" -X -q -A -t -U postgres -v VERBOSITY=sqlstate -h \"$1\" -d \"$2\" 2>&1"])
-            .arg(self.binaries.join("psql"))
+            .arg(self.psql_path())
             .arg(&self.directory)
             .arg(database)
             .stdin(Stdio::piped())

@@ -56,3 +56,8 @@ select x.g, sum(t.c1) from test t, generate_series(1, 2) x(g) group by x.g order
 select v.name, count(*) from test t join (values (1, 'one'), (2, 'two')) v(n, name) on v.n = t.c1 group by v.name order by 1
 select coalesce(info, 'none') as i, count(*) from test group by coalesce(info, 'none') order by coalesce(info, 'none') collate "C"
 select id from test union all select aid from pgbench_history
+select t.id, t.c1, x.delta from test t, lateral (select h.delta from pgbench_history h where h.aid = t.id order by h.delta desc, h.tid limit 2) x order by 1, 2, 3, t.c2, t.c3
+select t.id, t.c1, x.n from test t left join lateral (select count(*) as n from pgbench_history h where h.aid = t.id and h.delta > t.c1) x on true order by 1, 2, 3
+select t.id, r.name from test t left join lateral (select max(name) as name from regions r where r.id = t.c1) r on true order by 1, 2
+select a.aid, t.c1, h.delta from pgbench_accounts a left join (test t join pgbench_history h on h.aid = t.id) on t.id = a.aid and h.delta > 6 order by 1, 2, 3
+select aid, count(*) from pgbench_accounts join pgbench_history using (aid) join (select id as aid, c1 from test) t using (aid) group by aid order by aid

@@ -71,26 +71,25 @@ impl Session {
             return Err(Failure::new("25001", "DROP DATABASE cannot run inside a transaction block"));
         }
         let shared = self.thread.shared.clone();
-        // Our own connections must not keep it alive.
-        let known = shared.databases.lock().await.remove(name);
-        if let Some(database) = &known {
-            database.stop();
-        }
-        shared.forget_connections();
-        self.thread.pool();
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        let mut result = self.run_on_coordinator(call, call.prepared.text(), true).await;
-        // Idle connections of other threads go when they next look; they are few and soon gone.
-        for _ in 0..100 {
-            match &result {
-                Err(failure) if failure.sqlstate() == "55006" && self.only_ours_left(name).await? => {
-                    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-                    result = self.run_on_coordinator(call, call.prepared.text(), true).await;
-                }
-                _ => break,
+        let known = shared.databases.lock().await.get(name).cloned();
+        // PostgreSQL refuses while somebody is connected; our own idle connections are nobody.
+        if let Some(database) = &known
+            && name != self.db.name
+        {
+            let sessions = database.sessions();
+            if sessions > 0 {
+                let detail = match sessions {
+                    1 => "There is 1 other session using the database.".to_owned(),
+                    n => format!("There are {n} other sessions using the database."),
+                };
+                return Err(Failure::new("55006", format!("database \"{name}\" is being accessed by other users")).detail(detail));
             }
+            shared.databases.lock().await.remove(name);
+            database.stop();
+            shared.forget_connections();
+            self.end_idle_connections(name).await?;
         }
-        let completion = result?;
+        let completion = self.run_on_coordinator(call, call.prepared.text(), true).await?;
         for node in self.worker_nodes() {
             let mut connection = connect(&shared.own_target_on(&node, &self.db.name)).await?;
             let dropped = connection.query(&format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", quote_ident(name))).await;
@@ -100,19 +99,27 @@ impl Session {
         Ok(completion)
     }
 
-    /// Only connections of this router's pools hold the database: they are ended.
-    async fn only_ours_left(&mut self, name: &str) -> Result<bool> {
+    /// Ends the connections to a database that no session of this router uses any more, and waits until they are gone.
+    async fn end_idle_connections(&mut self, name: &str) -> Result<()> {
         let mut own = connect(&self.thread.shared.own_target(&self.db.name)).await?;
-        let result = own
-            .query(&format!(
-                "SELECT pg_catalog.count(*) FILTER (WHERE application_name NOT LIKE 'pgherd%'), \
-                        pg_catalog.count(pg_catalog.pg_terminate_backend(pid)) FILTER (WHERE application_name LIKE 'pgherd%' AND state = 'idle') \
-                 FROM pg_catalog.pg_stat_activity WHERE datname = {} AND backend_type = 'client backend'",
-                quote_literal(name)
-            ))
-            .await;
+        let sql = format!(
+            "SELECT pg_catalog.count(pg_catalog.pg_terminate_backend(pid)) FROM pg_catalog.pg_stat_activity \
+             WHERE datname = {} AND backend_type = 'client backend' AND state = 'idle'",
+            quote_literal(name)
+        );
+        let mut result = Ok(());
+        for _ in 0..100 {
+            match own.query(&sql).await {
+                Ok(found) if found.text(0, 0) == Some("0") => break,
+                Ok(_) => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
+                Err(error) => {
+                    result = Err(error.into());
+                    break;
+                }
+            }
+        }
         own.close().await;
-        Ok(result?.text(0, 0) == Some("0"))
+        result
     }
 
     /// ALTER DATABASE and ALTER ROLE … SET: on every node, in one transaction; new connections see it.

@@ -115,7 +115,10 @@ impl Session {
             shutdown,
         };
         match session.greet(new.long_cancel_key).await {
-            Ok(()) => Ok(session),
+            Ok(()) => {
+                session.db.enter();
+                Ok(session)
+            }
             Err(failure) => {
                 session.thread.shared.unregister_cancel(pid);
                 Err((session.client, failure))
@@ -164,6 +167,7 @@ impl Session {
         }
         self.rollback().await;
         self.unpin().await;
+        self.db.leave();
         self.thread.shared.unregister_cancel(self.pid);
     }
 
@@ -232,7 +236,7 @@ impl Session {
     /// Where a group's server is and who this client is there.
     pub fn target(&self, group: GroupId) -> Result<Target> {
         let shared = &self.thread.shared;
-        let (address, mut parameters, label) = if group == COORDINATOR_GROUP {
+        let (address, parameters, label) = if group == COORDINATOR_GROUP {
             let url = &shared.config.coordinator;
             let token = crate::callback::new_token()?;
             let option = format!("-c postgres_fdw.application_name={}{token}", crate::callback::PREFIX);
@@ -244,7 +248,6 @@ impl Session {
                 .ok_or_else(|| Failure::new("58000", format!("node group {group} is not known")))?;
             (Address { host: node.host.clone(), port: node.port }, Vec::new(), None)
         };
-        parameters.push(("application_name".to_owned(), "pgherd".to_owned()));
         let credentials = match (&self.credentials, &shared.config.worker_password) {
             (Credentials::Password(_), Some(password)) if group != COORDINATOR_GROUP => {
                 Credentials::Password(password.clone())
