@@ -55,7 +55,9 @@ pub(crate) enum Node {
         rel: usize,
     },
     /// A lateral subquery that no filter can be pushed into: evaluated for each row of what stands before it.
-    Lateral { level: usize },
+    Lateral {
+        level: usize,
+    },
     /// A function or VALUES without any relation in it.
     Constant {
         volatile: bool,
@@ -887,7 +889,9 @@ impl<'a> Analysis<'a> {
     fn column_in(&self, scope: usize, from: usize, to: usize, name: &str) -> Option<ColumnId> {
         let entries = self.scopes.get(scope)?.entries.get(from..to)?;
         // A column that a join in this range has merged already.
-        let within = |id: &ColumnId| entries.iter().flat_map(|e| e.columns.iter().flatten()).any(|(_, c)| c.as_ref() == Some(id));
+        let within = |id: &ColumnId| {
+            entries.iter().flat_map(|e| e.columns.iter().flatten()).any(|(_, c)| c.as_ref() == Some(id))
+        };
         if let Some((_, id)) = self.scopes.get(scope)?.merged.iter().find(|(n, id)| n == name && within(id)) {
             return Some(*id);
         }

@@ -35,14 +35,7 @@ pub fn ddl_scope(
         statement.relations.iter().map(|r| Name { schema: r.schema.clone(), name: r.name.clone() }).collect()
     };
     Ok(match &statement.kind {
-        K::Truncate { relations, cascade, .. } => {
-            let found = tables(relations);
-            if !found.is_empty() && found.len() < relations.len() && *cascade {
-                // Local and distributed tables in one statement: each part runs where its tables are.
-            }
-            if found.is_empty() { DdlScope::Coordinator } else { DdlScope::Tables(found) }
-        }
-        K::Vacuum { relations, .. } | K::Lock { relations } => scope(relations),
+        K::Truncate { relations, .. } | K::Vacuum { relations, .. } | K::Lock { relations } => scope(relations),
         K::Reindex { relation: Some(name), object: "table", .. } => scope(std::slice::from_ref(name)),
         K::Reindex { relation: None, .. } => DdlScope::AllNodes,
         K::Reindex { relation: Some(_), .. } => DdlScope::Coordinator,
@@ -98,6 +91,7 @@ pub fn ddl_scope(
             | "default privileges"
             | "domain constraint"
             | "attribute"
+            | "database"
                 if !info.temp =>
             {
                 DdlScope::AllNodes
@@ -107,6 +101,12 @@ pub fn ddl_scope(
                 if matches!(info.object, "view" | "materialized view" | "sequence") && info.tag.starts_with("CREATE") {
                     // A view over distributed tables lives on the coordinator and is federated from there.
                     return Ok(DdlScope::Coordinator);
+                }
+                if info.all_in_schema {
+                    let named = |t: &Arc<Table>| info.objects.iter().any(|o| o.name == t.schema);
+                    let mut found: Vec<Arc<Table>> = snapshot.all_tables().filter(|t| named(t)).cloned().collect();
+                    found.sort_by_key(|t| t.oid);
+                    return Ok(if found.is_empty() { DdlScope::Coordinator } else { DdlScope::Tables(found) });
                 }
                 let mut names = info.relations.clone();
                 if matches!(info.tag, "GRANT" | "REVOKE") {

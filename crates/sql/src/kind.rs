@@ -287,6 +287,8 @@ pub struct DdlInfo {
     pub relations: Vec<Name>,
     /// Names of the objects that DROP, COMMENT, RENAME … speak of.
     pub objects: Vec<Name>,
+    /// GRANT … ON ALL TABLES IN SCHEMA: `objects` are schemas.
+    pub all_in_schema: bool,
     pub concurrently: bool,
     pub if_exists: bool,
     pub if_not_exists: bool,
@@ -837,6 +839,7 @@ impl Kinds<'_> {
             }
             NodeEnum::GrantStmt(g) => {
                 info.cascade = g.behavior == cascade;
+                info.all_in_schema = g.targtype == pb::GrantTargetType::AclTargetAllInSchema as i32;
                 info.objects = g.objects.iter().flat_map(object_names).collect();
                 (if g.is_grant { "GRANT" } else { "REVOKE" }, object_word(g.objtype))
             }
