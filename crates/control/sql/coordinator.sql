@@ -159,12 +159,13 @@ BEGIN
     SELECT n.nspname, c.relname, pg_get_userbyid(c.relowner) INTO STRICT table_schema, table_name, owner
         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation;
     EXECUTE format('DROP FOREIGN TABLE IF EXISTS pgherd.%I', child);
-    EXECUTE format('CREATE FOREIGN TABLE pgherd.%I () INHERITS (%I.%I) SERVER pgherd_router OPTIONS (schema_name %L, table_name %L)',
-        child, table_schema, table_name, table_schema, table_name);
-    EXECUTE format('ALTER FOREIGN TABLE pgherd.%I OWNER TO %I', child, owner);
+    -- The guard first: once the child is there, pgherd.guard_definitions watches the table.
     EXECUTE format('CREATE OR REPLACE TRIGGER pgherd_guard BEFORE INSERT ON %I.%I '
         'FOR EACH STATEMENT EXECUTE FUNCTION pgherd.refuse_local_rows()', table_schema, table_name);
     EXECUTE format('ALTER TABLE ONLY %I.%I ENABLE ALWAYS TRIGGER pgherd_guard', table_schema, table_name);
+    EXECUTE format('CREATE FOREIGN TABLE pgherd.%I () INHERITS (%I.%I) SERVER pgherd_router OPTIONS (schema_name %L, table_name %L)',
+        child, table_schema, table_name, table_schema, table_name);
+    EXECUTE format('ALTER FOREIGN TABLE pgherd.%I OWNER TO %I', child, owner);
 END
 $$;
 
@@ -178,6 +179,82 @@ BEGIN
     SELECT pgherd.qualified(c.relnamespace, c.relname) INTO STRICT table_name FROM pg_class c WHERE c.oid = relation;
     EXECUTE format('DROP FOREIGN TABLE IF EXISTS pgherd.%I', 'ft_' || relation::oid);
     EXECUTE format('DROP TRIGGER IF EXISTS pgherd_guard ON %s', table_name);
+END
+$$;
+
+-- BEFORE statement trigger on the coordinator's copy of a reference table. The router writes every copy with the same
+-- top-level statement; a function, DO block or trigger here would write this one only. Referential actions are the same on
+-- every node: their lines of context are statements of PostgreSQL's own, on ONLY a table.
+CREATE OR REPLACE FUNCTION pgherd.refuse_nested_write() RETURNS trigger
+LANGUAGE plpgsql AS $$
+DECLARE
+    context text;
+BEGIN
+    GET DIAGNOSTICS context = PG_CONTEXT;
+    IF EXISTS (SELECT FROM pg_catalog.regexp_split_to_table(context, E'\n') WITH ORDINALITY line(text, number)
+        WHERE line.number > 1 AND line.text !~ '"(DELETE FROM|UPDATE) ONLY "') THEN
+        RAISE EXCEPTION USING ERRCODE = 'PH001',
+            MESSAGE = pg_catalog.format('cannot write reference table "%s" from inside the coordinator', TG_TABLE_NAME),
+            DETAIL = 'A function, DO block or trigger of the coordinator would change one of its copies only.',
+            HINT = 'Send the change as a statement of its own through the router.',
+            SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME;
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+-- Definitions of distributed tables change through the router, which takes the foreign child away meanwhile. What comes any
+-- other way (a DO block, a function, a client of the coordinator itself) would leave the workers behind.
+CREATE OR REPLACE FUNCTION pgherd.guard_definitions() RETURNS event_trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    changed record;
+BEGIN
+    -- CONCURRENTLY cannot be nested in anything, so its text is the client's own.
+    IF TG_EVENT = 'ddl_command_end' AND (TG_TAG IN ('COMMENT', 'SECURITY LABEL', 'REINDEX') OR current_query() ~* '\mconcurrently\M') THEN
+        RETURN;
+    END IF;
+    IF TG_EVENT = 'ddl_command_end' THEN
+        SELECT c.oid, c.relname INTO changed
+        FROM pg_event_trigger_ddl_commands() d
+            JOIN pgherd.pg_dist_partition p ON p.partmethod = 'h' AND p.logicalrelid::oid = CASE d.classid
+                WHEN 'pg_class'::regclass THEN coalesce((SELECT i.indrelid FROM pg_index i WHERE i.indexrelid = d.objid), d.objid)
+                WHEN 'pg_trigger'::regclass THEN (SELECT t.tgrelid FROM pg_trigger t WHERE t.oid = d.objid)
+                WHEN 'pg_policy'::regclass THEN (SELECT y.polrelid FROM pg_policy y WHERE y.oid = d.objid)
+                WHEN 'pg_rewrite'::regclass THEN (SELECT r.ev_class FROM pg_rewrite r WHERE r.oid = d.objid)
+                WHEN 'pg_statistic_ext'::regclass THEN (SELECT s.stxrelid FROM pg_statistic_ext s WHERE s.oid = d.objid)
+                WHEN 'pg_constraint'::regclass THEN (SELECT n.conrelid FROM pg_constraint n WHERE n.oid = d.objid) END
+            JOIN pg_class c ON c.oid = p.logicalrelid
+        WHERE EXISTS (SELECT FROM pg_inherits h JOIN pg_class f ON f.oid = h.inhrelid
+            WHERE h.inhparent = c.oid AND f.relname = 'ft_' || c.oid AND f.relnamespace = 'pgherd'::regnamespace)
+        LIMIT 1;
+    ELSE
+        -- The table together with its child; or something of the table while the child is there.
+        SELECT d.objid AS oid, d.object_name AS relname INTO changed
+        FROM pg_event_trigger_dropped_objects() d
+            JOIN pgherd.pg_dist_partition p ON p.partmethod = 'h' AND p.logicalrelid::oid = d.objid
+                AND d.classid = 'pg_class'::regclass AND d.objsubid = 0
+        WHERE EXISTS (SELECT FROM pg_event_trigger_dropped_objects() f
+            WHERE f.schema_name = 'pgherd' AND f.object_name = 'ft_' || d.objid)
+        LIMIT 1;
+    END IF;
+    IF changed.oid IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'PH001',
+            MESSAGE = format('cannot change the definition of distributed table "%s" from inside the coordinator', changed.relname),
+            DETAIL = format('%s would not reach the workers.', TG_TAG),
+            HINT = 'Send it as a statement of its own through the router.';
+    END IF;
+END
+$$;
+
+DO $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_event_trigger WHERE evtname = 'pgherd_definitions') THEN
+        CREATE EVENT TRIGGER pgherd_definitions ON ddl_command_end EXECUTE FUNCTION pgherd.guard_definitions();
+    END IF;
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_event_trigger WHERE evtname = 'pgherd_drops') THEN
+        CREATE EVENT TRIGGER pgherd_drops ON sql_drop EXECUTE FUNCTION pgherd.guard_definitions();
+    END IF;
 END
 $$;
 
@@ -229,6 +306,8 @@ BEGIN
         INSERT INTO pgherd.pg_dist_shard (logicalrelid, shardid) VALUES (relation, nextval('pgherd.pg_dist_shardid_seq'))
             RETURNING shardid INTO shard;
         INSERT INTO pgherd.pg_dist_placement (shardid, groupid) SELECT shard, g FROM unnest(groups) g;
+        EXECUTE format('CREATE OR REPLACE TRIGGER pgherd_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON %s '
+            'FOR EACH STATEMENT EXECUTE FUNCTION pgherd.refuse_nested_write()', relation);
         SELECT jsonb_agg(jsonb_build_object('id', shard, 'remainder', NULL, 'group', g) ORDER BY g) INTO shards
             FROM unnest(groups) g;
     END IF;
@@ -238,10 +317,12 @@ $$;
 
 -- Forgets a table that is no longer distributed, or no longer there. A colocation group goes with its last table.
 CREATE OR REPLACE FUNCTION pgherd.unregister_table(relation oid) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
 BEGIN
     IF EXISTS (SELECT FROM pg_class c WHERE c.oid = relation) THEN
         PERFORM pgherd.require_owner(relation);
+        -- A reference table's; a distributed table's went with its child.
+        EXECUTE format('DROP TRIGGER IF EXISTS pgherd_guard ON %s', relation::regclass);
     END IF;
     DELETE FROM pgherd.pg_dist_placement p USING pgherd.pg_dist_shard s
         WHERE s.shardid = p.shardid AND s.logicalrelid = relation::regclass;
@@ -557,6 +638,7 @@ BEGIN
         ('pg_trigger', 'tgname <> ''pgherd_guard'' AND tgrelid NOT IN '
             '(SELECT oid FROM pg_catalog.pg_class WHERE relnamespace = ''pgherd''::pg_catalog.regnamespace)'),
         ('pg_constraint', 'connamespace <> ''pgherd''::pg_catalog.regnamespace'),
+        ('pg_event_trigger', 'evtname NOT IN (''pgherd_definitions'', ''pgherd_drops'')'),
         ('pg_foreign_server', 'srvname <> ''pgherd_router'''),
         ('pg_user_mapping', 'umserver <> (SELECT oid FROM pg_catalog.pg_foreign_server WHERE srvname = ''pgherd_router'')'),
         ('pg_foreign_table', 'ftserver <> (SELECT oid FROM pg_catalog.pg_foreign_server WHERE srvname = ''pgherd_router'')')

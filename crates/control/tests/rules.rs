@@ -515,3 +515,52 @@ fn what_cannot_be_distributed_is_refused_by_name() {
         "55000: there is no worker node to place shards on\nHINT: Add one with SELECT citus_add_node('host', port)."
     );
 }
+
+#[test]
+fn what_would_reach_the_coordinator_only_is_refused() {
+    let pair = Pair::start("nested");
+    let server = &pair.server;
+    server.run("coord", "CREATE TABLE t (k int PRIMARY KEY, v int); CREATE TABLE r (id int PRIMARY KEY);
+        CREATE TABLE r2 (id int REFERENCES r ON DELETE CASCADE); CREATE TABLE l (id int);
+        CREATE FUNCTION plain() RETURNS void LANGUAGE sql AS 'DELETE FROM r';
+        CREATE FUNCTION add_r() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO r VALUES (new.id); RETURN new; END';
+        CREATE TRIGGER tr BEFORE INSERT ON l FOR EACH ROW EXECUTE FUNCTION add_r()");
+    pair.distribute("t", "k");
+    pair.make_reference("r");
+    pair.make_reference("r2");
+    // Statements of their own.
+    server.run("coord", "INSERT INTO r VALUES (1), (2); INSERT INTO r2 VALUES (1)");
+    server.run("coord", "WITH d AS (DELETE FROM r WHERE id = 1 RETURNING id) SELECT * FROM d");
+    assert_eq!(server.run("coord", "SELECT count(*) FROM r2"), "0");
+    server.run(
+        "coord",
+        "PREPARE p AS UPDATE r SET id = 3; EXECUTE p; COMMENT ON TABLE t IS 'x'; GRANT SELECT ON t TO PUBLIC",
+    );
+    server.run("coord", "CREATE INDEX CONCURRENTLY i ON t (v)");
+    server.run("coord", "DROP INDEX CONCURRENTLY i");
+    let definition = "PH001: cannot change the definition of distributed table \"t\" from inside the coordinator";
+    let write = "PH001: cannot write reference table \"r\" from inside the coordinator";
+    for (sql, expected) in [
+        ("DO 'BEGIN INSERT INTO r VALUES (5); END'", write),
+        ("DO 'BEGIN EXECUTE ''UPDATE r SET id = 6''; END'", write),
+        ("DO 'BEGIN TRUNCATE r; END'", "0A000: cannot truncate a table referenced in a foreign key constraint"),
+        ("SELECT plain()", write),
+        ("INSERT INTO l VALUES (1)", write),
+        ("DO 'BEGIN ALTER TABLE t ADD x int; END'", definition),
+        ("DO 'BEGIN CREATE INDEX ON t (v); END'", definition),
+        ("DO 'BEGIN CREATE TRIGGER tr BEFORE UPDATE ON t EXECUTE FUNCTION add_r(); END'", definition),
+        ("DO 'BEGIN CREATE POLICY p ON t; END'", definition),
+        (
+            "ALTER TABLE t RENAME TO u",
+            "PH001: cannot change the definition of distributed table \"u\" from inside the coordinator",
+        ),
+        ("DROP TABLE t CASCADE", definition),
+        ("DROP TABLE t", "2BP01: cannot drop table t because other objects depend on it"),
+    ] {
+        let error = server.try_run("coord", sql).unwrap_err();
+        assert_eq!(error.lines().find(|l| l.starts_with("ERROR")).unwrap(), format!("ERROR:  {expected}"), "{sql}");
+    }
+    let oid: u32 = server.run("coord", "SELECT 'r2'::regclass::oid").parse().unwrap();
+    server.run("coord", &unregister_sql(oid));
+    server.run("coord", "DO 'BEGIN INSERT INTO r2 VALUES (3); END'; DROP TABLE r2");
+}

@@ -27,8 +27,8 @@ impl Pair {
     }
 
     pub fn describe(&self, database: &str, table: &str) -> TableDescription {
-        let oid = self.server.run(database, &format!("SELECT '{table}'::regclass::oid")).parse().unwrap();
-        parse_description(&self.server.run(database, &describe_query(oid))).unwrap()
+        let sql = format!("SELECT pgherd.describe_table('{}'::regclass)", table.replace('\'', "''"));
+        parse_description(&self.server.run(database, &sql)).unwrap()
     }
 
     pub fn state(&self) -> ClusterState {
