@@ -69,17 +69,26 @@ impl Context<'_> {
                 Some("Give the value of the distribution column, or run it in steps."),
             )
         };
-        if self.analysis.has_local {
-            return refuse("it names a relation that is not distributed".to_owned());
-        }
-        if let Some(reason) = &self.unsafe_reason {
-            return refuse(reason.clone());
-        }
-        if !self.names_are_known() {
-            return refuse("a table's name is not found in the text".to_owned());
-        }
         if self.analysis.instances.iter().any(|i| i.is_target && i.table.is_reference()) {
             return refuse("a reference table is modified in a common table expression".to_owned());
+        }
+        // The coordinator finds the rows and changes them one by one through the callback.
+        let federate = |reason: String| {
+            if !self.analysis.modifying.is_empty() || self.statement.text.to_ascii_lowercase().contains("current of") {
+                return refuse(reason);
+            }
+            let mut plan = self.federate(reason);
+            plan.writes = true;
+            plan
+        };
+        if self.analysis.has_local {
+            return federate("it names a relation that is not distributed".to_owned());
+        }
+        if let Some(reason) = &self.unsafe_reason {
+            return federate(reason.clone());
+        }
+        if !self.names_are_known() {
+            return federate("a table's name is not found in the text".to_owned());
         }
         let no_route = match self.route_key() {
             Ok((table, key)) => return self.route(table, key),
@@ -90,7 +99,7 @@ impl Context<'_> {
         }
         match self.scatter_modify(table, filter) {
             Ok(plan) => plan,
-            Err(reason) => refuse(format!("{no_route}, and {reason}")),
+            Err(reason) => federate(format!("{no_route}, and {reason}")),
         }
     }
 

@@ -29,6 +29,8 @@ use crate::transaction::Block;
 pub const PREFIX: &str = "pgherd:";
 /// Rows of one callback reply kept in memory.
 const REPLY_BYTES_MAX: usize = 512 << 20;
+/// Rows that one transaction may change one by one from inside the coordinator.
+const NAMED_ROWS_MAX: usize = 10_000_000;
 
 /// Messages of one callback connection up to a Query, Sync or Flush, and where the reply goes.
 pub struct Batch {
@@ -106,6 +108,8 @@ pub struct Cursors {
     statements: HashMap<String, String>,
     portals: HashMap<String, (String, Bound)>,
     next: u64,
+    /// Rows that the coordinator may change by name: worker group, partition, ctid there.
+    rows: Vec<(GroupId, String)>,
     /// An error inside a callback batch: the rest up to Sync is skipped.
     skip: bool,
 }
@@ -119,7 +123,8 @@ impl Cursors {
 
 enum Cursor {
     /// Open under `name` on each of these workers; `at` is the first that may have rows left.
-    Workers { name: String, groups: Vec<GroupId>, at: usize },
+    /// `identities`: the column that names rows.
+    Workers { name: String, groups: Vec<GroupId>, at: usize, identities: Option<usize> },
     /// Rows that are already here, as whole DataRow messages.
     Rows { rows: Vec<Bytes>, at: usize, fields: Vec<backend::FieldDescription> },
 }
@@ -171,12 +176,6 @@ impl Session {
     async fn callback_step(&mut self, frame: &Frame, in_block: bool, out: &mut BytesMut) -> Result<()> {
         match parse_frontend(frame)? {
             FrontendMessage::Parse { name, sql, .. } => {
-                if sql.contains("WHERE ctid = $1") {
-                    return Err(Failure::refused(
-                        "changing rows of a distributed table one by one from inside the coordinator is not supported yet",
-                    )
-                    .hint("Use a statement with conditions on the table's own columns."));
-                }
                 self.cursors.statements.insert(name.to_owned(), sql.to_owned());
                 backend::write_parse_complete(out);
             }
@@ -187,7 +186,19 @@ impl Session {
                 self.cursors.portals.insert(bind.portal.to_owned(), (bind.statement.to_owned(), bound));
                 backend::write_bind_complete(out);
             }
-            FrontendMessage::Describe { .. } => backend::write_no_data(out),
+            FrontendMessage::Describe { name, .. } => {
+                let sql = self
+                    .cursors
+                    .portals
+                    .get(name)
+                    .and_then(|(statement, _)| self.cursors.statements.get(statement))
+                    .cloned()
+                    .unwrap_or_default();
+                match returned_columns(&sql) {
+                    0 => backend::write_no_data(out),
+                    count => write_columns(count, out),
+                }
+            }
             FrontendMessage::Execute { portal, .. } => {
                 let (statement, bound) = self
                     .cursors
@@ -275,6 +286,9 @@ impl Session {
                 }
                 Ok("CLOSE CURSOR".into())
             }
+            K::Update | K::Delete if statement.text.contains("WHERE ctid = $1") => {
+                self.callback_change_row(statement, bound, in_block, out).await
+            }
             K::Update | K::Delete | K::Truncate { .. } => {
                 if !in_block {
                     return Err(Failure::refused(
@@ -283,6 +297,7 @@ impl Session {
                 }
                 self.callback_write(statement, bound, out, describe).await
             }
+            K::Select if statement.text.contains("pg_catalog.pg_relation_size(") => self.callback_pages(&statement.text, out).await,
             K::Select => self.callback_select(statement, bound, out, describe).await,
             _ => Err(Failure::refused("this write to a distributed table from inside the coordinator is not supported yet")
                 .hint("Send the statement through the router by itself.")),
@@ -310,6 +325,9 @@ impl Session {
             self.cursors.cursors.insert(name.to_owned(), Cursor::Rows { rows, at: 0, fields: Vec::new() });
             return Ok(());
         }
+        // Rows that will be changed one by one: a name of ours stands for (worker, partition, ctid).
+        let identities = selected_columns(query).iter().position(|c| c == "ctid");
+        let sql = if identities.is_some() { with_identities(&sql) } else { sql };
         self.cursors.next += 1;
         let cursor = format!("pgherd_cursor_{}", self.cursors.next);
         let text = format!("DECLARE {cursor} CURSOR FOR {sql}");
@@ -318,7 +336,7 @@ impl Session {
             let mut none = Vec::new();
             self.run_request(*group, &request, Rows::Keep(&mut none), Errors::default()).await?;
         }
-        self.cursors.cursors.insert(name.to_owned(), Cursor::Workers { name: cursor, groups, at: 0 });
+        self.cursors.cursors.insert(name.to_owned(), Cursor::Workers { name: cursor, groups, at: 0, identities });
         Ok(())
     }
 
@@ -402,6 +420,24 @@ impl Session {
         self.callback_run(&groups, &sql, bound, out, describe).await
     }
 
+    /// ANALYZE asks how many pages the table has: those of all shards.
+    async fn callback_pages(&mut self, sql: &str, out: &mut BytesMut) -> Result<String> {
+        let name = sql.split('\'').nth(1).unwrap_or_default();
+        let question = format!(
+            "SELECT coalesce(pg_catalog.sum(pg_catalog.pg_relation_size(relid)), 0) / 8192 \
+             FROM pg_catalog.pg_partition_tree({}::pg_catalog.regclass) WHERE isleaf",
+            quote_literal(name)
+        );
+        let mut pages = 0u64;
+        for group in self.catalog().worker_groups() {
+            let text = self.command_on(group, &question).await?.unwrap_or_default();
+            pages += text.split('.').next().and_then(|t| t.parse::<u64>().ok()).unwrap_or(0);
+        }
+        backend::write_row_description(out, &[backend::FieldDescription::text("pages")]);
+        backend::write_data_row(out, &[Some(pages.to_string().as_bytes())]);
+        Ok("SELECT 1".into())
+    }
+
     async fn callback_run(
         &mut self,
         groups: &[GroupId],
@@ -447,8 +483,8 @@ impl Session {
                 *at = end;
                 Ok(sent as u64)
             }
-            Cursor::Workers { name: worker_name, groups, at } => {
-                let (worker_name, groups, mut position) = (worker_name.clone(), groups.clone(), *at);
+            Cursor::Workers { name: worker_name, groups, at, identities } => {
+                let (worker_name, groups, mut position, identities) = (worker_name.clone(), groups.clone(), *at, *identities);
                 let mut rest = count;
                 let mut kept = Vec::new();
                 while rest > 0 && position < groups.len() {
@@ -462,6 +498,11 @@ impl Session {
                         self.with_client_styles(group).await?;
                     }
                     result?;
+                    if let Some(column) = identities {
+                        for row in &mut kept[before..] {
+                            *row = self.name_row(group, column, row)?;
+                        }
+                    }
                     let got = (kept.len() - before) as u64;
                     rest -= got.min(rest);
                     if rest > 0 {
@@ -483,6 +524,68 @@ impl Session {
         }
     }
 
+    /// Puts a name of ours in place of a row's identity on its worker.
+    fn name_row(&mut self, group: GroupId, column: usize, raw: &Bytes) -> Result<Bytes> {
+        let mut fields = fields_of(&Frame { raw: raw.clone() })?;
+        if let Some(Some(identity)) = fields.get(column) {
+            if self.cursors.rows.len() >= NAMED_ROWS_MAX {
+                return Err(Failure::new("54000", "too many rows of distributed tables are changed one by one in a transaction")
+                    .hint("Use a statement with conditions on the table's own columns."));
+            }
+            let number = self.cursors.rows.len();
+            self.cursors.rows.push((group, String::from_utf8_lossy(identity).into_owned()));
+            // As a tid: block and offset, the offset from 1 to 65535.
+            fields[column] = Some(Bytes::from(format!("({},{})", number / 65_535, number % 65_535 + 1)));
+        }
+        let mut out = BytesMut::with_capacity(raw.len() + 16);
+        backend::write_data_row(&mut out, &fields);
+        Ok(out.freeze())
+    }
+
+    /// `UPDATE … WHERE ctid = $1` and `DELETE … WHERE ctid = $1` with a name of ours.
+    async fn callback_change_row(
+        &mut self,
+        statement: &Statement,
+        bound: Option<&Bound>,
+        in_block: bool,
+        out: &mut BytesMut,
+    ) -> Result<String> {
+        if !in_block {
+            return Err(Failure::refused(
+                "writing distributed tables from a procedure or DO block that ends transactions itself is not supported",
+            ));
+        }
+        let catalog = self.catalog();
+        let plan = self.plan_statement(statement, &catalog, &["pg_catalog".to_owned()], true);
+        if let pgherd_sql::ast::Tree::Update(update) = &statement.tree
+            && let Some(key) = plan.tables.first().and_then(|t| t.key_column())
+            && update.set.iter().any(|a| a.column == key.name)
+        {
+            return Err(Failure::refused(format!("cannot modify the distribution column \"{}\" from inside the coordinator", key.name)));
+        }
+        let name = bound.and_then(|b| b.params.first().cloned().flatten()).unwrap_or_default();
+        let number = row_number(&name);
+        let (group, identity) = number
+            .and_then(|n| self.cursors.rows.get(n))
+            .cloned()
+            .ok_or_else(|| Failure::new("XX000", "a row of a distributed table is not known by this name"))?;
+        let (partition, ctid) = identity.split_once(' ').unwrap_or(("0", ""));
+        let mut bound = bound.cloned().unwrap_or_default();
+        if let Some(first) = bound.params.first_mut() {
+            *first = Some(Bytes::copy_from_slice(ctid.as_bytes()));
+        }
+        let sql = statement.text.replacen("WHERE ctid = $1", &format!("WHERE ctid = $1 AND tableoid = {partition}"), 1);
+        self.join(group).await?;
+        self.mark_writer(group);
+        let request = Request { bound: Some(&bound), ..Request::text(sql) };
+        let mut kept = Vec::new();
+        let end = self.run_request(group, &request, Rows::Keep(&mut kept), Errors::default()).await?;
+        for row in kept {
+            out.extend_from_slice(&row);
+        }
+        Ok(end.tag)
+    }
+
     /// `MOVE BACKWARD ALL`: the coordinator reads the rows once more.
     async fn callback_rewind(&mut self, name: &str) -> Result<()> {
         let missing = || Failure::new("34000", format!("cursor \"{name}\" does not exist"));
@@ -491,7 +594,7 @@ impl Session {
                 *at = 0;
                 return Ok(());
             }
-            Cursor::Workers { name, groups, at } => {
+            Cursor::Workers { name, groups, at, .. } => {
                 *at = 0;
                 (name.clone(), groups.clone())
             }
@@ -628,10 +731,38 @@ fn describe_first(rows: &[Bytes], out: &mut BytesMut) -> Result<()> {
         Some(raw) => fields_of(&Frame { raw: raw.clone() })?.len(),
         None => 0,
     };
-    let fields: Vec<backend::FieldDescription> =
-        (0..columns).map(|i| backend::FieldDescription::text(&format!("c{i}"))).collect();
-    backend::write_row_description(out, &fields);
+    write_columns(columns, out);
     Ok(())
+}
+
+fn write_columns(count: usize, out: &mut BytesMut) {
+    let fields: Vec<backend::FieldDescription> =
+        (0..count).map(|i| backend::FieldDescription::text(&format!("c{i}"))).collect();
+    backend::write_row_description(out, &fields);
+}
+
+/// How many columns a statement of postgres_fdw returns: plain names and constants, separated by commas.
+fn returned_columns(sql: &str) -> usize {
+    sql.rsplit_once(" RETURNING ").map_or(0, |(_, list)| list.split(',').count())
+}
+
+/// The worker's query with a row's whole identity, partition and ctid, in place of its ctid.
+fn with_identities(sql: &str) -> String {
+    let Some((list, rest)) = sql.split_once(" FROM ") else { return sql.to_owned() };
+    let columns: Vec<&str> = list
+        .strip_prefix("SELECT ")
+        .unwrap_or(list)
+        .split(", ")
+        .map(|c| if c == "ctid" { "(tableoid::pg_catalog.text || ' ' || ctid::pg_catalog.text)" } else { c })
+        .collect();
+    format!("SELECT {} FROM {rest}", columns.join(", "))
+}
+
+/// The number in a name of ours, `(block,offset)`.
+fn row_number(name: &[u8]) -> Option<usize> {
+    let text = std::str::from_utf8(name).ok()?.strip_prefix('(')?.strip_suffix(')')?;
+    let (block, offset) = text.split_once(',')?;
+    Some(block.parse::<usize>().ok()? * 65_535 + offset.parse::<usize>().ok()?.checked_sub(1)?)
 }
 
 /// The literal in `(command = '…'::text)`.

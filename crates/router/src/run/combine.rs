@@ -48,8 +48,14 @@ impl Session {
             describe: true,
             portal: "",
             max_rows: 0,
+            close: true,
         };
         self.start_scatter(plan, groups, &request).await?;
+        if call.describes()
+            && let Some(fields) = &described.fields
+        {
+            backend::write_row_description(&mut self.client.out, fields);
+        }
         let errors = Errors { splice: Some(&scatter.sql), text: call.prepared.text(), renamed: None };
         let mut partials = Partials::default();
         for (index, group) in groups.iter().enumerate() {
@@ -86,11 +92,6 @@ impl Session {
             tracing::warn!("the merge of \"{}\" has other columns than the statement", call.prepared.text());
             return self.federate_instead(call).await;
         }
-        if call.describes()
-            && let Some(fields) = &described.fields
-        {
-            backend::write_row_description(&mut self.client.out, fields);
-        }
         let request = Request {
             sql: Cow::Owned(sql),
             id: None,
@@ -99,6 +100,7 @@ impl Session {
             describe: false,
             portal: "",
             max_rows: 0,
+            close: true,
         };
         let rows = Rows::Client { describe: false, limit: None };
         let end = self.run_request(COORDINATOR_GROUP, &request, rows, Errors::default()).await?;
@@ -135,7 +137,8 @@ impl Session {
         let text = merge.render(&source(&casts, first), &types);
         let mut bound = bound.cloned().unwrap_or_default();
         bound.param_formats = (0..first).map(|i| i16::from(bound.is_binary(i))).collect();
-        let mut param_types = vec![0; first];
+        // Text, as postgres_fdw sends them; the merge itself does not use them.
+        let mut param_types = vec![TEXT_OID; first];
         for column in &partials.columns {
             param_types.push(TEXT_ARRAY_OID);
             bound.param_formats.push(1);
@@ -150,7 +153,8 @@ impl Session {
     /// The general way, inside the block that is open.
     async fn federate_instead(&mut self, call: &Call<'_>) -> Result<Completion> {
         let sql = self.coordinator_text(call).await?;
-        self.run_coordinator_plan(call, &sql, false, true).await
+        let call = Call { described: true, ..*call };
+        self.run_coordinator_plan(&call, &sql, false, true).await
     }
 
     async fn read_partials(&mut self, group: GroupId, partials: &mut Partials, errors: Errors<'_>) -> Result<()> {

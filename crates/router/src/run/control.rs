@@ -4,22 +4,24 @@ use pgherd_catalog::COORDINATOR_GROUP;
 use pgherd_sql::StatementKind;
 use pgherd_wire::backend::{self, ErrorFields};
 
-use super::Completion;
+use super::{Call, Completion};
 use crate::error::{Failure, Result};
 use crate::session::Session;
 use crate::transaction::Block;
 
 impl Session {
-    pub(super) async fn run_transaction_control(&mut self, kind: &StatementKind) -> Result<Completion> {
+    pub(super) async fn run_transaction_control(&mut self, call: &Call<'_>, kind: &StatementKind) -> Result<Completion> {
         match kind {
             StatementKind::Begin(modes) => {
+                let starts = call.prepared.text().get(..5).is_some_and(|word| word.eq_ignore_ascii_case("start"));
+                let tag = if starts { "START TRANSACTION" } else { "BEGIN" };
                 if self.txn.block == Block::Explicit {
                     self.warn("25001", "there is already a transaction in progress");
                 } else {
                     let space = if modes.text.is_empty() { "" } else { " " };
                     self.begin(&format!("BEGIN{space}{}", modes.text));
                 }
-                Ok(Completion::tag("BEGIN"))
+                Ok(Completion::tag(tag))
             }
             StatementKind::Commit { chain } => self.end(true, *chain).await,
             StatementKind::Rollback { chain } => self.end(false, *chain).await,

@@ -2,9 +2,9 @@
 //! statement lives in the router, so that it follows the client from server to server.
 
 use bytes::Bytes;
-use pgherd_sql::StatementKind;
+use pgherd_sql::{Span, Splice, StatementKind};
 
-use super::{Call, Completion};
+use super::{Call, Completion, Errors};
 use crate::error::{Failure, Result};
 use crate::session::{Bound, Session};
 
@@ -46,11 +46,11 @@ impl Session {
                     return Err(Failure::new("42601", format!("wrong number of parameters for prepared statement \"{name}\""))
                         .detail(format!("Expected {} parameters but got {}.", types.len(), args.len())));
                 }
-                let values: Vec<String> = args.iter().map(|a| a.of(text).to_owned()).collect();
-                let params = self.evaluate_args(&values, &types).await?;
+                let params = self.evaluate_args(text, args, &types).await?;
                 let result_formats = call.bound.map(|b| b.result_formats.clone()).unwrap_or_default();
                 let bound = Bound { param_formats: Vec::new(), params, result_formats };
-                let inner = Call { prepared: &prepared, bound: Some(&bound), max_rows: call.max_rows, portal: call.portal };
+                let inner =
+                    Call { prepared: &prepared, bound: Some(&bound), max_rows: call.max_rows, portal: call.portal, described: true };
                 if call.describes()
                     && let Some(statement) = &prepared.statement
                     && crate::session::is_planned(&statement.kind)
@@ -86,9 +86,15 @@ impl Session {
     }
 
     /// Arguments of EXECUTE are expressions: the coordinator computes them, as the parameters' types.
-    async fn evaluate_args(&mut self, args: &[String], types: &[u32]) -> Result<Vec<Option<Bytes>>> {
+    async fn evaluate_args(&mut self, text: &str, args: &[Span], types: &[u32]) -> Result<Vec<Option<Bytes>>> {
         if args.is_empty() {
             return Ok(Vec::new());
+        }
+        for arg in args {
+            let parsed = pgherd_sql::split(&format!("SELECT {}", arg.of(text))).unwrap_or_default();
+            if parsed.iter().any(|s| s.has_sublink) {
+                return Err(Failure::new("0A000", "cannot use subquery in EXECUTE parameter"));
+            }
         }
         let oids: Vec<String> = types.iter().map(u32::to_string).collect();
         let names = self
@@ -97,12 +103,17 @@ impl Session {
                 oids.join(", ")
             ))
             .await?;
-        let list: Vec<String> = args
-            .iter()
-            .enumerate()
-            .map(|(i, arg)| format!("({arg})::{}", names.text(i, 0).unwrap_or("text")))
-            .collect();
-        let mut result = self.ask_coordinator(&format!("SELECT {}", list.join(", "))).await?;
+        let mut splice = Splice::default();
+        for (index, arg) in args.iter().enumerate() {
+            splice.push_text(if index == 0 { "SELECT (" } else { ", (" }, None);
+            splice.push_text(arg.of(text), Some(arg.start));
+            splice.push_text(&format!(")::{}", names.text(index, 0).unwrap_or("text")), None);
+        }
+        let errors = Errors { splice: Some(&splice), text, renamed: None };
+        let mut result = self.ask_coordinator(&splice.as_written()).await.map_err(|failure| match failure {
+            Failure::Statement(fields) => self.translate(*fields, errors),
+            other => other,
+        })?;
         Ok(result.rows.pop().unwrap_or_default())
     }
 }

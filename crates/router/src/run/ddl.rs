@@ -492,7 +492,7 @@ impl Session {
         for name in relations {
             distributed += usize::from(self.distributed(name).await?.is_some());
         }
-        if self.txn.block != Block::Explicit && distributed > 0 {
+        if self.txn.block == Block::None && distributed > 0 {
             return Err(Failure::new("25P01", "LOCK TABLE can only be used in transaction blocks"));
         }
         let completion = self.run_on_coordinator(call, call.prepared.text(), distributed > 0).await?;

@@ -167,6 +167,7 @@ impl Session {
             describe: false,
             portal: "",
             max_rows: 0,
+            close: true,
         };
         let mut kept = Vec::new();
         let empty = pgherd_sql::Splice::default();

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Table};
 use pgherd_planner::{Field, InsertRow, InsertRows, InsertSelect, Plan, RowKey, Tier};
-use pgherd_sql::Splice;
+use pgherd_sql::ast::Tree;
+use pgherd_sql::{Splice, Statement};
 use pgherd_wire::backend::{self, FieldDescription};
 use pgherd_wire::copy::write_text_row;
 
@@ -62,6 +63,7 @@ impl Session {
                 describe: false,
                 portal: "",
                 max_rows: 0,
+                close: false,
             };
             if let Some(participant) = self.txn.participants.get_mut(group) {
                 super::request::send(&mut participant.lease, &request);
@@ -148,6 +150,7 @@ impl Session {
                 describe: false,
                 portal: "",
                 max_rows: 0,
+                close: false,
             };
             let empty = Splice::default();
             let errors = Errors { splice: Some(&empty), text: "", renamed: None };
@@ -217,6 +220,7 @@ impl Session {
             describe: false,
             portal: "",
             max_rows: 0,
+            close: true,
         };
         let empty = Splice::default();
         let errors = Errors { splice: Some(&empty), text: call.prepared.text(), renamed: None };
@@ -394,6 +398,7 @@ impl Session {
                     describe: false,
                     portal: "",
                     max_rows: 0,
+                    close: false,
                 };
                 let rows = Rows::Client { describe: false, limit: None };
                 let end = self.run_request(group, &request, rows, errors).await?;
@@ -419,7 +424,7 @@ impl Session {
         self.lock_reference_copies(std::slice::from_ref(table), &groups).await?;
         self.mark_writer(COORDINATOR_GROUP);
         let types = self.param_types(call).await?;
-        // The row as one text of its own type, then what the client asked for.
+        let sql = &returning_all(sql, call.prepared.statement.as_ref(), returning);
         let text_only = call.bound.map(|b| Bound { result_formats: Vec::new(), ..b.clone() });
         let request = Request {
             sql: sql.as_written().into(),
@@ -429,6 +434,7 @@ impl Session {
             describe: false,
             portal: "",
             max_rows: 0,
+            close: true,
         };
         let errors = Errors { splice: Some(sql), text, renamed: None };
         let mut kept = Vec::new();
@@ -488,6 +494,18 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// The statement with the whole row, under the target's name, in front of what it returns.
+fn returning_all(sql: &Splice, statement: Option<&Statement>, returning: bool) -> Splice {
+    let mut sql = sql.clone();
+    let Some(Tree::Insert(insert)) = statement.map(|s| &s.tree) else { return sql };
+    let all = format!("{}.*", quote_ident(insert.target.reference_name()));
+    match insert.returning.first() {
+        Some(item) if returning => sql.insert_at_origin(item.expr.span.start, &format!("{all}, ")),
+        _ => sql.push_text(&format!(" RETURNING {all}"), None),
+    }
+    sql
 }
 
 /// `INSERT … VALUES` with some of the rows, computed fields in place.

@@ -36,20 +36,22 @@ pub struct Call<'a> {
     pub max_rows: i32,
     /// The client's portal, in the extended protocol.
     pub portal: &'a str,
+    /// The client has the columns already.
+    pub described: bool,
 }
 
 impl<'a> Call<'a> {
     pub fn simple(prepared: &'a Prepared) -> Self {
-        Call { prepared, bound: None, max_rows: 0, portal: "" }
+        Call { prepared, bound: None, max_rows: 0, portal: "", described: false }
     }
 
     pub fn extended(prepared: &'a Prepared, bound: &'a Bound, max_rows: i32, portal: &'a str) -> Self {
-        Call { prepared, bound: Some(bound), max_rows, portal }
+        Call { prepared, bound: Some(bound), max_rows, portal, described: false }
     }
 
     /// The client learns the columns together with the rows.
     pub fn describes(&self) -> bool {
-        self.bound.is_none()
+        self.bound.is_none() && !self.described
     }
 }
 
@@ -89,7 +91,7 @@ impl Session {
             | K::Rollback { .. }
             | K::Savepoint(_)
             | K::Release(_)
-            | K::RollbackTo(_) => self.run_transaction_control(kind).await,
+            | K::RollbackTo(_) => self.run_transaction_control(call, kind).await,
             K::PrepareTransaction(_) | K::CommitPrepared(_) | K::RollbackPrepared(_) => {
                 Err(Failure::refused("PREPARE TRANSACTION by a client is not supported by the router")
                     .hint("Transactions over several servers are committed atomically by COMMIT."))

@@ -82,7 +82,15 @@ impl Session {
     async fn run_route(&mut self, call: &Call<'_>, plan: &Plan, route: &Route, id: u64) -> Result<Completion> {
         let catalog = self.catalog();
         let types = self.param_types(call).await?;
-        let Some(remainder) = self.remainder_of(&route.table, &route.key, parameters(call, &types)).await? else {
+        let pinned = match self.remainder_of(&route.table, &route.key, parameters(call, &types)).await {
+            // A literal that its type does not accept: the coordinator says so with the position.
+            Err(failure) if call.bound.is_none() => {
+                self.described(call.prepared).await?;
+                return Err(failure);
+            }
+            pinned => pinned?,
+        };
+        let Some(remainder) = pinned else {
             if plan.writes {
                 return Err(Failure::refused("the type of the parameter does not let its value pin a shard")
                     .hint("Cast it to the type of the distribution column."));
@@ -150,6 +158,7 @@ impl Session {
             describe: call.describes(),
             portal: &portal,
             max_rows: call.max_rows,
+            close: group == COORDINATOR_GROUP && call.max_rows == 0,
         };
         let rows = Rows::Client { describe: call.describes(), limit: None };
         let end = self.run_request(group, &request, rows, errors).await?;
@@ -283,6 +292,7 @@ impl Session {
             describe: call.describes(),
             portal: "",
             max_rows: 0,
+            close: true,
         };
         self.start_scatter(plan, groups, &request).await?;
         let errors = Errors { splice: Some(&scatter.sql), text: call.prepared.text(), renamed: None };
@@ -362,6 +372,7 @@ impl Session {
                 describe: group == COORDINATOR_GROUP && call.describes(),
                 portal: "",
                 max_rows: 0,
+                close: false,
             };
             let mut dropped = Vec::new();
             let rows = if group == COORDINATOR_GROUP {

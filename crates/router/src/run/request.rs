@@ -26,6 +26,9 @@ pub struct Request<'a> {
     /// The server's portal and how many rows at most; empty and 0 for all at once.
     pub portal: &'a str,
     pub max_rows: i32,
+    /// End the portal right after it ran. The coordinator's foreign scans end with it, while their cursors on the workers
+    /// are still open.
+    pub close: bool,
 }
 
 impl<'a> Request<'a> {
@@ -38,6 +41,7 @@ impl<'a> Request<'a> {
             describe: false,
             portal: "",
             max_rows: 0,
+            close: true,
         }
     }
 }
@@ -98,6 +102,9 @@ pub fn send(connection: &mut Connection, request: &Request<'_>) {
         frontend::write_describe(connection.buffer(), b'P', request.portal);
     }
     frontend::write_execute(connection.buffer(), request.portal, request.max_rows);
+    if request.close {
+        frontend::write_close(connection.buffer(), b'P', request.portal);
+    }
     connection.send_sync();
 }
 

@@ -11,6 +11,7 @@ use pgherd_sql::Statement;
 
 use super::Session;
 use crate::describe::Described;
+use crate::transaction::Block;
 use crate::error::Result;
 
 /// Numbers for server-side statements: unique in this process, so that a name on a server connection means one text.
@@ -54,8 +55,11 @@ impl Session {
     pub async fn plan(&mut self, prepared: &Prepared) -> Result<(Rc<Plan>, u64)> {
         let catalog = self.catalog();
         let search_path = self.search_path().await?;
+        if self.txn.block == Block::Explicit && self.txn.now.is_none() && names_now(prepared.text()) {
+            self.txn.now = Some(clock_text());
+        }
         // A value for now() belongs to one transaction: such a plan is made afresh.
-        let reusable = self.temp.is_empty() && self.txn.now.is_none();
+        let reusable = self.temp.is_empty() && (self.txn.now.is_none() || !names_now(prepared.text()));
         if reusable
             && let Some(planned) = &*prepared.plan.borrow()
             && Arc::ptr_eq(&planned.catalog, &catalog)
@@ -88,5 +92,51 @@ impl Session {
             multi_statement_txn_now: self.txn.now.as_deref(),
         };
         pgherd_planner::plan(statement, catalog, &view)
+    }
+}
+
+/// Whether a text may ask for the transaction's time.
+fn names_now(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    ["now", "current_", "localtime", "transaction_timestamp"].iter().any(|word| lower.contains(word))
+}
+
+/// This moment as timestamptz reads it, in microseconds as PostgreSQL's clock has them.
+fn clock_text() -> String {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
+    let (year, month, day) = civil(days as i64);
+    format!(
+        "{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}.{:06}+00",
+        second / 3600,
+        second / 60 % 60,
+        second % 60,
+        since.subsec_micros()
+    )
+}
+
+/// Year, month and day of a day counted from 1970-01-01, in the Gregorian calendar.
+fn civil(days: i64) -> (i64, i64, i64) {
+    // Years begin in March, so that a leap day is a year's last; 400 years have 146097 days.
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let of_era = shifted.rem_euclid(146_097);
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::civil;
+
+    #[test]
+    fn days_are_dates() {
+        assert_eq!(civil(0), (1970, 1, 1));
+        assert_eq!(civil(11_016), (2000, 2, 29));
+        assert_eq!(civil(20_777), (2026, 11, 20));
     }
 }
