@@ -401,7 +401,11 @@ impl Generator {
                 columns: vec![format!("{alias}.k"), format!("{alias}.v")],
             },
             1 if depth > 0 => {
-                let filter = if self.random.chance(50) { format!(" where {other} > {}", self.constant()) } else { String::new() };
+                let filter = if self.random.chance(50) {
+                    format!(" where {other} > {}", self.constant())
+                } else {
+                    String::new()
+                };
                 let distinct = if self.random.chance(30) { "distinct " } else { "" };
                 Item {
                     sql: format!("(select {distinct}{other} as v, {key} as k from {table}{filter}) {alias}"),
@@ -480,17 +484,15 @@ impl Generator {
             }
             10 | 11 => {
                 let inner = self.item(0);
-                let output = if self.random.chance(70) { &inner.columns[0] } else { inner.columns.last().unwrap() }.clone();
+                let output =
+                    if self.random.chance(70) { &inner.columns[0] } else { inner.columns.last().unwrap() }.clone();
                 let filter = self.filter(&inner.columns, 0);
                 let not = if self.random.chance(20) { "not " } else { "" };
                 format!("{column} {not}in (select {output} from {} where {filter})", inner.sql)
             }
             12 => {
                 let inner = self.item(0);
-                format!(
-                    "{constant} < (select count(*) from {} where {} = {column})",
-                    inner.sql, inner.columns[0]
-                )
+                format!("{constant} < (select count(*) from {} where {} = {column})", inner.sql, inner.columns[0])
             }
             _ => format!("not ({column} = {constant})"),
         }
