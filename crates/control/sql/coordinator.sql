@@ -102,7 +102,7 @@ $$;
 
 -- The way back to the router -----------------------------------------------------------------------------------------
 
-CREATE EXTENSION IF NOT EXISTS postgres_fdw;
+CREATE EXTENSION IF NOT EXISTS postgres_fdw SCHEMA pgherd;
 
 -- Remote sorting and remote estimates are never wanted: what the router answers is filtered rows in any order. Host and
 -- port are set by every router that starts (router_server_sql in schema.rs).

@@ -35,8 +35,10 @@ pub(crate) struct Instance<'a> {
 }
 
 #[derive(Debug)]
-pub(crate) enum RelInfo {
+pub(crate) enum RelInfo<'a> {
     Instance(usize),
+    /// Output columns of a subquery that are constants or parameters.
+    Constants(Vec<&'a Expr>),
     /// Output columns of a derived relation: the level and, per column, what it is there.
     Derived(Vec<Option<ColumnId>>),
 }
@@ -180,7 +182,7 @@ pub(crate) struct Analysis<'a> {
     pub snapshot: &'a Snapshot,
     pub session: &'a SessionView<'a>,
     pub instances: Vec<Instance<'a>>,
-    pub rels: Vec<RelInfo>,
+    pub rels: Vec<RelInfo<'a>>,
     pub levels: Vec<Level<'a>>,
     pub scopes: Vec<Scope>,
     envs: Vec<Env>,
@@ -299,6 +301,16 @@ impl<'a> Analysis<'a> {
         match self.rels.get(id.rel)? {
             RelInfo::Instance(instance) => self.instances.get(*instance)?.table.columns.get(id.col),
             RelInfo::Derived(columns) => self.column((*columns.get(id.col)?)?),
+            RelInfo::Constants(_) => None,
+        }
+    }
+
+    /// The constant behind an id.
+    pub fn constant(&self, id: ColumnId) -> Option<&'a Expr> {
+        match self.rels.get(id.rel)? {
+            RelInfo::Instance(_) => None,
+            RelInfo::Derived(columns) => self.constant((*columns.get(id.col)?)?),
+            RelInfo::Constants(list) => list.get(id.col).copied(),
         }
     }
 
@@ -399,12 +411,14 @@ impl<'a> Analysis<'a> {
             Tree::Merge(m) => {
                 self.enter_with(&m.with, scope);
                 let env = self.new_env(None);
+                // Facts of ON restrict the target, but not the source, whose unmatched rows are inserted.
+                let target_env = self.new_env(Some(env));
                 let own = self.new_scope(scope);
                 let level = self.new_level(env, own, None);
-                self.target(&m.target, env, own, level);
+                self.target(&m.target, target_env, own, level);
                 let node = self.from_item(&m.source, own, env, true);
                 self.levels[level].from.push(node);
-                // Facts of ON do not restrict the source, whose unmatched rows are inserted: none are taken.
+                self.collect(&m.on, own, target_env);
                 let mut exprs: Vec<&'a Expr> = vec![&m.on];
                 for c in &m.clauses {
                     exprs.extend(c.condition.iter());
@@ -519,8 +533,12 @@ impl<'a> Analysis<'a> {
             Body::Values(rows) => {
                 let exprs: Vec<&'a Expr> = rows.iter().flatten().collect();
                 self.sublinks_of(&exprs, level, own, env);
-                let width = rows.first().map_or(0, Vec::len);
-                self.levels[level].outputs = Some((1..=width).map(|i| (format!("column{i}"), None)).collect());
+                let mut outputs: Vec<(String, Option<ColumnId>)> =
+                    (1..=rows.first().map_or(0, Vec::len)).map(|i| (format!("column{i}"), None)).collect();
+                if let [row] = rows.as_slice() {
+                    self.constant_outputs(&row.iter().collect::<Vec<_>>(), &mut outputs);
+                }
+                self.levels[level].outputs = Some(outputs);
             }
             Body::SetOp { op, all, left, right } => {
                 let left_env = self.new_env(Some(env));
@@ -559,8 +577,28 @@ impl<'a> Analysis<'a> {
         }
         self.sublinks_of(&exprs, level, scope, env);
         self.join_sublinks(&select.from, level, scope, env);
-        let outputs = self.outputs(select, scope);
+        let mut outputs = self.outputs(select, scope);
+        let plain = !select.items.iter().any(|i| matches!(i.expr.kind, ExprKind::Star(_)));
+        if let (Some(outputs), true) = (&mut outputs, plain) {
+            let exprs: Vec<&'a Expr> = select.items.iter().map(|i| &i.expr).collect();
+            self.constant_outputs(&exprs, outputs);
+        }
         self.levels[level].outputs = outputs;
+    }
+
+    /// Gives ids to outputs that are constants, so that an equality with one pins what it is compared with.
+    fn constant_outputs(&mut self, exprs: &[&'a Expr], outputs: &mut [(String, Option<ColumnId>)]) {
+        let rel = self.rels.len();
+        let mut constants = Vec::new();
+        for (expr, output) in exprs.iter().zip(outputs.iter_mut()) {
+            if output.1.is_none() && literal::is_constant(expr) {
+                output.1 = Some(ColumnId { rel, col: constants.len() });
+                constants.push(*expr);
+            }
+        }
+        if !constants.is_empty() {
+            self.rels.push(RelInfo::Constants(constants));
+        }
     }
 
     /// Output columns of a select list; none where `*` cannot be told.
@@ -872,7 +910,12 @@ impl<'a> Analysis<'a> {
         }
         let ids = (self.resolve_expr(left, scope), self.resolve_expr(right, scope));
         match ids {
-            (Found::Column(a, _), Found::Column(b, _)) => self.envs[env].facts.push(Fact::Equal(a, b)),
+            (Found::Column(a, _), Found::Column(b, _)) => match (self.constant(a), self.constant(b)) {
+                (None, None) => self.envs[env].facts.push(Fact::Equal(a, b)),
+                (None, Some(value)) => self.pin_to_output(a, value, env),
+                (Some(value), None) => self.pin_to_output(b, value, env),
+                (Some(_), Some(_)) => {}
+            },
             (Found::Column(id, _), _) => self.pin(id, right, env),
             (_, Found::Column(id, _)) => self.pin(id, left, env),
             _ => {}
@@ -883,6 +926,15 @@ impl<'a> Analysis<'a> {
         let Some(column) = self.column(id) else { return };
         if let Some(value) = literal::key_value(value, column, self.snapshot) {
             self.envs[env].facts.push(Fact::Pinned(id, value));
+        }
+    }
+
+    /// A subquery has settled the type of its constant: an untyped literal or parameter is text there.
+    fn pin_to_output(&mut self, id: ColumnId, value: &Expr, env: usize) {
+        let Some(column) = self.column(id) else { return };
+        let untyped = matches!(value.kind, ExprKind::Param(_) | ExprKind::Const(Const::String(_)));
+        if !untyped || literal::is_text(column.type_oid) {
+            self.pin(id, value, env);
         }
     }
 

@@ -48,6 +48,20 @@ pub(crate) fn type_oid(name: &str) -> Option<Oid> {
     })
 }
 
+pub(crate) fn is_text(type_oid: Oid) -> bool {
+    same_family(type_oid, TEXT)
+}
+
+/// A constant or parameter, perhaps with casts.
+pub(crate) fn is_constant(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Const(value) => *value != Const::Null,
+        ExprKind::Param(_) => true,
+        ExprKind::Cast { expr, .. } => is_constant(expr),
+        _ => false,
+    }
+}
+
 fn plain_type(to: &TypeName, snapshot: &Snapshot) -> Option<Oid> {
     let built_in =
         to.schema.as_deref() == Some("pg_catalog") || (to.schema.is_none() && !snapshot.user_types.contains(&to.name));

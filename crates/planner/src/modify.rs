@@ -191,10 +191,121 @@ impl Context<'_> {
         if table.is_reference() {
             return self.replicate("MERGE", !merge.returning.is_empty());
         }
-        self.refuse(
-            format!("cannot run MERGE into the distributed table \"{}\"", table.name),
-            None,
-            Some("Use INSERT … ON CONFLICT, or UPDATE and INSERT."),
-        )
+        match self.merge_on_workers(merge, &table) {
+            Ok(plan) => plan,
+            Err(reason) => self.refuse(
+                format!("cannot run MERGE into the distributed table \"{}\"", table.name),
+                Some(format!("It cannot be split over the workers: {reason}.")),
+                Some("Join on the distribution columns of colocated tables, or use INSERT … ON CONFLICT or UPDATE."),
+            ),
+        }
+    }
+
+    fn merge_on_workers(
+        &self,
+        merge: &pgherd_sql::ast::Merge,
+        table: &Arc<Table>,
+    ) -> std::result::Result<Plan, String> {
+        if self.analysis.has_local {
+            return Err("it names a relation that is not distributed".to_owned());
+        }
+        if let Some(reason) = &self.unsafe_reason {
+            return Err(reason.clone());
+        }
+        if !self.names_are_known() || merge.with.is_some() {
+            return Err("common table expressions".to_owned());
+        }
+        let key = table.key_column().ok_or("no distribution column")?;
+        let target = self.analysis.instances.iter().position(|i| i.is_target).ok_or("no target")?;
+        let target_key = self.analysis.key_of(target).ok_or("no distribution column")?;
+        let target_env = self.analysis.instances[target].env;
+        let is_target = |n: &crate::analysis::Node| matches!(n, crate::analysis::Node::Instance(i) if *i == target);
+        let level = self.analysis.levels.iter().position(|l| l.from.iter().any(is_target)).ok_or("no target")?;
+        let scope = self.analysis.levels[level].scope;
+        let mut inserted = Vec::new();
+        let mut by_source = false;
+        for clause in &merge.clauses {
+            by_source |= clause.matched == MergeMatch::NotMatchedBySource;
+            match &clause.action {
+                MergeAction::Update(set) if set.iter().any(|a| a.column == key.name) => {
+                    return Err("it modifies the distribution column".to_owned());
+                }
+                MergeAction::Insert { columns, values } => {
+                    let position = |name: &str| {
+                        if columns.is_empty() {
+                            table.columns.iter().position(|c| c.name == name)
+                        } else {
+                            columns.iter().position(|c| c == name)
+                        }
+                    };
+                    let needs_coordinator = table.columns.iter().any(|c| {
+                        use pgherd_catalog::ColumnDefault as D;
+                        let is_key = c.name == key.name;
+                        let evaluated = matches!(c.default, D::Sequence { .. } | D::Identity { .. })
+                            || (is_key && matches!(c.default, D::Expression { .. }));
+                        let given = position(&c.name).and_then(|at| values.get(at));
+                        evaluated && given.is_none_or(|e| matches!(e.kind, ExprKind::Default))
+                    });
+                    if needs_coordinator {
+                        return Err("a column's default needs the coordinator".to_owned());
+                    }
+                    inserted.push(
+                        position(&key.name).and_then(|at| values.get(at)).ok_or("an inserted row has no key")?,
+                    );
+                }
+                _ => {}
+            }
+        }
+        // One shard: what is read and what is written is pinned to one value.
+        if let (Ok((table, value)), false) = (self.route_key(), by_source) {
+            let same = |e: &&Expr| {
+                if literal::stored_value(e, key, self.snapshot).as_ref() == Some(&value) {
+                    return true;
+                }
+                match self.analysis.resolve_expr(e, scope) {
+                    crate::analysis::Found::Column(id, true) => match self.analysis.constant(id) {
+                        Some(constant) => literal::key_value(constant, key, self.snapshot).as_ref() == Some(&value),
+                        None => {
+                            self.analysis.facts(self.analysis.levels[level].env).pinned(id) == Some(&value)
+                                && self.analysis.column(id).is_some_and(|c| c.type_oid == key.type_oid)
+                        }
+                    },
+                    _ => false,
+                }
+            };
+            if inserted.iter().all(same) {
+                return Ok(self.route(table, value));
+            }
+        }
+        self.scatterable_tables()?;
+        if let Some(reason) = self.time_reason(table) {
+            return Err(reason);
+        }
+        match self.spread_of_source(level)? {
+            Spread::Replicated if inserted.is_empty() => {}
+            Spread::Replicated => return Err("every worker would insert the same rows".to_owned()),
+            Spread::Partitioned(anchors) => {
+                let facts = self.analysis.facts(target_env);
+                if !anchors.iter().any(|a| facts.same(*a, target_key)) {
+                    return Err("it does not join on the distribution columns".to_owned());
+                }
+                let own = self.analysis.facts(self.analysis.levels[level].env);
+                let from_source = |e: &&Expr| match self.analysis.resolve_expr(e, scope) {
+                    crate::analysis::Found::Column(id, true) => {
+                        anchors.iter().any(|a| own.same(id, *a))
+                            && self.analysis.column(id).is_some_and(|c| {
+                                c.type_oid == key.type_oid && c.typmod == key.typmod && c.collation == key.collation
+                            })
+                    }
+                    _ => false,
+                };
+                if !inserted.iter().all(from_source) {
+                    return Err("an inserted row's key is not the source's distribution column".to_owned());
+                }
+            }
+        }
+        let sql = self.worker_edits().apply(self.text());
+        let scatter = Scatter { table: table.clone(), keys: None, sql, combine: Combine::Concatenate };
+        Ok(self.plan(Tier::Scatter(scatter), "each worker merges its own rows"))
     }
 }

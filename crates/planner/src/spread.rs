@@ -50,6 +50,18 @@ impl Context<'_> {
         Ok(spread)
     }
 
+    /// The source of a MERGE: what follows the target. Sublinks are not looked into.
+    pub fn spread_of_source(&self, level: usize) -> Result<Spread> {
+        let this = &self.analysis.levels[level];
+        if !this.sublinks.is_empty() {
+            return Err("a subquery in a condition or value".to_owned());
+        }
+        match this.from.get(1) {
+            Some(node) => self.spread_of_node(node, None),
+            None => Err("no source".to_owned()),
+        }
+    }
+
     fn inner(&self, a: Spread, b: Spread, env: usize) -> Result<Spread> {
         Ok(match (a, b) {
             (Spread::Replicated, other) | (other, Spread::Replicated) => other,

@@ -279,7 +279,7 @@ SELECT a.attrelid::oid, a.attnum, a.attname, a.atttypid::oid, a.atttypmod,
          EXISTS (SELECT FROM pg_catalog.pg_depend s JOIN pg_catalog.pg_class q ON q.oid = s.refobjid AND q.relkind = 'S'
                  WHERE s.classid = 'pg_catalog.pg_attrdef'::pg_catalog.regclass AND s.objid = d.oid
                    AND s.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass)
-         OR pg_catalog.pg_get_expr(d.adbin, d.adrelid) LIKE '%nextval(%'),
+         OR coalesce(pgherd.default_on_coordinator(d.oid, pg_catalog.pg_get_expr(d.adbin, d.adrelid)), false)),
        CASE WHEN a.attidentity <> '' THEN pg_catalog.pg_get_serial_sequence(pg_catalog.format('%I.%I', n.nspname, c.relname), a.attname) END,
        coalesce(o.collisdeterministic, true), t.oid >= 16384
 FROM pgherd.pg_dist_partition p

@@ -284,6 +284,7 @@ impl Session {
             self.settings = settings.clone();
         }
         self.txn.log.truncate(index + 1);
+        self.forget_search_path();
         for participant in self.txn.participants.values_mut() {
             participant.told = participant.told.min(index + 1);
         }
@@ -385,6 +386,7 @@ impl Session {
         let changed_defaults = self.txn.changed_defaults;
         self.txn = Transaction::new();
         self.cursors.clear();
+        self.forget_search_path();
         self.forget_transaction_portals();
         if committed && changed_defaults {
             self.thread.shared.forget_connections();

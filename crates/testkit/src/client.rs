@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::{Error, Result, Target};
 
 /// How long the server may be silent before a test is failed: longer than anything takes, shorter than a patience.
-pub const SILENCE_MAX: Duration = Duration::from_secs(30);
+pub const SILENCE_MAX: Duration = Duration::from_secs(20);
 
 /// One message of the server: its type byte and what follows the length.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,28 +110,9 @@ impl Client {
 
     /// `parameters` go into the startup message behind user and database.
     pub fn connect_with(target: &Target, parameters: &[(&str, &str)]) -> Result<Client> {
-        let stream = TcpStream::connect((target.host.as_str(), target.port))?;
-        stream.set_read_timeout(Some(SILENCE_MAX))?;
-        stream.set_nodelay(true)?;
-        let mut client = Client {
-            stream,
-            received: Vec::new(),
-            start: 0,
-            settings: BTreeMap::new(),
-            process_id: 0,
-            secret: Vec::new(),
-            target: target.clone(),
-        };
-        let mut body = 196_608u32.to_be_bytes().to_vec();
-        for (name, value) in
-            [("user", target.user.as_str()), ("database", target.database.as_str())].iter().chain(parameters)
-        {
-            put_string(&mut body, name);
-            put_string(&mut body, value);
-        }
-        body.push(0);
-        let mut packet = (body.len() as u32 + 4).to_be_bytes().to_vec();
-        packet.extend_from_slice(&body);
+        let mut client = Client::unconnected(target)?;
+        let packet =
+            startup(196_608, &[&[("user", &*target.user), ("database", &*target.database)], parameters].concat());
         client.stream.write_all(&packet)?;
         loop {
             let message = client.receive()?;
@@ -152,6 +133,21 @@ impl Client {
         }
     }
 
+    fn unconnected(target: &Target) -> Result<Client> {
+        let stream = TcpStream::connect((target.host.as_str(), target.port))?;
+        stream.set_read_timeout(Some(SILENCE_MAX))?;
+        stream.set_nodelay(true)?;
+        Ok(Client {
+            stream,
+            received: Vec::new(),
+            start: 0,
+            settings: BTreeMap::new(),
+            process_id: 0,
+            secret: Vec::new(),
+            target: target.clone(),
+        })
+    }
+
     fn authenticate(&mut self, body: &[u8]) -> Result<()> {
         match (Reader(body).u32()?, &self.target.password) {
             (0, _) => Ok(()),
@@ -163,6 +159,33 @@ impl Client {
             }
             (method, _) => Err(format!("authentication method {method} is not known to the test client").into()),
         }
+    }
+
+    /// Sends a request to start up that is written by the caller, and gives the messages up to ReadyForQuery or to the
+    /// error that ends the connection.
+    pub fn start_up(target: &Target, packet: &[u8]) -> Result<Vec<Message>> {
+        let mut client = Client::unconnected(target)?;
+        client.send(packet)?;
+        let mut messages = Vec::new();
+        loop {
+            let message = client.receive()?;
+            let last = matches!(message.kind, b'Z' | b'E');
+            messages.push(message);
+            if last {
+                return Ok(messages);
+            }
+        }
+    }
+
+    /// Sends an untyped request (SSLRequest, GSSENCRequest) on a new connection, and gives the byte that answers it.
+    pub fn untyped_request(target: &Target, code: u32) -> Result<u8> {
+        let mut client = Client::unconnected(target)?;
+        let mut packet = 8u32.to_be_bytes().to_vec();
+        packet.extend(code.to_be_bytes());
+        client.send(&packet)?;
+        let mut answer = [0u8; 1];
+        client.stream.read_exact(&mut answer)?;
+        Ok(answer[0])
     }
 
     /// Sends bytes as they are.
@@ -413,6 +436,19 @@ pub fn message(kind: u8, body: &[u8]) -> Vec<u8> {
 fn put_string(buffer: &mut Vec<u8>, text: &str) {
     buffer.extend(text.as_bytes());
     buffer.push(0);
+}
+
+/// A startup message. `protocol` is 196608 for 3.0.
+pub fn startup(protocol: u32, parameters: &[(&str, &str)]) -> Vec<u8> {
+    let mut body = protocol.to_be_bytes().to_vec();
+    for (name, value) in parameters {
+        put_string(&mut body, name);
+        put_string(&mut body, value);
+    }
+    body.push(0);
+    let mut packet = (body.len() as u32 + 4).to_be_bytes().to_vec();
+    packet.extend(body);
+    packet
 }
 
 pub fn query(sql: &str) -> Vec<u8> {

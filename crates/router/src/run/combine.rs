@@ -48,7 +48,6 @@ impl Session {
             describe: true,
             portal: "",
             max_rows: 0,
-            close: true,
         };
         self.start_scatter(plan, groups, &request).await?;
         if call.describes()
@@ -100,7 +99,6 @@ impl Session {
             describe: false,
             portal: "",
             max_rows: 0,
-            close: true,
         };
         let rows = Rows::Client { describe: false, limit: None };
         let end = self.run_request(COORDINATOR_GROUP, &request, rows, Errors::default()).await?;
@@ -120,7 +118,7 @@ impl Session {
         for group in groups {
             let request = Request { bound, describe: true, ..Request::text(sql) };
             if let Some(participant) = self.txn.participants.get_mut(group) {
-                super::request::send(&mut participant.lease, &request);
+                super::request::send(&mut participant.lease, &request, false);
             }
             self.read_partials(*group, &mut partials, Errors::default()).await?;
         }

@@ -122,7 +122,7 @@ impl Session {
     pub(super) async fn run_procedural(&mut self, call: &Call<'_>, kind: &StatementKind) -> Result<Completion> {
         let own_transactions = match kind {
             StatementKind::Do { body, .. } => ends_transactions(body),
-            StatementKind::Call => self.catalog().local_triggers || !self.catalog().user_functions.is_empty(),
+            StatementKind::Call => self.procedure_ends_transactions(call).await?,
             _ => true,
         };
         if !own_transactions {
@@ -135,6 +135,19 @@ impl Session {
             participant.lease.tainted = true;
         }
         Ok(completion)
+    }
+
+    /// Whether any procedure or function of a name that is called has a word in its body that ends transactions.
+    async fn procedure_ends_transactions(&mut self, call: &Call<'_>) -> Result<bool> {
+        let Some(statement) = &call.prepared.statement else { return Ok(true) };
+        let names: Vec<String> =
+            statement.calls.iter().map(|(_, name)| crate::settings::quote_literal(name)).collect();
+        if names.is_empty() {
+            return Ok(true);
+        }
+        let sql = format!("SELECT prosrc FROM pg_catalog.pg_proc WHERE proname IN ({})", names.join(", "));
+        let bodies = self.ask_coordinator(&sql).await?;
+        Ok((0..bodies.rows.len()).any(|row| bodies.text(row, 0).is_none_or(ends_transactions)))
     }
 
     fn calls_user_function(&self, call: &Call<'_>) -> bool {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use pgherd_catalog::{COORDINATOR_GROUP, ColumnDefault, GroupId, Table};
 use pgherd_planner::Tier;
-use pgherd_sql::{CopyFormat, CopyInfo, CopyTarget};
+use pgherd_sql::{CopyFormat, CopyInfo, CopyTarget, StatementKind};
 use pgherd_wire::copy::{self, CopySplitter, Header, KeyField};
 use pgherd_wire::{backend, frontend};
 
@@ -124,7 +124,7 @@ impl Session {
             let inner = match &plan.tier {
                 Tier::Refuse(refusal) => return Err(super::planned::refuse(refusal)),
                 Tier::Coordinator { sql, .. } | Tier::Federate { sql } => sql.as_written(),
-                _ if plan.writes => {
+                _ if plan.writes && !matches!(statement.kind, StatementKind::Update | StatementKind::Delete) => {
                     return Err(Failure::refused("COPY of a statement that writes distributed tables is not supported"));
                 }
                 _ => self.coordinator_text_of(&statement).await?.as_written(),
@@ -229,17 +229,14 @@ impl Session {
                 return Err(no_column(column, &table));
             }
         }
-        if info.filter.is_some() {
-            return Err(Failure::refused(format!("COPY FROM … WHERE into distributed table \"{}\" is not supported", table.name)));
-        }
-        if let Some((name, _)) = info.options.others.iter().find(|(name, _)| name == "on_error" || name == "reject_limit") {
-            return Err(Failure::refused(format!("COPY option {name} is not supported for distributed table \"{}\"", table.name)));
-        }
         self.open_implicit_block();
         let filled = self.sequence_columns(&table, &columns);
         let reference = table.is_reference();
-        if !filled.is_empty() && !reference {
-            return self.copy_from_filled(call, info, table, columns, filled).await;
+        // What drops rows must be decided once, and in one place.
+        let drops_rows =
+            info.filter.is_some() || info.options.others.iter().any(|(name, _)| name == "on_error" || name == "reject_limit");
+        if !filled.is_empty() || drops_rows {
+            return self.copy_by_temporary_table(call, info, table, columns).await;
         }
         let options = without_freeze(info, text);
         let key = table.key_column().and_then(|k| columns.iter().position(|c| *c == k.name));
@@ -260,6 +257,13 @@ impl Session {
             let mut groups = vec![COORDINATOR_GROUP];
             groups.extend(catalog.worker_groups());
             self.lock_reference_copies(std::slice::from_ref(&table), &groups).await?;
+        }
+        // The first worker checks the options before the client is asked for data; a header line comes with the data.
+        if !reference
+            && info.options.header.as_deref().is_none_or(|h| h == "false")
+            && let Some(first) = self.catalog().groups_of(&table).first().copied()
+        {
+            self.start_copy_on(&mut copy, first).await.map_err(super::own::without_position)?;
         }
         backend::write_copy_in_response(&mut self.client.out, format, &vec![i16::from(format); columns.len()]);
         self.client.flush().await?;
@@ -396,15 +400,14 @@ impl Session {
             .collect()
     }
 
-    /// COPY that leaves out serial columns: rows are loaded into a temporary table of the coordinator, which numbers
-    /// them, and go on from there.
-    async fn copy_from_filled(
+    /// COPY that leaves out serial columns, or drops rows: the coordinator loads it into a temporary table, numbers the rows,
+    /// and they go on from there.
+    async fn copy_by_temporary_table(
         &mut self,
         call: &Call<'_>,
         info: &CopyInfo,
         table: Arc<Table>,
         columns: Vec<String>,
-        _filled: Vec<String>,
     ) -> Result<Completion> {
         let text = call.prepared.text();
         let list: Vec<String> = columns.iter().map(|c| quote_ident(c)).collect();
@@ -416,7 +419,10 @@ impl Session {
             list.join(", ")
         );
         self.run_quiet(COORDINATOR_GROUP, &create).await?;
-        let options = info.options_span.map_or("", |s| s.of(text));
+        let mut options = without_freeze(info, text);
+        if let Some(filter) = info.filter {
+            options.push_str(&format!(" WHERE {}", filter.of(text)));
+        }
         let sql = format!("COPY pg_temp.pgherd_copy ({}) FROM STDIN {options}", list.join(", "));
         let completion = self.copy_on_coordinator(call, &sql).await?;
         let insert = format!("INSERT INTO {relation} ({0}) SELECT {0} FROM pg_temp.pgherd_copy", list.join(", "));

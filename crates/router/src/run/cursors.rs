@@ -93,7 +93,9 @@ impl Session {
         for arg in args {
             let parsed = pgherd_sql::split(&format!("SELECT {}", arg.of(text))).unwrap_or_default();
             if parsed.iter().any(|s| s.has_sublink) {
-                return Err(Failure::new("0A000", "cannot use subquery in EXECUTE parameter"));
+                let position = text.get(..arg.start).map_or(0, |t| t.chars().count()) + 1;
+                return Err(Failure::new("0A000", "cannot use subquery in EXECUTE parameter")
+                    .with(b'P', &position.to_string()));
             }
         }
         let oids: Vec<String> = types.iter().map(u32::to_string).collect();

@@ -48,7 +48,9 @@ impl Session {
                         )));
                     }
                 }
-                for referenced in &create.references {
+                // The list has the tables of LIKE too.
+                let has_keys = call.prepared.text().to_ascii_lowercase().contains("references");
+                for referenced in create.references.iter().filter(|_| has_keys) {
                     if let Some(table) = self.distributed(referenced).await?
                         && !table.is_reference()
                     {

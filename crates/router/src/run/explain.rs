@@ -167,7 +167,6 @@ impl Session {
             describe: false,
             portal: "",
             max_rows: 0,
-            close: true,
         };
         let mut kept = Vec::new();
         let empty = pgherd_sql::Splice::default();

@@ -36,7 +36,13 @@ impl Session {
         let mut by_group: BTreeMap<GroupId, Vec<usize>> = BTreeMap::new();
         for (index, row) in insert.rows.iter().enumerate() {
             let remainder = match &row.key {
-                RowKey::Value(key) => self.remainder_of_stored(&insert.table, key, super::planned::parameters(call, &types)).await?,
+                RowKey::Value(key) => {
+                    let parameters = super::planned::parameters(call, &types);
+                    match self.remainder_of_stored(&insert.table, key, parameters).await {
+                        Ok(remainder) => remainder,
+                        Err(failure) => return Err(self.explain_key(call, failure).await),
+                    }
+                }
                 RowKey::Computed { field } => {
                     let value = computed.get(index).and_then(|r| r.get(field)).cloned().flatten();
                     self.remainder_of_stored_text(&insert.table, value.as_deref()).await?
@@ -63,10 +69,9 @@ impl Session {
                 describe: false,
                 portal: "",
                 max_rows: 0,
-                close: false,
             };
             if let Some(participant) = self.txn.participants.get_mut(group) {
-                super::request::send(&mut participant.lease, &request);
+                super::request::send(&mut participant.lease, &request, false);
                 participant.lease.flush().await?;
             }
         }
@@ -150,7 +155,6 @@ impl Session {
                 describe: false,
                 portal: "",
                 max_rows: 0,
-                close: false,
             };
             let empty = Splice::default();
             let errors = Errors { splice: Some(&empty), text: "", renamed: None };
@@ -220,7 +224,6 @@ impl Session {
             describe: false,
             portal: "",
             max_rows: 0,
-            close: true,
         };
         let empty = Splice::default();
         let errors = Errors { splice: Some(&empty), text: call.prepared.text(), renamed: None };
@@ -272,7 +275,7 @@ impl Session {
         let mut copy = self.start_rows(&insert.table, columns);
         let key = self.key_position(&insert.table, columns);
         let mut participant = self.take(COORDINATOR_GROUP)?;
-        super::request::send(&mut participant.lease, request);
+        super::request::send(&mut participant.lease, request, true);
         let mut failure: Option<Failure> = None;
         loop {
             let frame = match self.next_frame(COORDINATOR_GROUP, &mut participant).await {
@@ -398,7 +401,6 @@ impl Session {
                     describe: false,
                     portal: "",
                     max_rows: 0,
-                    close: false,
                 };
                 let rows = Rows::Client { describe: false, limit: None };
                 let end = self.run_request(group, &request, rows, errors).await?;
@@ -434,7 +436,6 @@ impl Session {
             describe: false,
             portal: "",
             max_rows: 0,
-            close: true,
         };
         let errors = Errors { splice: Some(sql), text, renamed: None };
         let mut kept = Vec::new();

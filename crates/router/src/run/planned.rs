@@ -84,11 +84,8 @@ impl Session {
         let types = self.param_types(call).await?;
         let pinned = match self.remainder_of(&route.table, &route.key, parameters(call, &types)).await {
             // A literal that its type does not accept: the coordinator says so with the position.
-            Err(failure) if call.bound.is_none() => {
-                self.described(call.prepared).await?;
-                return Err(failure);
-            }
-            pinned => pinned?,
+            Err(failure) => return Err(self.explain_key(call, failure).await),
+            Ok(pinned) => pinned,
         };
         let Some(remainder) = pinned else {
             if plan.writes {
@@ -139,6 +136,25 @@ impl Session {
         self.run_single(call, group, sql, id, &types, errors).await
     }
 
+    /// A key that could not be read: the coordinator says it with the position in the statement.
+    pub(super) async fn explain_key(&mut self, call: &Call<'_>, failure: Failure) -> Failure {
+        if call.bound.is_some() || matches!(failure, Failure::ClientGone) {
+            return failure;
+        }
+        if failure.sqlstate() == "42P02"
+            && let Failure::Statement(fields) = &failure
+            && let Some(parameter) = fields.message().rsplit(' ').next()
+            && let Some(at) = call.prepared.text().find(parameter)
+        {
+            let position = call.prepared.text()[..at].chars().count() + 1;
+            return failure.with(b'P', &position.to_string());
+        }
+        match self.described(call.prepared).await {
+            Err(better) => better,
+            Ok(_) => failure,
+        }
+    }
+
     /// Sends a statement to one server, whose reply is the client's.
     pub(super) async fn run_single(
         &mut self,
@@ -158,7 +174,6 @@ impl Session {
             describe: call.describes(),
             portal: &portal,
             max_rows: call.max_rows,
-            close: group == COORDINATOR_GROUP && call.max_rows == 0,
         };
         let rows = Rows::Client { describe: call.describes(), limit: None };
         let end = self.run_request(group, &request, rows, errors).await?;
@@ -252,7 +267,7 @@ impl Session {
         }
         for group in groups {
             if let Some(participant) = self.txn.participants.get_mut(group) {
-                super::request::send(&mut participant.lease, request);
+                super::request::send(&mut participant.lease, request, false);
                 participant.lease.flush().await?;
             }
         }
@@ -292,7 +307,6 @@ impl Session {
             describe: call.describes(),
             portal: "",
             max_rows: 0,
-            close: true,
         };
         self.start_scatter(plan, groups, &request).await?;
         let errors = Errors { splice: Some(&scatter.sql), text: call.prepared.text(), renamed: None };
@@ -372,7 +386,6 @@ impl Session {
                 describe: group == COORDINATOR_GROUP && call.describes(),
                 portal: "",
                 max_rows: 0,
-                close: false,
             };
             let mut dropped = Vec::new();
             let rows = if group == COORDINATOR_GROUP {

@@ -26,9 +26,6 @@ pub struct Request<'a> {
     /// The server's portal and how many rows at most; empty and 0 for all at once.
     pub portal: &'a str,
     pub max_rows: i32,
-    /// End the portal right after it ran. The coordinator's foreign scans end with it, while their cursors on the workers
-    /// are still open.
-    pub close: bool,
 }
 
 impl<'a> Request<'a> {
@@ -41,7 +38,6 @@ impl<'a> Request<'a> {
             describe: false,
             portal: "",
             max_rows: 0,
-            close: true,
         }
     }
 }
@@ -73,8 +69,9 @@ pub enum Rows<'a> {
     Keep(&'a mut Vec<Bytes>),
 }
 
-/// Writes a request into a connection's buffer; nothing is flushed.
-pub fn send(connection: &mut Connection, request: &Request<'_>) {
+/// Writes a request into a connection's buffer; nothing is flushed. `close`: end the portal right after it ran. The
+/// coordinator's foreign scans end with it, while their cursors on the workers are still open.
+pub fn send(connection: &mut Connection, request: &Request<'_>, close: bool) {
     let empty = Bound::default();
     let bound = request.bound.unwrap_or(&empty);
     let name = match request.id {
@@ -102,7 +99,7 @@ pub fn send(connection: &mut Connection, request: &Request<'_>) {
         frontend::write_describe(connection.buffer(), b'P', request.portal);
     }
     frontend::write_execute(connection.buffer(), request.portal, request.max_rows);
-    if request.close {
+    if close {
         frontend::write_close(connection.buffer(), b'P', request.portal);
     }
     connection.send_sync();
@@ -123,7 +120,8 @@ impl Session {
         errors: Errors<'_>,
     ) -> Result<End> {
         let mut participant = self.take(group)?;
-        send(&mut participant.lease, request);
+        let close = group == COORDINATOR_GROUP && request.portal.is_empty();
+        send(&mut participant.lease, request, close);
         let result = self.read_reply(group, &mut participant, request.id, rows, errors).await;
         self.put_back(group, participant);
         result

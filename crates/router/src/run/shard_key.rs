@@ -22,7 +22,7 @@ impl Session {
             }
             KeyValue::Param(number) => {
                 let index = usize::from(*number).saturating_sub(1);
-                let bound = bound.ok_or_else(|| Failure::new("42P02", format!("there is no parameter ${number}")))?;
+                let bound = bound.ok_or_else(|| no_parameter(*number))?;
                 let Some(value) = bound.bound.params.get(index).cloned().flatten() else { return Ok(Some(0)) };
                 let column_type = table.key_column().map_or(0, |c| c.type_oid);
                 let param_type = bound.types.get(index).copied().filter(|t| *t != 0).unwrap_or(column_type);
@@ -45,7 +45,7 @@ impl Session {
             KeyValue::Literal(text) => self.remainder_of_stored_text(table, Some(text.as_bytes())).await,
             KeyValue::Param(number) => {
                 let index = usize::from(*number).saturating_sub(1);
-                let bound = bound.ok_or_else(|| Failure::new("42P02", format!("there is no parameter ${number}")))?;
+                let bound = bound.ok_or_else(|| no_parameter(*number))?;
                 let Some(value) = bound.bound.params.get(index).cloned().flatten() else { return Ok(0) };
                 let (column_type, typmod) = table.key_column().map_or((0, -1), |c| (c.type_oid, c.typmod));
                 let param_type = bound.types.get(index).copied().filter(|t| *t != 0).unwrap_or(column_type);
@@ -154,6 +154,10 @@ impl Asked {
 pub struct Parameters<'a> {
     pub bound: &'a Bound,
     pub types: &'a [u32],
+}
+
+fn no_parameter(number: u16) -> Failure {
+    Failure::new("42P02", format!("there is no parameter ${number}"))
 }
 
 fn key_type(table: &Table) -> Result<&pgherd_catalog::hash::KeyType> {

@@ -25,7 +25,7 @@ use crate::database::Database;
 use crate::error::{Failure, Result};
 use crate::settings::Settings;
 use crate::shared::Thread;
-use crate::transaction::{Block, Transaction};
+use crate::transaction::{Block, LogItem, Transaction};
 
 /// Batches of one callback connection that may wait: it sends one and waits for the answer.
 const CALLBACK_QUEUE: usize = 16;
@@ -266,7 +266,13 @@ impl Session {
         let role = self.settings.get("role").cloned().unwrap_or_default();
         let key = (self.db.name.clone(), format!("{} {role}", self.user), setting);
         let generation = self.thread.shared.generation() ^ ((self.db.snapshot().epoch as u64) << 20);
-        let cacheable = self.txn.catalog.is_none() && !self.pin;
+        // SET LOCAL and its like are not in the session's settings: the coordinator's own connection knows.
+        let local = self.txn.log.iter().any(|item| match item {
+            LogItem::Set { name, .. } => matches!(name.as_str(), "search_path" | "role" | "session_authorization"),
+            LogItem::Raw(_) => true,
+            LogItem::Savepoint { .. } => false,
+        });
+        let cacheable = self.txn.catalog.is_none() && !self.pin && !local;
         if cacheable
             && let Some((seen, path)) = self.thread.search_paths.borrow().get(&key)
             && *seen == generation
@@ -293,7 +299,7 @@ impl Session {
     /// connection of its own for the moment.
     pub async fn ask_coordinator(&mut self, sql: &str) -> Result<pgherd_backend::QueryResult> {
         let takes_part = self.txn.participants.contains_key(&COORDINATOR_GROUP) || self.txn.catalog.is_some();
-        if takes_part || self.txn.block == Block::None {
+        if takes_part || self.pinned.is_some() || self.txn.block == Block::None {
             self.join(COORDINATOR_GROUP).await?;
             let result = self.collect_on(COORDINATOR_GROUP, sql).await;
             self.release_autocommit().await;

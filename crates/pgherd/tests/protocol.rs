@@ -1,0 +1,558 @@
+//! Conversations in the protocol itself: what is sent byte for byte to one PostgreSQL and to a cluster must bring the
+//! same messages back, in the same order. What SQL means is the business of `differential.rs`.
+
+#![allow(clippy::unwrap_used)]
+
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use pgherd_testkit::client::{
+    Client, Message, bind, close, describe, execute, message, parse, query, show_message, startup, sync,
+};
+use pgherd_testkit::{Cluster, Plain, Side, Target};
+
+struct Sides {
+    plain: Plain,
+    oracle: Side,
+    tested: Side,
+}
+
+/// Both servers, with a table `p` of ten rows in the database `protocol`.
+fn sides() -> &'static Sides {
+    static SIDES: OnceLock<Sides> = OnceLock::new();
+    SIDES.get_or_init(|| {
+        let cluster = Cluster::shared(env!("CARGO_BIN_EXE_pgherd"));
+        let plain = Plain::like(&cluster.target).unwrap();
+        let sides = Sides { oracle: plain.side("postgres"), tested: cluster.side(), plain };
+        for side in [&sides.oracle, &sides.tested] {
+            side.create_database("protocol", "").unwrap();
+            let mut client = side.connect("protocol").unwrap();
+            client.run("CREATE TABLE p (k int PRIMARY KEY, v text, n numeric)").unwrap();
+            client.run("CREATE TABLE local (k int PRIMARY KEY, v text)").unwrap();
+            if side.is_cluster {
+                client.run("SELECT create_distributed_table('p', 'k')").unwrap();
+            }
+            client.run("INSERT INTO p SELECT g, 'v' || g, g / 4.0 FROM generate_series(1, 10) g").unwrap();
+        }
+        sides
+    })
+}
+
+enum Step {
+    /// Sends, then reads up to so many ReadyForQuery.
+    Ready(Vec<u8>, usize),
+    /// Sends, then reads so many messages.
+    Messages(Vec<u8>, usize),
+    /// Sends, then reads up to the end of the connection.
+    ToTheEnd(Vec<u8>),
+}
+
+use Step::{Messages, Ready, ToTheEnd};
+
+fn conversation(target: &Target, steps: &[Step]) -> Vec<String> {
+    let mut client = Client::connect(target).unwrap();
+    let mut shown = Vec::new();
+    for step in steps {
+        let received: Result<Vec<Message>, _> = match step {
+            Ready(bytes, n) => client.send(bytes).and_then(|()| client.receive_until_ready(*n)),
+            Messages(bytes, n) => client.send(bytes).and_then(|()| (0..*n).map(|_| client.receive()).collect()),
+            ToTheEnd(bytes) => client.send(bytes).map(|()| {
+                let mut messages = Vec::new();
+                while let Ok(message) = client.receive() {
+                    messages.push(message);
+                }
+                messages
+            }),
+        };
+        match received {
+            Ok(messages) => shown.extend(messages.iter().map(show_message)),
+            Err(error) => {
+                shown.push(format!("broken: {error}"));
+                break;
+            }
+        }
+        shown.push("--".to_owned());
+    }
+    shown
+}
+
+/// The same steps on both sides bring the same messages.
+fn check(steps: &[Step]) {
+    let sides = sides();
+    let expected = conversation(&sides.oracle.target.with_database("protocol"), steps);
+    let found = conversation(&sides.tested.target.with_database("protocol"), steps);
+    assert!(!expected.iter().any(|l| l.starts_with("broken")), "the conversation is no conversation: {expected:#?}");
+    if expected != found {
+        let at = expected.iter().zip(&found).take_while(|(a, b)| a == b).count();
+        panic!("message {at} differs\n  postgres: {expected:#?}\n  cluster:  {found:#?}");
+    }
+}
+
+fn text(values: &[&str]) -> Vec<Option<Vec<u8>>> {
+    values.iter().map(|v| Some(v.as_bytes().to_vec())).collect()
+}
+
+fn int4(value: i32) -> Option<Vec<u8>> {
+    Some(value.to_be_bytes().to_vec())
+}
+
+/// Parse, Bind and Execute of the unnamed statement with text parameters.
+fn run(sql: &str, values: &[&str]) -> Vec<u8> {
+    [parse("", sql, &[]), bind("", "", &[], &text(values), &[]), execute("", 0)].concat()
+}
+
+fn flush() -> Vec<u8> {
+    message(b'H', &[])
+}
+
+#[test]
+fn simple_queries() {
+    check(&[
+        Ready(query("SELECT v FROM p WHERE k = 3"), 1),
+        Ready(query(""), 1),
+        Ready(query(" ; ; "), 1),
+        Ready(query("-- only a remark"), 1),
+        Ready(query("SELECT 1; SELECT v FROM p WHERE k = 2; SELECT count(*) FROM p"), 1),
+        Ready(query("SELECT 1; SELECT nope; SELECT 2"), 1),
+        Ready(query("SELECT v FROM p ORDER BY k; SELECT 1/0"), 1),
+        Ready([query("SELECT v FROM p WHERE k = 1"), query("SELECT v FROM p WHERE k = 2")].concat(), 2),
+        Ready(query("BEGIN; UPDATE p SET v = 'x' WHERE k = 4"), 1),
+        Ready(query("SELECT v FROM p WHERE k = 4; ROLLBACK"), 1),
+        Ready(query("DO $$ BEGIN RAISE NOTICE 'noted'; END $$"), 1),
+        Ready(query("SELECT 'never ends"), 1),
+        Ready(query("SELECT v FROM p WHERE k = 'x'"), 1),
+    ]);
+}
+
+#[test]
+fn statements_are_parsed_bound_described_and_executed() {
+    check(&[
+        Ready(
+            [
+                parse("s", "SELECT v, n FROM p WHERE k = $1", &[]),
+                describe(b'S', "s"),
+                bind("", "s", &[], &text(&["3"]), &[]),
+                describe(b'P', ""),
+                execute("", 0),
+                sync(),
+            ]
+            .concat(),
+            1,
+        ),
+        Ready([bind("", "s", &[], &text(&["4"]), &[]), execute("", 0), sync()].concat(), 1),
+        Ready([bind("", "s", &[1], &[int4(5)], &[1]), describe(b'P', ""), execute("", 0), sync()].concat(), 1),
+        Ready([bind("", "s", &[1], &[int4(5)], &[0, 1]), describe(b'P', ""), execute("", 0), sync()].concat(), 1),
+        Ready([bind("", "s", &[], &[None], &[]), execute("", 0), sync()].concat(), 1),
+        Ready([close(b'S', "s"), close(b'S', "s"), close(b'P', "none"), sync()].concat(), 1),
+        Ready([bind("", "s", &[], &text(&["4"]), &[]), execute("", 0), sync()].concat(), 1),
+    ]);
+}
+
+#[test]
+fn many_kinds_of_statements_are_described() {
+    for sql in [
+        "SELECT k, v, n FROM p",
+        "SELECT count(*), sum(n), max(v) FROM p GROUP BY k % 2",
+        "INSERT INTO p VALUES ($1, $2, $3)",
+        "INSERT INTO p VALUES ($1, $2, $3) RETURNING v, k",
+        "UPDATE p SET v = $1 WHERE k = $2",
+        "DELETE FROM p WHERE k = $1 RETURNING *",
+        "BEGIN",
+        "SET timezone = 'UTC'",
+        "SHOW timezone",
+        "CREATE TABLE never (a int)",
+        "",
+        "EXPLAIN SELECT 1",
+        "TRUNCATE p",
+        "VALUES (1, 'a')",
+        "FETCH 1 FROM nothing",
+    ] {
+        check(&[Ready([parse("", sql, &[]), describe(b'S', ""), sync()].concat(), 1)]);
+    }
+}
+
+#[test]
+fn a_pipeline_answers_in_order() {
+    let select = |k: &str| run("SELECT v FROM p WHERE k = $1", &[k]);
+    check(&[
+        Ready([select("1"), select("2"), select("3"), sync()].concat(), 1),
+        Ready([select("1"), sync(), select("2"), sync(), select("3"), sync(), select("4"), sync()].concat(), 4),
+        Ready([run("SELECT count(*) FROM p", &[]), select("9"), run("SELECT 1", &[]), sync()].concat(), 1),
+        Ready([sync(), sync()].concat(), 2),
+        Ready([select("5"), sync(), query("SELECT 2"), select("6"), sync()].concat(), 3),
+    ]);
+}
+
+#[test]
+fn an_error_skips_to_the_next_sync() {
+    let good = || run("SELECT v FROM p WHERE k = 1", &[]);
+    check(&[
+        Ready([parse("", "SELEC", &[]), good(), sync(), good(), sync()].concat(), 2),
+        Ready(
+            [good(), run("SELECT 1 / (k - 1) FROM p WHERE k = $1", &["1"]), good(), sync(), good(), sync()].concat(),
+            2,
+        ),
+        Ready([good(), run("SELECT sum(1 / (k - 1)) FROM p", &[]), good(), sync()].concat(), 1),
+        Ready([parse("", "SELECT nope FROM p", &[]), describe(b'S', ""), sync()].concat(), 1),
+        Ready([bind("", "unknown", &[], &[], &[]), execute("", 0), sync()].concat(), 1),
+        Ready([execute("unknown", 0), sync()].concat(), 1),
+        Ready([describe(b'S', "unknown"), sync()].concat(), 1),
+        Ready([describe(b'P', "unknown"), sync()].concat(), 1),
+        Ready(query("SELECT 1"), 1),
+    ]);
+}
+
+#[test]
+fn mistakes_of_parse_and_bind() {
+    let select = || parse("", "SELECT v FROM p WHERE k = $1", &[]);
+    check(&[
+        Ready([parse("twice", "SELECT 1", &[]), parse("twice", "SELECT 2", &[]), sync()].concat(), 1),
+        Ready([select(), bind("", "", &[], &[], &[]), execute("", 0), sync()].concat(), 1),
+        Ready([select(), bind("", "", &[], &text(&["1", "2"]), &[]), execute("", 0), sync()].concat(), 1),
+        Ready([select(), bind("", "", &[], &text(&["x"]), &[]), execute("", 0), sync()].concat(), 1),
+        Ready([select(), bind("", "", &[1], &[Some(vec![0, 0, 1])], &[]), execute("", 0), sync()].concat(), 1),
+        Ready([select(), bind("", "", &[0, 0, 0], &text(&["1"]), &[]), execute("", 0), sync()].concat(), 1),
+        Ready([select(), bind("", "", &[], &text(&["1"]), &[0, 0, 0]), execute("", 0), sync()].concat(), 1),
+        Ready([select(), bind("", "", &[7], &text(&["1"]), &[]), execute("", 0), sync()].concat(), 1),
+        Ready([parse("", "SELECT 1; SELECT 2", &[]), sync()].concat(), 1),
+        Ready([parse("", "SELECT v FROM p WHERE k = $1", &[25]), sync()].concat(), 1),
+        Ready([parse("", "SELECT $1", &[]), describe(b'S', ""), sync()].concat(), 1),
+        Ready([parse("", "SELECT $2::int", &[]), sync()].concat(), 1),
+        Ready(
+            [parse("b", "SELECT v FROM p WHERE k = $1", &[20]), bind("", "b", &[1], &[int4(1)], &[]), sync()].concat(),
+            1,
+        ),
+    ]);
+}
+
+#[test]
+fn everything_before_a_sync_is_one_transaction() {
+    let insert = |k: &str| run("INSERT INTO p (k, v) VALUES ($1, 'implicit')", &[k]);
+    check(&[
+        Ready([insert("101"), insert("102"), insert("103"), sync()].concat(), 1),
+        Ready(query("SELECT k FROM p WHERE v = 'implicit' ORDER BY k"), 1),
+        Ready([insert("104"), insert("105"), insert("101"), insert("106"), sync()].concat(), 1),
+        Ready(query("SELECT k FROM p WHERE v = 'implicit' ORDER BY k"), 1),
+        Ready([run("BEGIN", &[]), insert("107"), insert("108"), run("COMMIT", &[]), sync()].concat(), 1),
+        Ready([run("BEGIN", &[]), insert("109"), sync(), run("ROLLBACK", &[]), sync()].concat(), 2),
+        Ready(
+            [
+                run("BEGIN", &[]),
+                insert("109"),
+                insert("101"),
+                sync(),
+                insert("110"),
+                sync(),
+                run("COMMIT", &[]),
+                sync(),
+            ]
+            .concat(),
+            3,
+        ),
+        Ready(query("SELECT k FROM p WHERE v = 'implicit' ORDER BY k"), 1),
+        Ready([run("DELETE FROM p WHERE v = $1", &["implicit"]), sync()].concat(), 1),
+    ]);
+}
+
+#[test]
+fn execute_with_a_row_limit_suspends_the_portal() {
+    for sql in [
+        "SELECT k, v FROM p ORDER BY k",
+        "SELECT k FROM p WHERE k IN (2, 3) ORDER BY k",
+        "SELECT v FROM p WHERE k = 7",
+        "SELECT g FROM generate_series(1, 7) g",
+    ] {
+        check(&[
+            Ready(
+                [
+                    parse("", sql, &[]),
+                    bind("", "", &[], &[], &[]),
+                    execute("", 1),
+                    execute("", 2),
+                    execute("", 0),
+                    sync(),
+                ]
+                .concat(),
+                1,
+            ),
+            Ready(query("BEGIN"), 1),
+            Ready([parse("q", sql, &[]), bind("c", "q", &[], &[], &[]), execute("c", 1), sync()].concat(), 1),
+            Ready([execute("c", 2), sync()].concat(), 1),
+            Ready([run("SELECT v FROM p WHERE k = 5", &[]), execute("c", 1), sync()].concat(), 1),
+            Ready([describe(b'P', "c"), execute("c", 0), sync()].concat(), 1),
+            Ready([execute("c", 3), close(b'P', "c"), sync()].concat(), 1),
+            Ready([execute("c", 3), sync()].concat(), 1),
+            Ready(query("ROLLBACK"), 1),
+        ]);
+    }
+}
+
+#[test]
+fn portals_end_with_their_transaction() {
+    check(&[
+        Ready(
+            [parse("q", "SELECT k FROM p ORDER BY k", &[]), bind("c", "q", &[], &[], &[]), execute("c", 1), sync()]
+                .concat(),
+            1,
+        ),
+        Ready([execute("c", 1), sync()].concat(), 1),
+        Ready(query("BEGIN"), 1),
+        Ready([bind("c", "q", &[], &[], &[]), bind("c", "q", &[], &[], &[]), sync()].concat(), 1),
+        Ready(query("ROLLBACK"), 1),
+        Ready(
+            [
+                bind("c", "q", &[], &[], &[]),
+                bind("d", "q", &[], &[], &[]),
+                execute("c", 2),
+                execute("d", 1),
+                execute("c", 1),
+                sync(),
+            ]
+            .concat(),
+            1,
+        ),
+    ]);
+}
+
+#[test]
+fn flush_brings_what_is_ready() {
+    check(&[
+        Messages([parse("f", "SELECT v FROM p WHERE k = $1", &[]), describe(b'S', "f"), flush()].concat(), 3),
+        Messages([bind("", "f", &[], &text(&["2"]), &[]), execute("", 0), flush()].concat(), 3),
+        Messages([bind("", "f", &[], &text(&["3"]), &[]), execute("", 0), flush()].concat(), 3),
+        Messages([run("SELECT count(*) FROM p", &[]), flush()].concat(), 4),
+        Messages([parse("", "SELEC", &[]), flush()].concat(), 1),
+        Ready(sync(), 1),
+    ]);
+}
+
+#[test]
+fn the_unnamed_statement_is_replaced() {
+    check(&[
+        Ready(
+            [
+                parse("", "SELECT 1", &[]),
+                parse("", "SELECT v FROM p WHERE k = 2", &[]),
+                bind("", "", &[], &[], &[]),
+                execute("", 0),
+                sync(),
+            ]
+            .concat(),
+            1,
+        ),
+        Ready([bind("", "", &[], &[], &[]), execute("", 0), sync()].concat(), 1),
+        Ready(query("SELECT 2"), 1),
+        Ready([bind("", "", &[], &[], &[]), execute("", 0), sync()].concat(), 1),
+        Ready(
+            [parse("", "", &[]), bind("", "", &[], &[], &[]), describe(b'P', ""), execute("", 0), sync()].concat(),
+            1,
+        ),
+    ]);
+}
+
+#[test]
+fn copy_in_ends_as_the_client_says() {
+    let data = |text: &str| message(b'd', text.as_bytes());
+    let done = || message(b'c', &[]);
+    let fail = |reason: &str| message(b'f', &[reason.as_bytes(), &[0]].concat());
+    let copy = "COPY p (k, v) FROM STDIN";
+    check(&[
+        Ready([query(copy), data("201\ta\n202"), data("\tb\n"), data("203\tc\n"), done()].concat(), 1),
+        Ready(query("SELECT k, v FROM p WHERE k > 200 ORDER BY k"), 1),
+        Ready([query(copy), data("204\td\n"), fail("I changed my mind")].concat(), 1),
+        Ready([query(copy), data("205\te\n1\tdup\n206\tf\n"), done()].concat(), 1),
+        Ready([query(copy), data("205\te\nx\tbad\n"), done()].concat(), 1),
+        Ready([query(copy), data("205\te")].concat().into_iter().chain(done()).collect(), 1),
+        Ready([query(copy), done()].concat(), 1),
+        Ready(query("SELECT k, v FROM p WHERE k > 200 ORDER BY k"), 1),
+        Ready(
+            [
+                parse("", copy, &[]),
+                bind("", "", &[], &[], &[]),
+                describe(b'P', ""),
+                execute("", 0),
+                data("207\tg\n"),
+                done(),
+                sync(),
+            ]
+            .concat(),
+            1,
+        ),
+        Ready(
+            [parse("", copy, &[]), bind("", "", &[], &[], &[]), execute("", 0), data("208\tg\n"), fail("no"), sync()]
+                .concat(),
+            1,
+        ),
+        Ready(
+            [parse("", "COPY p (nope) FROM STDIN", &[]), bind("", "", &[], &[], &[]), execute("", 0), flush(), sync()]
+                .concat(),
+            1,
+        ),
+        // Data that nobody asked for are ignored.
+        Ready([data("1\t2\n"), done(), query("SELECT count(*) FROM p WHERE k > 200")].concat(), 1),
+        Ready(
+            query("COPY p (k, v) FROM STDIN; SELECT 1").into_iter().chain(data("209\th\n")).chain(done()).collect(),
+            1,
+        ),
+        Ready(query("DELETE FROM p WHERE k > 200"), 1),
+    ]);
+}
+
+#[test]
+fn copy_out() {
+    check(&[
+        Ready(query("COPY (SELECT k, v FROM p ORDER BY k) TO STDOUT"), 1),
+        Ready(query("COPY (SELECT k, v FROM p WHERE k = 3) TO STDOUT (FORMAT csv)"), 1),
+        Ready(query("COPY (SELECT k FROM p WHERE false) TO STDOUT; SELECT 1"), 1),
+        Ready([run("COPY (SELECT k, v FROM p ORDER BY k LIMIT 2) TO STDOUT", &[]), sync()].concat(), 1),
+        Ready(query("COPY (SELECT 1 / (k - 3) FROM p ORDER BY k) TO STDOUT"), 1),
+        Ready(query("SELECT 1"), 1),
+    ]);
+}
+
+#[test]
+fn messages_out_of_place_end_the_connection() {
+    check(&[ToTheEnd(message(b'!', &[]))]);
+    check(&[ToTheEnd(message(b'X', &[]))]);
+    check(&[ToTheEnd([query("SELECT v FROM p WHERE k = 1"), message(b'X', &[])].concat())]);
+    // A Parse that ends early.
+    check(&[ToTheEnd([message(b'P', b"name"), sync(), message(b'X', &[])].concat())]);
+}
+
+#[test]
+fn startup_is_answered_as_a_server_does() {
+    let sides = sides();
+    let target = |side: &Side| side.target.with_database("protocol");
+    let (oracle, tested) = (target(&sides.oracle), target(&sides.tested));
+    assert!(Client::untyped_request(&tested, 80_877_103).is_ok_and(|b| b == b'N' || b == b'S'), "SSLRequest");
+    assert_eq!(Client::untyped_request(&tested, 80_877_104).unwrap(), b'N', "GSSENCRequest");
+    // What fails, fails with the same words.
+    let user = oracle.user.as_str();
+    let failing: [&[(&str, &str)]; 5] = [
+        &[("user", user), ("database", "nowhere")],
+        &[("user", "nobody"), ("database", "protocol")],
+        &[("database", "protocol")],
+        &[("user", user), ("database", "protocol"), ("work_mem", "much")],
+        &[("user", user), ("database", "protocol"), ("no_such_setting", "1")],
+    ];
+    for parameters in failing {
+        let shown = |target: &Target| -> Vec<String> {
+            Client::start_up(target, &startup(196_608, parameters)).unwrap().iter().map(show_message).collect()
+        };
+        let expected = shown(&oracle);
+        assert!(expected.last().unwrap().starts_with("ErrorResponse"), "{parameters:?} works: {expected:?}");
+        assert_eq!(expected.last(), shown(&tested).last(), "{parameters:?}");
+    }
+    // A later minor version and an unknown protocol option are negotiated down or spoken.
+    for protocol in [196_610, 199_999] {
+        let parameters = [("user", user), ("database", "protocol"), ("_pq_.unknown", "1")];
+        let messages = Client::start_up(&tested, &startup(protocol, &parameters)).unwrap();
+        assert!(messages.iter().any(|m| m.kind == b'v'), "NegotiateProtocolVersion for {protocol}");
+        assert_eq!(messages.last().unwrap().kind, b'Z', "{protocol}");
+    }
+    let messages = Client::start_up(&tested, &startup(131_072, &[("user", user)])).unwrap();
+    assert!(show_message(messages.last().unwrap()).contains("unsupported frontend protocol 2.0"));
+}
+
+#[test]
+fn startup_parameters_become_settings() {
+    let sides = sides();
+    let parameters = [
+        ("application_name", "driver"),
+        ("client_encoding", "LATIN1"),
+        ("DateStyle", "German"),
+        ("TimeZone", "Asia/Tokyo"),
+        ("extra_float_digits", "3"),
+        ("search_path", "pg_catalog"),
+        ("options", "-c statement_timeout=12s -c work_mem=5MB --lock_timeout=7s"),
+    ];
+    let shown = |side: &Side| {
+        let mut client = Client::connect_with(&side.target.with_database("protocol"), &parameters).unwrap();
+        let mut values: Vec<String> = parameters[..6]
+            .iter()
+            .map(|(name, _)| *name)
+            .chain(["statement_timeout", "work_mem", "lock_timeout"])
+            .map(|name| format!("{name} = {}", client.value(&format!("SHOW {name}")).unwrap()))
+            .collect();
+        client.run("RESET ALL").unwrap();
+        // What came at startup is what RESET goes back to.
+        values.push(client.value("SHOW timezone").unwrap());
+        values.push(client.value("SELECT max(n) / 3 FROM public.p").unwrap());
+        client.settings.remove("in_hot_standby");
+        (values, client.settings.clone())
+    };
+    assert_eq!(shown(&sides.oracle), shown(&sides.tested));
+}
+
+#[test]
+fn cancel_stops_the_statement_of_its_own_client_only() {
+    let tested = sides().tested.target.with_database("protocol");
+    for sql in [
+        "SELECT pg_sleep(60)",
+        "SELECT pg_sleep(60) FROM p WHERE k = 3",
+        "SELECT count(pg_sleep(20)) FROM p",
+        "UPDATE p SET v = pg_sleep(20)::text",
+    ] {
+        let mut client = Client::connect(&tested).unwrap();
+        let mut neighbour = Client::connect(&tested).unwrap();
+        let begun = Instant::now();
+        client.send(&query(sql)).unwrap();
+        neighbour.send(&query("SELECT pg_sleep(2), v FROM p WHERE k = 4")).unwrap();
+        std::thread::sleep(Duration::from_millis(700));
+        client.cancel().unwrap();
+        let messages = client.receive_until_ready(1).unwrap();
+        let shown: Vec<String> = messages.iter().map(show_message).collect();
+        assert!(shown.iter().any(|m| m.contains("57014")), "{sql}: {shown:?}");
+        assert!(begun.elapsed() < Duration::from_secs(15), "{sql} was not stopped at once");
+        let messages = neighbour.receive_until_ready(1).unwrap();
+        assert!(messages.iter().any(|m| m.kind == b'D'), "the neighbour of {sql} was hit");
+        assert_eq!(client.value("SELECT v FROM p WHERE k = 3").unwrap(), "v3", "after {sql}");
+    }
+    // A key that is nobody's is ignored, and so is one that comes when nothing runs.
+    let mut client = Client::connect(&tested).unwrap();
+    client.cancel().unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    client.secret[0] ^= 1;
+    client.cancel().unwrap();
+    assert_eq!(client.value("SELECT count(*) FROM p WHERE k <= 10").unwrap(), "10");
+}
+
+#[test]
+fn a_lost_client_leaves_nothing_behind() {
+    let tested = sides().tested.target.with_database("protocol");
+    let mut client = Client::connect(&tested).unwrap();
+    client.run("BEGIN; UPDATE p SET v = 'lost' WHERE k IN (1, 2, 3)").unwrap();
+    client.send(&query("SELECT pg_sleep(0.2)")).unwrap();
+    drop(client);
+    let mut other = Client::connect(&tested).unwrap();
+    other.run("SET lock_timeout = '10s'").unwrap();
+    other.run("UPDATE p SET n = n WHERE k IN (1, 2, 3)").unwrap();
+    assert_eq!(other.value("SELECT count(*) FROM p WHERE v = 'lost'").unwrap(), "0");
+}
+
+#[test]
+fn more_clients_than_connections_wait_for_each_other() {
+    let tested = sides().tested.target.with_database("protocol");
+    let clients: Vec<_> = (0..60)
+        .map(|i| {
+            let tested = tested.clone();
+            std::thread::spawn(move || -> Result<(), String> {
+                let mut client = Client::connect(&tested).map_err(|e| e.to_string())?;
+                for round in 0..5 {
+                    let k = 1 + (i + round) % 10;
+                    client.run(&format!("BEGIN; SELECT v FROM p WHERE k = {k}")).map_err(|e| e.to_string())?;
+                    let v = client.value(&format!("SELECT v FROM p WHERE k = {k}")).map_err(|e| e.to_string())?;
+                    client.run("COMMIT").map_err(|e| e.to_string())?;
+                    if v != format!("v{k}") {
+                        return Err(format!("{v} for {k}"));
+                    }
+                }
+                Ok(())
+            })
+        })
+        .collect();
+    for client in clients {
+        client.join().unwrap().unwrap();
+    }
+    assert!(sides().plain.directory.exists());
+}
