@@ -249,9 +249,8 @@ impl Context<'_> {
                     if needs_coordinator {
                         return Err("a column's default needs the coordinator".to_owned());
                     }
-                    inserted.push(
-                        position(&key.name).and_then(|at| values.get(at)).ok_or("an inserted row has no key")?,
-                    );
+                    inserted
+                        .push(position(&key.name).and_then(|at| values.get(at)).ok_or("an inserted row has no key")?);
                 }
                 _ => {}
             }

@@ -24,4 +24,4 @@ insert into orders (id, customer_id, total, created) values (1, 5, 9.999, now())
 merge into test t using (select aid, sum(delta) as s from pgbench_history group by aid) h on h.aid = t.id when matched then update set c1 = h.s when not matched then insert (id, c1) values (h.aid, h.s)
 merge into test t using (values (5, 'x'), (6, 'y')) s(k, v) on t.id = s.k when matched then update set info = s.v
 merge into test t using (values (95, 'x')) s(k, v) on t.id = s.k when matched then update set info = s.v when not matched then insert (id, info) values (s.k, s.v)
-merge into test t using regions r on t.c1 = r.id when matched and t.c2 > 3 then delete when matched then update set c3 = 0
+merge into test t using (select distinct id from regions) r on t.c1 = r.id when matched and t.c2 > 3 then delete when matched then update set c3 = 0
