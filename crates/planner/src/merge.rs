@@ -209,14 +209,7 @@ pub(crate) fn rows(context: &Context<'_>, query: &Query, select: &Select, level:
         sql.push_text(" ", None);
         sql.append(edits.apply_to(text, span));
     }
-    let pushed = match (&limit, &offset) {
-        (Count::None, _) => None,
-        (Count::Constant(l), Count::Constant(o)) => l.checked_add(*o).map(|n| n.to_string()),
-        (limit, Count::None) => limit_text(limit),
-        (limit, offset) => {
-            Some(format!("({} + {})", limit_text(limit).unwrap_or_default(), limit_text(offset).unwrap_or_default()))
-        }
-    };
+    let pushed = pushed_limit(&limit, &offset);
     if let (Some(span), true) = (outline.order_clause, pushed.is_some() || distinct_on) {
         sql.push_text(" ", None);
         sql.append(edits.apply_to(text, span));
@@ -236,6 +229,66 @@ pub(crate) fn rows(context: &Context<'_>, query: &Query, select: &Select, level:
     merge.push_str(" FROM {{partial}}");
     finish(&mut merge, &order, &limit, &offset);
     Ok((sql, Merge { sql: merge, columns: outputs.len() + hidden.len() }))
+}
+
+/// UNION, made distinct at the end; UNION ALL with ORDER BY or LIMIT.
+pub(crate) fn set_operation(
+    context: &Context<'_>,
+    query: &Query,
+    level: usize,
+    distinct: bool,
+) -> Result<(Splice, Merge)> {
+    let text = context.text();
+    if text.contains("{{") {
+        return Err("the text has braces like the merge statement's".to_owned());
+    }
+    check_shippable(context, &[])?;
+    // Columns of all arms meet: only the default collation is followed through.
+    let plain = |c: u32| c == 0 || c == DEFAULT_COLLATION;
+    if context.analysis.instances.iter().flat_map(|i| &i.table.columns).any(|c| !plain(c.collation)) {
+        return Err("a column's collation is not the default".to_owned());
+    }
+    let names = context.analysis.levels[level].outputs.as_ref().ok_or("the columns of * are not known here")?;
+    let mut order = Vec::new();
+    for sort in &query.order_by {
+        let at = match &sort.expr.kind {
+            ExprKind::Const(Const::Integer(n)) => usize::try_from(*n).ok(),
+            ExprKind::Column(path) if path.len() == 1 => {
+                names.iter().position(|(name, _)| Some(name) == path.first()).map(|at| at + 1)
+            }
+            _ => None,
+        };
+        order.push(format!("{}{}", at.ok_or("ORDER BY of an expression")?, direction(sort)?));
+    }
+    let (limit, offset) = (count_of(query.limit.as_ref()), count_of(query.offset.as_ref()));
+    let edits = context.worker_edits();
+    let (tail, order_clause) = context.statement.query_tail();
+    let mut sql = edits.apply_to(text, Span::new(0, text[..tail].trim_end().len()));
+    if let Some(pushed) = pushed_limit(&limit, &offset) {
+        if let Some(span) = order_clause {
+            sql.push_text(" ", None);
+            sql.append(edits.apply_to(text, span));
+        }
+        sql.push_text(&format!(" LIMIT {pushed}"), None);
+    }
+    let items: Vec<String> =
+        names.iter().enumerate().map(|(at, (name, _))| format!("c{} AS {}", at + 1, quote_ident(name))).collect();
+    let word = if distinct { "SELECT DISTINCT" } else { "SELECT" };
+    let mut merge = format!("{word} {} FROM {{{{partial}}}}", items.join(", "));
+    finish(&mut merge, &order, &limit, &offset);
+    Ok((sql, Merge { sql: merge, columns: names.len() }))
+}
+
+/// How many rows of each worker can matter.
+fn pushed_limit(limit: &Count, offset: &Count) -> Option<String> {
+    match (limit, offset) {
+        (Count::None, _) => None,
+        (Count::Constant(l), Count::Constant(o)) => l.checked_add(*o).map(|n| n.to_string()),
+        (limit, Count::None) => limit_text(limit),
+        (limit, offset) => {
+            Some(format!("({} + {})", limit_text(limit).unwrap_or_default(), limit_text(offset).unwrap_or_default()))
+        }
+    }
 }
 
 fn finish(merge: &mut String, order: &[String], limit: &Count, offset: &Count) {

@@ -94,20 +94,26 @@ impl Context<'_> {
             return Err("LIMIT or OFFSET is no constant".to_owned());
         }
         if let Body::SetOp { .. } = &query.body {
-            let Some((op, all, left, right)) = self.analysis.levels[level].arms else {
+            let plain = query.order_by.is_empty() && limit == Count::None && offset == Count::None;
+            let Some((op, all, ..)) = self.analysis.levels[level].arms else {
                 return Err("a set operation".to_owned());
             };
-            let arms = (self.spread_of_level(left)?, self.spread_of_level(right)?);
-            let plain = query.order_by.is_empty() && limit == Count::None && offset == Count::None;
-            if !matches!(arms, (Spread::Partitioned(_), Spread::Partitioned(_))) || op != SetOp::Union || !all || !plain
-            {
-                return Err("a set operation over distributed rows".to_owned());
+            if op != SetOp::Union {
+                return Err("INTERSECT or EXCEPT over distributed rows".to_owned());
             }
-            let sql = self.worker_edits().apply(self.text());
-            return Ok(self.plan(
-                Tier::Scatter(scatter(sql, Combine::Concatenate, None)),
-                "each row of UNION ALL is on one worker",
-            ));
+            // Rows that every worker has are one row again when all are made distinct.
+            if !self.union_arms(level, all)? {
+                return Err("no distributed table is in FROM".to_owned());
+            }
+            if all && plain {
+                let sql = self.worker_edits().apply(self.text());
+                let scatter = scatter(sql, Combine::Concatenate, None);
+                return Ok(self.plan(Tier::Scatter(scatter), "each row of UNION ALL is on one worker"));
+            }
+            let (sql, merge) = merge::set_operation(self, query, level, !all)?;
+            let reason =
+                if all { "each row of UNION ALL is on one worker" } else { "UNION is made distinct at the end" };
+            return Ok(self.plan(Tier::Scatter(scatter(sql, Combine::Merge(merge), None)), reason));
         }
         let Body::Select(select) = &query.body else { return Err("VALUES".to_owned()) };
         let Spread::Partitioned(anchors) = self.spread_of_from(level)? else {
@@ -154,6 +160,28 @@ impl Context<'_> {
             }
         };
         Ok(self.plan(Tier::Scatter(scatter(sql, Combine::Merge(merge), keys)), reason))
+    }
+
+    /// Checks the arms of a UNION; true where one is over distributed tables. Below UNION ALL every row must be on one
+    /// worker; below UNION, which makes rows distinct, any arm and both kinds of union will do.
+    fn union_arms(&self, level: usize, all: bool) -> Result<bool> {
+        let Some((_, _, left, right)) = self.analysis.levels[level].arms else { return Ok(false) };
+        let mut distributed = false;
+        for arm in [left, right] {
+            let this = &self.analysis.levels[arm];
+            let nested = this.query.is_some_and(|q| q.limit.is_none() && q.offset.is_none() && q.with.is_none());
+            match this.arms {
+                Some((SetOp::Union, inner_all, ..)) if nested && (inner_all || !all) => {
+                    distributed |= self.union_arms(arm, all)?;
+                }
+                _ => match self.spread_of_level(arm)? {
+                    Spread::Partitioned(_) => distributed = true,
+                    Spread::Replicated if !all => {}
+                    Spread::Replicated => return Err("UNION ALL with rows that every worker has".to_owned()),
+                },
+            }
+        }
+        Ok(distributed)
     }
 
     /// `key IN (…)`: the only keys whose workers need to be asked.

@@ -33,6 +33,33 @@ pub struct Outline {
     pub locking: Option<Span>,
 }
 
+/// ORDER BY, LIMIT, OFFSET and FETCH at the end of the top-level query, for set operations too: where they begin (or the
+/// text's end), and the ORDER BY clause with its words. An arm of a set operation has such clauses in brackets only.
+pub(crate) fn tail(t: &Tokens) -> (usize, Option<Span>) {
+    let end = t.list.len();
+    let (mut begin, mut order, mut after) = (end, None, end);
+    let mut i = 0;
+    while i < end {
+        let found = match t.kind(i) {
+            _ if t.is_label(i) => false,
+            Token::Order => t.kind(i + 1) == Token::By,
+            Token::Limit | Token::Offset | Token::Fetch => true,
+            _ => false,
+        };
+        if found {
+            begin = begin.min(i);
+            if t.kind(i) == Token::Order {
+                order = Some(i);
+            } else if order.is_some() {
+                after = after.min(i);
+            }
+        }
+        i = t.next_flat(i);
+    }
+    let start = if begin == end { t.end_of(end.saturating_sub(1)) } else { t.start_of(begin) };
+    (start, order.map(|at| t.span(at, after)))
+}
+
 pub(crate) fn outline(t: &Tokens) -> Option<Outline> {
     // WITH … comes first: skip to the first SELECT outside brackets.
     let mut at = 0;

@@ -159,6 +159,11 @@ impl Statement {
         crate::outline::outline(&self.tokens)
     }
 
+    /// Where ORDER BY, LIMIT … of the top-level query begin, and its ORDER BY clause; for set operations too.
+    pub fn query_tail(&self) -> (usize, Option<Span>) {
+        crate::outline::tail(&self.tokens)
+    }
+
     /// The text of a range.
     pub fn slice(&self, span: Span) -> &str {
         span.of(&self.text)

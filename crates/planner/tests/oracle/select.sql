@@ -61,3 +61,8 @@ select t.id, t.c1, x.n from test t left join lateral (select count(*) as n from 
 select t.id, r.name from test t left join lateral (select max(name) as name from regions r where r.id = t.c1) r on true order by 1, 2
 select a.aid, t.c1, h.delta from pgbench_accounts a left join (test t join pgbench_history h on h.aid = t.id) on t.id = a.aid and h.delta > 6 order by 1, 2, 3
 select aid, count(*) from pgbench_accounts join pgbench_history using (aid) join (select id as aid, c1 from test) t using (aid) group by aid order by aid
+select id, c1 from test union select aid, bid from pgbench_accounts order by 1, 2
+select id as a, c1 from test union all select aid, bid from pgbench_accounts order by a desc, 2 nulls first limit 25 offset 3
+select c1 from test union select id from regions union select 7 order by c1 nulls first
+(select c1, info from test where c2 = 1) union (select c2, upper(info) from test) order by 2, 1 limit 12
+with x as (select c1 from test where c2 > 2) select c1 from x union all select c3 from test where id < 9 order by 1 limit 40
