@@ -428,11 +428,17 @@ impl Context<'_> {
                     .columns
                     .iter()
                     .filter(|c| !given(c))
-                    .filter_map(|c| match default_of(c, Some(c.name.as_str()) == key) {
-                        Source::Coordinator(sql) => Some((c.name.clone(), sql)),
-                        Source::Worker => None,
+                    .filter_map(|c| match (default_of(c, Some(c.name.as_str()) == key), &c.default) {
+                        (Source::Coordinator(sql), _) => Some((c.name.clone(), sql)),
+                        (_, ColumnDefault::Expression { sql, immutable: false }) if default_reads_now(sql) => {
+                            Some((c.name.clone(), self.fixed_default(sql).unwrap_or_else(|| sql.clone())))
+                        }
+                        _ => None,
                     })
-                    .collect();
+                    .collect::<Vec<_>>();
+                let reads_now = defaults.iter().any(|(name, _)| {
+                    matches!(table.column(name).map(|c| &c.default), Some(ColumnDefault::Expression { .. }))
+                });
                 let tail = insert.tail_span.map(|span| self.worker_edits().apply_to(text, span));
                 let plan = InsertSelect {
                     table: table.clone(),
@@ -448,7 +454,9 @@ impl Context<'_> {
                     tail,
                     returning: !insert.returning.is_empty(),
                 };
-                self.plan(Tier::InsertSelect(plan), format!("the rows pass the router: {reason}"))
+                let mut plan = self.plan(Tier::InsertSelect(plan), format!("the rows pass the router: {reason}"));
+                plan.uses_now |= reads_now;
+                plan
             }
         }
     }
@@ -511,6 +519,13 @@ impl Context<'_> {
         }
         if table.has_triggers {
             return Err("the table has triggers".to_owned());
+        }
+        let default_time = table.columns.iter().any(|c| {
+            !columns.iter().any(|given| given.name == c.name)
+                && matches!(&c.default, ColumnDefault::Expression { sql, immutable: false } if default_reads_now(sql))
+        });
+        if default_time && self.snapshot.groups_of(table).len() > 1 {
+            return Err("a column's default is the current time, which must be the same on every server".to_owned());
         }
         let keys = self.keys_of(&anchors, level, select.filter.as_ref());
         let sql = self.worker_edits().apply(self.text());
