@@ -378,7 +378,7 @@ impl<'a> Analysis<'a> {
                 let level = self.new_level(env, own, None);
                 self.target(&u.target, env, own, level);
                 for item in &u.from {
-                    let node = self.from_item(item, own, env, true);
+                    let node = self.table_ref(item, own, env);
                     self.levels[level].from.push(node);
                 }
                 let mut exprs: Vec<&'a Expr> = u.set.iter().map(|a| &a.value).collect();
@@ -397,7 +397,7 @@ impl<'a> Analysis<'a> {
                 let level = self.new_level(env, own, None);
                 self.target(&d.target, env, own, level);
                 for item in &d.using {
-                    let node = self.from_item(item, own, env, true);
+                    let node = self.table_ref(item, own, env);
                     self.levels[level].from.push(node);
                 }
                 let mut exprs: Vec<&'a Expr> = d.returning.iter().map(|r| &r.expr).collect();
@@ -416,7 +416,7 @@ impl<'a> Analysis<'a> {
                 let own = self.new_scope(scope);
                 let level = self.new_level(env, own, None);
                 self.target(&m.target, target_env, own, level);
-                let node = self.from_item(&m.source, own, env, true);
+                let node = self.table_ref(&m.source, own, env);
                 self.levels[level].from.push(node);
                 self.collect(&m.on, own, target_env);
                 let mut exprs: Vec<&'a Expr> = vec![&m.on];
@@ -455,10 +455,10 @@ impl<'a> Analysis<'a> {
                 let mut values = rows
                     .iter()
                     .map(|row| row.get(at).and_then(|field| literal::stored_value(field, key, self.snapshot)));
-                if let Some(Some(first)) = values.next() {
-                    if values.all(|v| v.as_ref() == Some(&first)) {
-                        self.envs[env].facts.push(Fact::Pinned(id, first));
-                    }
+                if let Some(Some(first)) = values.next()
+                    && values.all(|v| v.as_ref() == Some(&first))
+                {
+                    self.envs[env].facts.push(Fact::Pinned(id, first));
                 }
             }
             (InsertSource::Query(_), Some(level)) => {
@@ -560,7 +560,7 @@ impl<'a> Analysis<'a> {
 
     fn select(&mut self, select: &'a Select, query: &'a Query, level: usize, scope: usize, env: usize) {
         for item in &select.from {
-            let node = self.from_item(item, scope, env, true);
+            let node = self.table_ref(item, scope, env);
             self.levels[level].from.push(node);
         }
         self.conditions(select.filter.as_ref(), scope, env);
@@ -645,7 +645,7 @@ impl<'a> Analysis<'a> {
 
     // FROM.
 
-    fn from_item(&mut self, item: &'a FromItem, scope: usize, env: usize, inner: bool) -> Node {
+    fn table_ref(&mut self, item: &'a FromItem, scope: usize, env: usize) -> Node {
         match item {
             FromItem::Relation(relation) => self.relation(relation, scope, env, false),
             FromItem::Join(join) => {
@@ -662,9 +662,9 @@ impl<'a> Analysis<'a> {
                     JoinKind::Right => (self.new_env(Some(env)), env),
                     JoinKind::Full => (self.new_env(Some(env)), self.new_env(Some(env))),
                 };
-                let left = self.from_item(&join.left, scope, left_env, inner && left_env == env);
+                let left = self.table_ref(&join.left, scope, left_env);
                 let from_right = self.scopes[scope].entries.len();
-                let right = self.from_item(&join.right, scope, right_env, inner && right_env == env);
+                let right = self.table_ref(&join.right, scope, right_env);
                 let to = self.scopes[scope].entries.len();
                 // Where the join's own condition counts: both sides of an inner join, the nullable side of an outer.
                 let own_env = match join.kind {
@@ -747,7 +747,7 @@ impl<'a> Analysis<'a> {
             }
             FromItem::Sample { relation, .. } => {
                 self.has_parts_unknown = true;
-                self.from_item(relation, scope, env, false)
+                self.table_ref(relation, scope, env)
             }
             FromItem::Other(what) => {
                 self.has_parts_unknown = true;
@@ -773,10 +773,10 @@ impl<'a> Analysis<'a> {
             if let Some(inner) = id {
                 self.envs[env].facts.push(Fact::Lifted { outer, env: inner_env, inner: *inner });
             }
-            if let Some(list) = columns {
-                if let Some(column) = list.get_mut(col) {
-                    column.1 = id.map(|_| outer);
-                }
+            if let Some(list) = columns
+                && let Some(column) = list.get_mut(col)
+            {
+                column.1 = id.map(|_| outer);
             }
         }
         self.rels.push(RelInfo::Derived(outputs));
@@ -881,17 +881,17 @@ impl<'a> Analysis<'a> {
             match op.kind {
                 OpKind::Plain => self.equality(left, right, scope, env),
                 OpKind::In => {
-                    if let ExprKind::List(list) = &right.kind {
-                        if let [one] = list.as_slice() {
-                            self.equality(left, one, scope, env);
-                        }
+                    if let ExprKind::List(list) = &right.kind
+                        && let [one] = list.as_slice()
+                    {
+                        self.equality(left, one, scope, env);
                     }
                 }
                 OpKind::Any => {
-                    if let ExprKind::Array(list) = &right.kind {
-                        if let [one] = list.as_slice() {
-                            self.equality(left, one, scope, env);
-                        }
+                    if let ExprKind::Array(list) = &right.kind
+                        && let [one] = list.as_slice()
+                    {
+                        self.equality(left, one, scope, env);
                     }
                 }
                 _ => {}

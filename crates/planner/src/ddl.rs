@@ -19,10 +19,10 @@ pub fn ddl_scope(
     let tables = |names: &[Name]| -> Vec<Arc<Table>> {
         let mut found: Vec<Arc<Table>> = Vec::new();
         for name in names {
-            if let Some(table) = resolve_name(snapshot, session, name.schema.as_deref(), &name.name) {
-                if !found.iter().any(|t| t.oid == table.oid) {
-                    found.push(table.clone());
-                }
+            if let Some(table) = resolve_name(snapshot, session, name.schema.as_deref(), &name.name)
+                && !found.iter().any(|t| t.oid == table.oid)
+            {
+                found.push(table.clone());
             }
         }
         found

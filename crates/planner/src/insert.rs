@@ -197,14 +197,15 @@ impl Context<'_> {
                 let ignored =
                     insert.overriding == Overriding::User && matches!(column.default, ColumnDefault::Identity { .. });
                 let is_default = matches!(expr.kind, ExprKind::Default) || ignored;
-                if !is_default && insert.overriding != Overriding::System {
-                    if let ColumnDefault::Identity { always: true, .. } = column.default {
-                        return self.generated_always(
-                            column,
-                            format!("Column \"{}\" is an identity column defined as GENERATED ALWAYS.", column.name),
-                            Some("Use OVERRIDING SYSTEM VALUE to override."),
-                        );
-                    }
+                if !is_default
+                    && insert.overriding != Overriding::System
+                    && let ColumnDefault::Identity { always: true, .. } = column.default
+                {
+                    return self.generated_always(
+                        column,
+                        format!("Column \"{}\" is an identity column defined as GENERATED ALWAYS.", column.name),
+                        Some("Use OVERRIDING SYSTEM VALUE to override."),
+                    );
                 }
                 if !is_default && matches!(column.default, ColumnDefault::Generated) {
                     return self.generated_always(

@@ -511,10 +511,11 @@ impl<'e> Partials<'_, 'e> {
     fn distinct_arguments(&mut self, expr: &'e Expr) -> Result<()> {
         let mut calls = Vec::new();
         expr.walk(&mut |e| {
-            if let ExprKind::Call(call) = &e.kind {
-                if call.distinct && call.over.is_none() {
-                    calls.push(&**call);
-                }
+            if let ExprKind::Call(call) = &e.kind
+                && call.distinct
+                && call.over.is_none()
+            {
+                calls.push(&**call);
             }
         });
         for call in calls {

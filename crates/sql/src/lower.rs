@@ -160,7 +160,7 @@ impl<'a> Lower<'a> {
         Select {
             distinct,
             items: self.targets(&s.target_list),
-            from: s.from_clause.iter().map(|n| self.from_item(n)).collect(),
+            from: s.from_clause.iter().map(|n| self.table_ref(n)).collect(),
             filter: s.where_clause.as_ref().map(|n| self.expr(n)),
             group_by,
             group_distinct: s.group_distinct,
@@ -257,7 +257,7 @@ impl<'a> Lower<'a> {
         }
     }
 
-    fn from_item(&mut self, n: &Node) -> FromItem {
+    fn table_ref(&mut self, n: &Node) -> FromItem {
         match &n.node {
             Some(NodeEnum::RangeVar(r)) => FromItem::Relation(self.relation(r)),
             Some(NodeEnum::JoinExpr(j)) => {
@@ -268,7 +268,7 @@ impl<'a> Lower<'a> {
                     _ => JoinKind::Full,
                 };
                 let side = |me: &mut Self, n: &Option<Box<Node>>| match n {
-                    Some(n) => me.from_item(n),
+                    Some(n) => me.table_ref(n),
                     None => me.other("join"),
                 };
                 let left = side(self, &j.larg);
@@ -315,7 +315,7 @@ impl<'a> Lower<'a> {
             }
             Some(NodeEnum::RangeTableSample(s)) => {
                 let relation = match &s.relation {
-                    Some(n) => self.from_item(n),
+                    Some(n) => self.table_ref(n),
                     None => self.other("tablesample"),
                 };
                 let mut args = self.exprs(&s.args);
@@ -515,7 +515,7 @@ impl<'a> Lower<'a> {
             with: self.with(&s.with_clause),
             target: self.relation(s.relation.as_ref()?),
             set: self.assignments(&s.target_list),
-            from: s.from_clause.iter().map(|n| self.from_item(n)).collect(),
+            from: s.from_clause.iter().map(|n| self.table_ref(n)).collect(),
             filter: s.where_clause.as_ref().map(|n| self.expr(n)),
             returning: self.returning(&s.returning_clause),
         })
@@ -525,7 +525,7 @@ impl<'a> Lower<'a> {
         Some(Delete {
             with: self.with(&s.with_clause),
             target: self.relation(s.relation.as_ref()?),
-            using: s.using_clause.iter().map(|n| self.from_item(n)).collect(),
+            using: s.using_clause.iter().map(|n| self.table_ref(n)).collect(),
             filter: s.where_clause.as_ref().map(|n| self.expr(n)),
             returning: self.returning(&s.returning_clause),
         })
@@ -568,7 +568,7 @@ impl<'a> Lower<'a> {
             with: self.with(&s.with_clause),
             target: self.relation(s.relation.as_ref()?),
             source: match &s.source_relation {
-                Some(n) => self.from_item(n),
+                Some(n) => self.table_ref(n),
                 None => self.other("merge source"),
             },
             on: s.join_condition.as_ref().map(|n| self.expr(n)).unwrap_or_default(),

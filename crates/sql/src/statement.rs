@@ -65,8 +65,8 @@ pub fn split(sql: &str) -> Result<Vec<Statement>, ParseError> {
         return Ok(Vec::new());
     }
     match tokens.depth_bound() {
-        0..=NESTING_PLAIN => parse(sql, &tokens),
-        0..=NESTING_MAX => std::thread::scope(|scope| {
+        depth if depth <= NESTING_PLAIN => parse(sql, &tokens),
+        depth if depth <= NESTING_MAX => std::thread::scope(|scope| {
             let deep = std::thread::Builder::new().stack_size(DEEP_STACK).spawn_scoped(scope, || parse(sql, &tokens));
             deep.ok().and_then(|thread| thread.join().ok()).unwrap_or_else(|| Err(too_deep()))
         }),

@@ -101,7 +101,7 @@ impl Walker {
     }
 }
 
-impl<'a> ser::Serializer for &'a mut Walker {
+impl ser::Serializer for &mut Walker {
     type Ok = ();
     type Error = Never;
     type SerializeSeq = Self;
@@ -113,10 +113,11 @@ impl<'a> ser::Serializer for &'a mut Walker {
     type SerializeStructVariant = Self;
 
     fn serialize_bool(self, v: bool) -> Result<(), Never> {
-        if let Some(open) = self.open.last_mut() {
-            if open.kind == Kind::RangeVar && open.field == "inh" {
-                open.relation.inh = v;
-            }
+        if let Some(open) = self.open.last_mut()
+            && open.kind == Kind::RangeVar
+            && open.field == "inh"
+        {
+            open.relation.inh = v;
         }
         Ok(())
     }
