@@ -1,5 +1,5 @@
-//! `make bench`: every combination of work, protocol and clients on both sides, alternating so that a slow minute of the
-//! machine hits both, and the medians written to `bench/results/<commit>.md` and `.json`.
+//! `make bench`: every combination of work, protocol and clients on both sides, alternating so that a slow minute of
+//! the machine hits both, and the medians written to `bench/results/<commit>.md` and `.json`.
 
 use crate::pgbench::{Load, Outcome, Work, measure, version};
 use crate::report::{count, markdown_table, median, plain_table};

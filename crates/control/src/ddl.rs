@@ -1,10 +1,11 @@
-//! Later DDL on distributed and reference tables, by comparison: the statement is run on the coordinator first, whose table
-//! is the schema of record, and the workers are brought from the description before to the description after. So names that
-//! PostgreSQL chose, defaults it filled in and objects that went by CASCADE are the same everywhere, and no form of ALTER TABLE
-//! needs to be parsed here.
+//! Later DDL on distributed and reference tables, by comparison: the statement is run on the coordinator first, whose
+//! table is the schema of record, and the workers are brought from the description before to the description after. So
+//! names that PostgreSQL chose, defaults it filled in and objects that went by CASCADE are the same everywhere, and no
+//! form of ALTER TABLE needs to be parsed here.
 //!
-//! Left to others: what changes no description (TRUNCATE, VACUUM, ANALYZE, REINDEX, CLUSTER, LOCK: the same text on the parent's
-//! name is right), CREATE and DROP TABLE (`distribute`), and taking the coordinator's foreign child away while it alters.
+//! Left to others: what changes no description (TRUNCATE, VACUUM, ANALYZE, REINDEX, CLUSTER, LOCK: the same text on the
+//! parent's name is right), CREATE and DROP TABLE (`distribute`), and taking the coordinator's foreign child away while
+//! it alters.
 
 use crate::Refusal;
 use crate::cluster_state::{ClusterState, ShardPlacement};

@@ -1,13 +1,13 @@
-//! A table as data: what `pgherd.describe_table` (`sql/describe.sql`) tells of it. Every name in an expression is qualified
-//! and every constant unambiguous, so the texts mean the same on every node under any settings.
+//! A table as data: what `pgherd.describe_table` (`sql/describe.sql`) tells of it. Every name in an expression is
+//! qualified and every constant unambiguous, so the texts mean the same on every node under any settings.
 
 use serde::{Deserialize, Serialize};
 
 use crate::quote::qualified;
 use pgherd_catalog::Oid;
 
-/// Gives one row with one column: the JSON for [`parse_description`], or NULL where there is no such relation. Works on any
-/// node that has our schema.
+/// Gives one row with one column: the JSON for [`parse_description`], or NULL where there is no such relation. Works on
+/// any node that has our schema.
 pub fn describe_query(table: Oid) -> String {
     format!("SELECT pgherd.describe_table({table})")
 }
@@ -157,7 +157,8 @@ pub struct Constraint {
     pub clustered: bool,
     /// EXCLUDE: the columns compared by an equality operator.
     pub equality_columns: Option<Vec<String>>,
-    /// FOREIGN KEY: what it points to, and the definition in two pieces, before REFERENCES and after the referenced columns.
+    /// FOREIGN KEY: what it points to, and the definition in two pieces, before REFERENCES and after the referenced
+    /// columns.
     pub referenced: Option<Referenced>,
     pub head: Option<String>,
     pub tail: Option<String>,

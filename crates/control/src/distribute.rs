@@ -1,11 +1,12 @@
-//! Making a table distributed or a reference table, and undoing it: the checks, where shards go, and the statements for each
-//! node. Who moves the rows and runs the statements is the router's `operations`.
+//! Making a table distributed or a reference table, and undoing it: the checks, where shards go, and the statements for
+//! each node. Who moves the rows and runs the statements is the router's `operations`.
 //!
-//! On a worker a distributed table is a parent under its own name, `PARTITION BY HASH (key)`, with one partition per shard
-//! placed there, which has the table's name in schema `pgherd_<shard id>`. Constraints and indexes are made on the partitions
-//! first, under the user's names, and then on the parent, which adopts them (src/backend/commands/indexcmds.c, `DefineIndex`):
-//! the other way round PostgreSQL would invent names. Foreign keys between colocated tables go from partition to partition,
-//! since those that point to a partitioned table report invented names.
+//! On a worker a distributed table is a parent under its own name, `PARTITION BY HASH (key)`, with one partition per
+//! shard placed there, which has the table's name in schema `pgherd_<shard id>`. Constraints and indexes are made on
+//! the partitions first, under the user's names, and then on the parent, which adopts them
+//! (src/backend/commands/indexcmds.c, `DefineIndex`): the other way round PostgreSQL would invent names. Foreign keys
+//! between colocated tables go from partition to partition, since those that point to a partitioned table report
+//! invented names.
 
 use std::collections::{HashMap, HashSet};
 
@@ -25,7 +26,7 @@ pub const SHARD_COUNT_MAX: u32 = 64_000;
 const UNIQUE_DETAIL: &str = "Distributed relations cannot have UNIQUE, EXCLUDE, or PRIMARY KEY constraints that do not \
                              include the partition column (with an equality operator if EXCLUDE).";
 
-// Where shards go ------------------------------------------------------------------------------------------------------
+// Where shards go -----------------------------------------------------------------------------------------------------
 
 /// `colocate_with`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,8 +54,8 @@ pub fn placements(groups: &[GroupId], shard_count: u32) -> Vec<GroupId> {
     groups.iter().copied().cycle().take(if groups.is_empty() { 0 } else { shard_count as usize }).collect()
 }
 
-/// Chooses the colocation group. `shard_count`: the argument of create_distributed_table; `default_shard_count`: the setting
-/// `citus.shard_count`.
+/// Chooses the colocation group. `shard_count`: the argument of create_distributed_table; `default_shard_count`: the
+/// setting `citus.shard_count`.
 pub fn choose_placement(
     table: &TableDescription,
     key: &Column,
@@ -127,10 +128,10 @@ fn new_group(state: &ClusterState, count: u32, is_default: bool) -> Result<Place
     Ok(Placement { colocation: None, is_default, groups })
 }
 
-// Checks ---------------------------------------------------------------------------------------------------------------
+// Checks --------------------------------------------------------------------------------------------------------------
 
-/// Whether a table can be distributed by a column. `placement` as [`choose_placement`] gave it, or none to check what does
-/// not depend on it (foreign keys to distributed tables do).
+/// Whether a table can be distributed by a column. `placement` as [`choose_placement`] gave it, or none to check what
+/// does not depend on it (foreign keys to distributed tables do).
 pub fn check_distributable(
     table: &TableDescription,
     key: &str,
@@ -365,7 +366,7 @@ fn changes_referencing(tail: &str, key: &str) -> bool {
     updates || deletes
 }
 
-// Metadata -------------------------------------------------------------------------------------------------------------
+// Metadata ------------------------------------------------------------------------------------------------------------
 
 /// What `pgherd.register_table` made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -376,8 +377,8 @@ pub struct Registered {
     pub shards: Vec<ShardPlacement>,
 }
 
-/// Writes the metadata of a distributed table; gives one row with one column, for [`parse_registered`]. The epoch moves and
-/// the routers are told when it commits.
+/// Writes the metadata of a distributed table; gives one row with one column, for [`parse_registered`]. The epoch moves
+/// and the routers are told when it commits.
 pub fn register_distributed_sql(table: &TableDescription, key: &str, placement: &Placement) -> String {
     let groups: Vec<String> = placement.groups.iter().map(|g| g.to_string()).collect();
     format!(
@@ -407,7 +408,7 @@ pub fn unregister_sql(table: Oid) -> String {
     format!("SELECT pgherd.unregister_table({table})")
 }
 
-// Coordinator ----------------------------------------------------------------------------------------------------------
+// Coordinator ---------------------------------------------------------------------------------------------------------
 
 /// Once the rows are on the workers: empties the heap and gives it its foreign child and guard.
 pub fn coordinator_ddl(table: &TableDescription) -> Vec<String> {
@@ -462,10 +463,10 @@ pub fn copy_in_sql(table: &TableDescription, shard: Option<ShardId>, options: &s
     format!("COPY {name} ({}) FROM STDIN {options}", ident_list(&copied_columns(table))).trim_end().to_owned()
 }
 
-// Workers --------------------------------------------------------------------------------------------------------------
+// Workers -------------------------------------------------------------------------------------------------------------
 
-/// Statements for one worker, in order. Rows are copied between the two lists: indexes, foreign keys, constraints that old
-/// rows may break, policies and triggers come after.
+/// Statements for one worker, in order. Rows are copied between the two lists: indexes, foreign keys, constraints that
+/// old rows may break, policies and triggers come after.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WorkerDdl {
     pub before_rows: Vec<String>,
@@ -489,8 +490,8 @@ pub(crate) struct Leaf {
     pub(crate) shard: Option<ShardPlacement>,
 }
 
-/// Makes a distributed table with its shards on the worker that has `shards_here` (perhaps none). `registered`: of this table;
-/// `state`: the metadata before or after it was registered.
+/// Makes a distributed table with its shards on the worker that has `shards_here` (perhaps none). `registered`: of this
+/// table; `state`: the metadata before or after it was registered.
 pub fn worker_ddl(
     table: &TableDescription,
     key: &str,
@@ -843,8 +844,8 @@ fn leaf_identity(table: &TableDescription, leaf: &Leaf) -> Vec<String> {
     out
 }
 
-/// A foreign key to a reference table is the parent's (one trigger on the referenced side); one to a colocated table goes
-/// from partition to partition; so does what a parent refuses (NOT VALID, before PostgreSQL 18).
+/// A foreign key to a reference table is the parent's (one trigger on the referenced side); one to a colocated table
+/// goes from partition to partition; so does what a parent refuses (NOT VALID, before PostgreSQL 18).
 pub(crate) fn foreign_key_ddl(
     table: &TableDescription,
     constraint: &Constraint,

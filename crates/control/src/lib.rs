@@ -1,5 +1,5 @@
-//! What cluster operations do, as SQL text: which statements run on which node to make a table distributed, to change it
-//! and to drop it, and the schema of our own that every node carries.
+//! What cluster operations do, as SQL text: which statements run on which node to make a table distributed, to change
+//! it and to drop it, and the schema of our own that every node carries.
 //!
 //! Pure: text in, text out. Facts come in as JSON that the functions of `sql/describe.sql` return ([`describe`],
 //! [`cluster_state`]); the router runs what comes out inside the client's transaction, on its own connections.

@@ -1,7 +1,7 @@
 //! The schema `pgherd` that every node carries: what creates it, and the names in it that other crates use.
 //!
-//! The SQL is in `crates/control/sql`. Each text is run as one simple query (one implicit transaction) by a superuser; it may
-//! be repeated at any time.
+//! The SQL is in `crates/control/sql`. Each text is run as one simple query (one implicit transaction) by a superuser;
+//! it may be repeated at any time.
 
 use crate::quote::quote_literal;
 
@@ -60,8 +60,8 @@ pub fn callback_server_sql(host: &str, port: u16) -> String {
     format!("ALTER SERVER pgherd_router OPTIONS (SET host {}, SET port '{port}')", quote_literal(host))
 }
 
-/// For a move, or a node that joins or leaves, on every worker of the group; with [`placement_epoch_sql`] on the coordinator.
-/// Waits for the scatters in flight. Run by a superuser.
+/// For a move, or a node that joins or leaves, on every worker of the group; with [`placement_epoch_sql`] on the
+/// coordinator. Waits for the scatters in flight. Run by a superuser.
 pub fn change_placement_sql(colocation: i32, epoch: i64) -> String {
     format!("SELECT pgherd.change_placement({colocation}, {epoch})")
 }

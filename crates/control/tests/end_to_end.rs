@@ -1,5 +1,5 @@
-//! Tables of every kind, described on one database, made on another by the statements of `distribute`, and described there:
-//! both must say the same. One server; database `coord` is the coordinator, `worker` the worker of group 1.
+//! Tables of every kind, described on one database, made on another by the statements of `distribute`, and described
+//! there: both must say the same. One server; database `coord` is the coordinator, `worker` the worker of group 1.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

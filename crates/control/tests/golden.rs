@@ -1,5 +1,6 @@
-//! The statements for each node, as text to read: `tests/golden/<name>.json` is what `pgherd.describe_table` said (recorded from
-//! PostgreSQL 15), `<name>.sql` what is run. `PGHERD_RECORD=1 cargo test -p pgherd-control --test golden` writes the latter anew.
+//! The statements for each node, as text to read: `tests/golden/<name>.json` is what `pgherd.describe_table` said
+//! (recorded from PostgreSQL 15), `<name>.sql` what is run. `PGHERD_RECORD=1 cargo test -p pgherd-control --test
+//! golden` writes the latter anew.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

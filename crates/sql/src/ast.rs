@@ -1,5 +1,6 @@
-//! The tree of a data statement (SELECT, VALUES, INSERT, UPDATE, DELETE, MERGE), lowered from the parser's own: smaller,
-//! complete or marked [`ExprKind::Unknown`], and with the byte range of each expression in the statement's text.
+//! The tree of a data statement (SELECT, VALUES, INSERT, UPDATE, DELETE, MERGE), lowered from the parser's own:
+//! smaller, complete or marked [`ExprKind::Unknown`], and with the byte range of each expression in the statement's
+//! text.
 //!
 //! It says what was written and resolves nothing: names, types and scopes are the planner's business.
 //! Follows src/include/nodes/parsenodes.h and the actions of src/backend/parser/gram.y.
@@ -403,7 +404,8 @@ pub enum Const {
     Null,
     Bool(bool),
     Integer(i32),
-    /// Any other number, as written: PostgreSQL reads it as int8 where it fits and has no point or exponent, else numeric.
+    /// Any other number, as written: PostgreSQL reads it as int8 where it fits and has no point or exponent, else
+    /// numeric.
     Number(String),
     String(String),
     BitString(String),

@@ -33,8 +33,9 @@ pub struct Outline {
     pub locking: Option<Span>,
 }
 
-/// ORDER BY, LIMIT, OFFSET and FETCH at the end of the top-level query, for set operations too: where they begin (or the
-/// text's end), and the ORDER BY clause with its words. An arm of a set operation has such clauses in brackets only.
+/// ORDER BY, LIMIT, OFFSET and FETCH at the end of the top-level query, for set operations too: where they begin (or
+/// the text's end), and the ORDER BY clause with its words. An arm of a set operation has such clauses in brackets
+/// only.
 pub(crate) fn tail(t: &Tokens) -> (usize, Option<Span>) {
     let end = t.list.len();
     let (mut begin, mut order, mut after) = (end, None, end);

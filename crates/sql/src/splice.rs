@@ -13,8 +13,9 @@ pub struct Splice {
 pub enum Part {
     /// Verbatim text. `origin`: byte offset of its first byte in the user's statement, if it was taken from there.
     Text { text: String, origin: Option<usize> },
-    /// A distributed table's name: the parent (`schema.name`, quoted) for a scatter, the partition (same name in the shard's
-    /// schema) for a routed statement. `origin`: where the user's spelling begins. `table` is the coordinator's oid.
+    /// A distributed table's name: the parent (`schema.name`, quoted) for a scatter, the partition (same name in the
+    /// shard's schema) for a routed statement. `origin`: where the user's spelling begins. `table` is the coordinator's
+    /// oid.
     Table { table: u32, as_written: String, origin: Option<usize> },
 }
 

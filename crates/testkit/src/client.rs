@@ -390,7 +390,8 @@ impl Client {
                     }
                     return Ok(reply);
                 }
-                // ParseComplete, BindComplete, CloseComplete, NoData, CopyOut, CopyDone, ParameterStatus, notifications.
+                // ParseComplete, BindComplete, CloseComplete, NoData, CopyOut, CopyDone, ParameterStatus,
+                // notifications.
                 b'1' | b'2' | b'3' | b'n' | b'H' | b'W' | b'c' | b'S' | b'A' => {}
                 other => return Err(format!("message {:?} out of place", other as char).into()),
             }

@@ -1,5 +1,5 @@
-//! The rules of the house that no compiler checks: ARCHITECTURE.md tells the truth about crates and files, pure crates are
-//! pure, lines are short, nothing leads to one developer's machine, and no test data lies there unread.
+//! The rules of the house that no compiler checks: ARCHITECTURE.md tells the truth about crates and files, pure crates
+//! are pure, lines are short, nothing leads to one developer's machine, and no test data lies there unread.
 
 #![allow(clippy::unwrap_used)]
 
@@ -204,7 +204,8 @@ fn pure_crates_use_nothing_impure() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// A name in backticks with a slash or an extension is a file or directory, below the root or below the router's sources.
+/// A name in backticks with a slash or an extension is a file or directory, below the root or below the router's
+/// sources.
 #[test]
 fn files_named_in_the_map_exist() {
     let (root, router) = (workspace_root(), workspace_file("crates/router/src"));

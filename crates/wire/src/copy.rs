@@ -1,7 +1,7 @@
 //! COPY data as rows. [`CopySplitter`] takes COPY FROM data in whatever pieces the client sends it, and gives each row
 //! as the bytes it came in, with the value of one column (the distribution column) decoded, so that a row can be
-//! forwarded to the server that owns it. All other columns are only skipped: whether they are right is for that server to say.
-//! Back-pressure, and what becomes of a row, are the caller's.
+//! forwarded to the server that owns it. All other columns are only skipped: whether they are right is for that server
+//! to say. Back-pressure, and what becomes of a row, are the caller's.
 //!
 //! Follows src/backend/commands/copyfromparse.c of PostgreSQL 15 to 18, with its errors. Data is taken byte by byte, so
 //! it must be in an encoding in which no byte of a longer character looks like ASCII (UTF-8 and all server encodings;

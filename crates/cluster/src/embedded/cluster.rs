@@ -270,8 +270,8 @@ impl Cluster {
         results.into_iter().collect::<Result<(), _>>().map(|()| count)
     }
 
-    /// Removes everything that the cluster has in its directory, and the directory if nothing else is in it. The servers
-    /// must have been stopped. If it is killed midway, the next one that opens the cluster goes on with it.
+    /// Removes everything that the cluster has in its directory, and the directory if nothing else is in it. The
+    /// servers must have been stopped. If it is killed midway, the next one that opens the cluster goes on with it.
     pub fn delete(self) -> Result<(), EmbeddedError> {
         if let Some(running) = self.state.status(&self.dir)?.into_iter().find(|node| node.pid.is_some()) {
             return Err(EmbeddedError::new(
@@ -515,7 +515,8 @@ fn scram_verifier(password: &str, salt: &[u8; 16]) -> String {
 }
 
 fn hmac_sha256(key: &[u8; 32], text: &[u8]) -> [u8; 32] {
-    // HMAC takes keys of any length, so the error of `new_from_slice` cannot come; a key of no bytes would be no secret.
+    // HMAC takes keys of any length, so the error of `new_from_slice` cannot come; a key of no bytes would be no
+    // secret.
     match Hmac::<Sha256>::new_from_slice(key) {
         Ok(mut mac) => {
             mac.update(text);

@@ -43,7 +43,8 @@ impl LogExcerpt {
 /// How much of the end of a log is looked at; logs may be large.
 const LOG_BYTES_MAX: u64 = 64 * 1024;
 
-/// What `path` holds after byte `from`, or its last [`LOG_BYTES_MAX`] bytes if that is less; empty if it cannot be read.
+/// What `path` holds after byte `from`, or its last [`LOG_BYTES_MAX`] bytes if that is less; empty if it cannot be
+/// read.
 pub(crate) fn read_from(path: &Path, from: u64) -> String {
     use std::io::{Read, Seek, SeekFrom};
     let mut bytes = Vec::new();

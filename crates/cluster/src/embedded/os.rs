@@ -175,13 +175,13 @@ pub fn port_is_free(port: u16) -> bool {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
-/// Ports for servers: below Linux's default range for outgoing connections (32768 and up), where a port that is free now
-/// may be taken by any client program before the server starts.
+/// Ports for servers: below Linux's default range for outgoing connections (32768 and up), where a port that is free
+/// now may be taken by any client program before the server starts.
 const SERVER_PORT_FIRST: u16 = 16384;
 const SERVER_PORT_COUNT: u16 = 16384;
 
-/// A loopback port that is free now and not in `not_these`. The search starts at a random place, so that clusters started
-/// at the same time rarely meet; the caller tries again if they do.
+/// A loopback port that is free now and not in `not_these`. The search starts at a random place, so that clusters
+/// started at the same time rarely meet; the caller tries again if they do.
 pub fn free_port(not_these: &BTreeSet<u16>) -> Result<u16, EmbeddedError> {
     let start = u16::from_le_bytes(random_bytes()?) % SERVER_PORT_COUNT;
     (0..SERVER_PORT_COUNT)

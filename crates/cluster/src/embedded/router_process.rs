@@ -104,8 +104,8 @@ impl RouterProcess {
         ))
     }
 
-    /// Starts `command`, which must take the [`RouterSlot`] of `dir` and leave our session, in the background, and waits until it listens.
-    /// Whatever it prints goes to its log file.
+    /// Starts `command`, which must take the [`RouterSlot`] of `dir` and leave our session, in the background, and
+    /// waits until it listens. Whatever it prints goes to its log file.
     pub fn start(dir: &Path, mut command: Command, timeout: Duration) -> Result<RouterProcess, EmbeddedError> {
         make_directories(&dir.join("router"), 0o700)?;
         let log_file = log_path(dir);

@@ -282,8 +282,8 @@ impl PidFile {
 }
 
 /// Removes a `postmaster.pid` whose process is gone or somebody else's. PostgreSQL does so only if no process has the
-/// number, and refuses to start if another one of the same user has got it. The shared memory, which PostgreSQL finds by
-/// the data directory and not by this file, still protects against leftovers of a killed server.
+/// number, and refuses to start if another one of the same user has got it. The shared memory, which PostgreSQL finds
+/// by the data directory and not by this file, still protects against leftovers of a killed server.
 fn remove_stale_pid_file(data_dir: &Path) -> Result<(), EmbeddedError> {
     let path = data_dir.join("postmaster.pid");
     match std::fs::remove_file(&path) {
@@ -521,8 +521,8 @@ fn wait_until_ready(mut server: Server, progress: &(dyn Fn(&str) + Sync)) -> Res
     }
 }
 
-/// A command that runs as the servers' user, in a process group of its own (a Ctrl-C in our terminal is not for it), and
-/// without the settings for clients that our environment may hold.
+/// A command that runs as the servers' user, in a process group of its own (a Ctrl-C in our terminal is not for it),
+/// and without the settings for clients that our environment may hold.
 fn server_command(program: &Path, user: Option<&ServerUser>, cwd: &Path) -> Command {
     let mut command = Command::new(program);
     command.current_dir(cwd).process_group(0);

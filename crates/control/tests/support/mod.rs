@@ -1,5 +1,5 @@
-//! A throw-away PostgreSQL for tests that must ask one: in a directory of its own, reached by a Unix socket there, stopped
-//! when dropped. SQL goes in through psql, so that what is tested is the text that the crate hands out.
+//! A throw-away PostgreSQL for tests that must ask one: in a directory of its own, reached by a Unix socket there,
+//! stopped when dropped. SQL goes in through psql, so that what is tested is the text that the crate hands out.
 
 #![allow(dead_code)]
 

@@ -1,5 +1,5 @@
-//! A coordinator and a worker as two databases of one throw-away server; the worker is the node of group 1, and a node of
-//! group 2 exists in the metadata only.
+//! A coordinator and a worker as two databases of one throw-away server; the worker is the node of group 1, and a node
+//! of group 2 exists in the metadata only.
 
 use pgherd_control::cluster_state::{ClusterState, cluster_state_query, parse_cluster_state};
 use pgherd_control::ddl::{Hints, alter_ddl, alter_reference_ddl, check_altered, check_altered_reference};

@@ -26,6 +26,8 @@ pub struct Partials {
     fields: Vec<FieldDescription>,
     columns: Vec<Vec<Option<Bytes>>>,
     bytes: usize,
+    /// The statement's own columns, to be sent to the client once.
+    announce: Option<Vec<FieldDescription>>,
 }
 
 impl Session {
@@ -50,13 +52,10 @@ impl Session {
             max_rows: 0,
         };
         self.start_scatter(plan, groups, &request).await?;
-        if call.describes()
-            && let Some(fields) = &described.fields
-        {
-            backend::write_row_description(&mut self.client.out, fields);
-        }
         let errors = Errors { splice: Some(&scatter.sql), text: call.prepared.text(), renamed: None };
         let mut partials = Partials::default();
+        // The client learns the columns when a worker has begun: after its rights were checked, before any row.
+        partials.announce = described.fields.clone().filter(|_| call.describes());
         for (index, group) in groups.iter().enumerate() {
             if let Err(failure) = self.read_partials(*group, &mut partials, errors).await {
                 self.abandon(&groups[index + 1..]).await;
@@ -168,7 +167,12 @@ impl Session {
                 Err(other) => break Err(other),
             };
             match frame.tag() {
-                b'T' => partials.describe(backend::parse_row_description(&frame)?),
+                b'T' => {
+                    partials.describe(backend::parse_row_description(&frame)?);
+                    if let Some(fields) = partials.announce.take() {
+                        backend::write_row_description(&mut self.client.out, &fields);
+                    }
+                }
                 b'D' => partials.push(&frame)?,
                 b'E' => {
                     failure.get_or_insert(backend::parse_error(&frame)?);

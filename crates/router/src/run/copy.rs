@@ -263,7 +263,10 @@ impl Session {
             && info.options.header.as_deref().is_none_or(|h| h == "false")
             && let Some(first) = self.catalog().groups_of(&table).first().copied()
         {
-            self.start_copy_on(&mut copy, first).await.map_err(super::own::without_position)?;
+            let started = self.start_copy_on(&mut copy, first).await;
+            if let Err(failure) = started {
+                return Err(in_options(failure, &copy, info, text));
+            }
         }
         backend::write_copy_in_response(&mut self.client.out, format, &vec![i16::from(format); columns.len()]);
         self.client.flush().await?;
@@ -455,14 +458,7 @@ impl Session {
             self.fence_table(group, &table, &catalog);
         }
         self.mark_writer(group);
-        let columns: Vec<String> = copy.columns.iter().map(|c| quote_ident(c)).collect();
-        let sql = format!(
-            "COPY {}.{} ({}) FROM STDIN {}",
-            quote_ident(&copy.table.schema),
-            quote_ident(&copy.table.name),
-            columns.join(", "),
-            copy.options
-        );
+        let sql = format!("{}{}", copy.prefix(), copy.options);
         let mut participant = self.take(group)?;
         participant.lease.send_query(&sql);
         let mut failure = None;
@@ -596,6 +592,34 @@ impl Session {
     /// The coordinator's major version, as it told this session's first connection.
     pub(super) fn server_major(&self) -> u32 {
         self.server_version.split('.').next().and_then(|v| v.parse().ok()).unwrap_or(15)
+    }
+}
+
+/// A position in the COPY that a worker was sent, where it is in the options, counts in the client's text.
+fn in_options(failure: Failure, copy: &CopyIn, info: &CopyInfo, text: &str) -> Failure {
+    let Failure::Statement(mut fields) = failure else { return failure };
+    let sent = fields.get(b'P').and_then(|p| p.parse::<usize>().ok());
+    let prefix = copy.prefix().chars().count();
+    fields.remove(b'P');
+    if let (Some(sent), Some(options)) = (sent, info.options_span)
+        && sent > prefix
+    {
+        let before = text.get(..options.start).map_or(0, |t| t.chars().count());
+        fields.set(b'P', (before + sent - prefix).to_string());
+    }
+    Failure::Statement(fields)
+}
+
+impl CopyIn {
+    /// What stands before the options in the COPY for a worker.
+    fn prefix(&self) -> String {
+        let columns: Vec<String> = self.columns.iter().map(|c| quote_ident(c)).collect();
+        format!(
+            "COPY {}.{} ({}) FROM STDIN ",
+            quote_ident(&self.table.schema),
+            quote_ident(&self.table.name),
+            columns.join(", ")
+        )
     }
 }
 

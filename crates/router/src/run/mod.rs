@@ -69,17 +69,39 @@ impl Completion {
     }
 }
 
+/// BEGIN, COMMIT and their like: they name no relation, and may be all that a failed transaction accepts.
+fn is_transaction_control(kind: &StatementKind) -> bool {
+    use StatementKind as K;
+    matches!(
+        kind,
+        K::Begin(_) | K::Commit { .. } | K::Rollback { .. } | K::Savepoint(_) | K::Release(_) | K::RollbackTo(_) | K::Set(_)
+    )
+}
+
 impl Session {
     pub async fn execute(&mut self, call: &Call<'_>) -> Result<Completion> {
         let Some(statement) = &call.prepared.statement else { return Ok(Completion::Empty) };
         if self.txn.block == Block::Failed && !crate::session::ends_block(&statement.kind) {
             return Err(crate::session::aborted());
         }
+        if !self.temp.is_empty() && !is_transaction_control(&statement.kind) {
+            self.refresh_temporary_names().await?;
+        }
         let result = self.dispatch(call, &statement.kind).await;
         if self.txn.block == Block::None {
             self.release_autocommit().await;
         }
         result
+    }
+
+    /// Temporary relations come and go in more ways than statements tell (ON COMMIT DROP, ROLLBACK, functions): the
+    /// session's own coordinator connection knows them.
+    async fn refresh_temporary_names(&mut self) -> Result<()> {
+        let result = self
+            .ask_coordinator("SELECT relname FROM pg_catalog.pg_class WHERE relnamespace = pg_catalog.pg_my_temp_schema()")
+            .await?;
+        self.temp = (0..result.rows.len()).filter_map(|row| result.text(row, 0).map(str::to_owned)).collect();
+        Ok(())
     }
 
     async fn dispatch(&mut self, call: &Call<'_>, kind: &StatementKind) -> Result<Completion> {

@@ -70,6 +70,8 @@ impl Session {
             Ok(()) => self.client.flush_if_full().await,
             Err(Failure::Statement(fields)) => {
                 backend::write_error(&mut self.client.out, &fields);
+                // A client in the middle of COPY sends no Sync before it has read this.
+                self.client.flush().await?;
                 self.skip_until_sync = true;
                 self.pending = None;
                 if self.txn.block == Block::Explicit {
@@ -108,6 +110,14 @@ impl Session {
                     return Err(no_portal(portal));
                 }
                 self.pending = Some(Pending { portal: portal.to_owned(), max_rows });
+                let copies = |p: &Portal| p.prepared.statement.as_ref().is_some_and(|s| matches!(s.kind, StatementKind::Copy(_)));
+                if self.portals.get(portal).is_some_and(copies) {
+                    // The client waits for the copy to begin.
+                    if self.txn.block == Block::None {
+                        self.open_implicit_block();
+                    }
+                    self.run_pending().await?;
+                }
                 Ok(())
             }
             FrontendMessage::Close { kind, name } => {

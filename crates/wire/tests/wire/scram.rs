@@ -20,7 +20,8 @@ mod rfc7677 {
 const POSTGRESQL_VERIFIER: &str = "SCRAM-SHA-256$4096:UNHS0fGugUbeiNGJ5sMFXQ==$\
      jBsWOD1wWltGSH/J+bfZn5/8QDkjyN1XunIcZjVuxpI=:/GeeCh8+nBe7NPM/AZpgcFXZd94QLcxWBdSwrQ0meDk=";
 const POSTGRESQL_PASSWORD: &str = "pässword ☃";
-/// The same with `PASSWORD U&'\2168\00AD\00BA'`: Roman nine, soft hyphen, masculine ordinal, which SASLprep makes `IXo`.
+/// The same with `PASSWORD U&'\2168\00AD\00BA'`: Roman nine, soft hyphen, masculine ordinal, which SASLprep makes
+/// `IXo`.
 const PREPARED_VERIFIER: &str = "SCRAM-SHA-256$4096:/7aFsP8iVhqfPvLjGuwiGQ==$\
      qAGev2DtC2Z+E9JqdFz2MTi6vH19l+iwo5ryK5KAiTE=:GFO3GuyiKtEpcTX4Y2/I+qDP8OtAs5RLlr4UbGbDmaA=";
 
