@@ -1,5 +1,5 @@
 //! Making a table distributed or a reference table, and undoing it: the checks, where shards go, and the statements for
-//! each node. Who moves the rows and runs the statements is the router's `operations`.
+//! each node. Who moves the rows and runs the statements is the router's `run/distribute.rs`.
 //!
 //! On a worker a distributed table is a parent under its own name, `PARTITION BY HASH (key)`, with one partition per
 //! shard placed there, which has the table's name in schema `pgherd_<shard id>`. Constraints and indexes are made on
@@ -320,7 +320,8 @@ pub(crate) fn check_outgoing_key(
         match state.table(referenced.oid) {
             None => {
                 return Err(refuse(format!(
-                    "Table \"{}\" is local to the coordinator; the rows referenced must be on the node of those that reference them.",
+                    "Table \"{}\" is local to the coordinator; the rows referenced must be on the node of those that \
+                     reference them.",
                     referenced.name
                 ))
                 .hint(format!(

@@ -47,8 +47,9 @@ pub fn worker_schema_sql() -> String {
 /// Empty where there are none.
 pub const COPY_NODES_SOURCE: &str = "
 SELECT coalesce(pg_catalog.string_agg(pg_catalog.format(
-        'INSERT INTO pgherd.pg_dist_node (nodeid, groupid, nodename, nodeport, noderack, hasmetadata, isactive, noderole, \
-nodecluster, metadatasynced, shouldhaveshards) VALUES (%s, %s, %L, %s, %L, %L, %L, %L, %L, %L, %L) ON CONFLICT DO NOTHING',
+        'INSERT INTO pgherd.pg_dist_node (nodeid, groupid, nodename, nodeport, noderack, hasmetadata, isactive, \
+noderole, nodecluster, metadatasynced, shouldhaveshards) \
+VALUES (%s, %s, %L, %s, %L, %L, %L, %L, %L, %L, %L) ON CONFLICT DO NOTHING',
         nodeid, groupid, nodename, nodeport, noderack, hasmetadata, isactive, noderole, nodecluster, metadatasynced,
         shouldhaveshards), '; ' ORDER BY nodeid)
     || pg_catalog.format('; SELECT pg_catalog.setval(''pgherd.pg_dist_node_nodeid_seq'', %s), '

@@ -35,7 +35,8 @@ mod tests {
 
     #[test]
     fn the_expression_of_each_column_is_found() {
-        let text = "ALTER TABLE s.t ALTER COLUMN a TYPE int USING (a::int + f(1, 2)), ALTER \"B c\" SET DATA TYPE text USING upper(x);";
+        let text = "ALTER TABLE s.t ALTER COLUMN a TYPE int USING (a::int + f(1, 2)), \
+                    ALTER \"B c\" SET DATA TYPE text USING upper(x);";
         assert_eq!(
             using_clauses(text),
             [("a".to_owned(), "(a::int + f(1, 2))".to_owned()), ("B c".to_owned(), "upper(x)".to_owned())]

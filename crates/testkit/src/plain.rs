@@ -73,7 +73,8 @@ impl Plain {
         }
         let keeper = Keeper::new(
             // pg_ctl also waits for the postmaster; a data directory without one is simply deleted.
-            "cd /; if [ \"$(id -u)\" = 0 ]; then runuser -u postgres -- \"$1/pg_ctl\" -D \"$2/data\" -m immediate stop; \
+            "cd /; if [ \"$(id -u)\" = 0 ]; \
+             then runuser -u postgres -- \"$1/pg_ctl\" -D \"$2/data\" -m immediate stop; \
              else \"$1/pg_ctl\" -D \"$2/data\" -m immediate stop; fi; rm -rf \"$2\"",
             &[&bin.to_string_lossy(), &directory.to_string_lossy()],
         )?;

@@ -8,7 +8,7 @@
 //! | `cluster: SQL` | run on the cluster alone, must succeed (`create_distributed_table`, …) |
 //! | `plain: SQL` | run on the plain server alone, must succeed |
 //! | `ordered` | the order of the rows is part of the answer; without it rows are compared as a multiset |
-//! | `error: SQLSTATE` | the statement fails so on PostgreSQL; a failure that is not announced is a mistake of the corpus |
+//! | `error: SQLSTATE` | it fails so on PostgreSQL; a failure that is not announced is a mistake of the corpus |
 //! | `refused: SQLSTATE` | PostgreSQL runs it, the cluster refuses it by name |
 //! | `params: 1, 'a', NULL` | parameters as text; several lines: the statement is run with each |
 //! | `types: 23, 25` | type ids that Parse declares for the parameters |

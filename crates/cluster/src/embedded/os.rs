@@ -279,7 +279,8 @@ impl ServerUser {
                 Err(EmbeddedError::new(
                     ErrorKind::System,
                     format!(
-                        "servers run as user \"{}\", who may not enter \"{}\" (mode {mode:04o}) on the way to {what} \"{}\"",
+                        "servers run as user \"{}\", who may not enter \"{}\" (mode {mode:04o}) on the way to \
+                         {what} \"{}\"",
                         self.name,
                         closed.display(),
                         path.display(),

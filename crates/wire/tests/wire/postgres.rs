@@ -6,8 +6,8 @@ use std::sync::{LazyLock, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::BytesMut;
-use pgherd_testkit::Plain;
 use pgherd_testkit::client::{Client, Reply};
+use pgherd_testkit::{Plain, pg_bin};
 use pgherd_wire::backend::{self, Authentication, field};
 use pgherd_wire::copy::{BINARY_HEADER, CopyError, CopyFormat, CopyOptions, Header, KeyField, write_binary_row};
 use pgherd_wire::frame::LARGE_MESSAGE_LEN_MAX;
@@ -18,7 +18,8 @@ use crate::copy::split_pieces;
 use crate::random::Random;
 
 /// One server for all tests here; it ends with the process.
-static SERVER: LazyLock<Mutex<Plain>> = LazyLock::new(|| Mutex::new(Plain::start("C", "postgres").unwrap()));
+static SERVER: LazyLock<Mutex<Plain>> =
+    LazyLock::new(|| Mutex::new(Plain::start(&pg_bin().unwrap(), "postgres").unwrap()));
 
 fn server() -> MutexGuard<'static, Plain> {
     SERVER.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
