@@ -34,7 +34,10 @@ pub enum Credentials {
     None,
     Password(String),
     /// The ClientKey and ServerKey of a SCRAM exchange against the same verifier.
-    ScramKeys { client_key: [u8; 32], server_key: [u8; 32] },
+    ScramKeys {
+        client_key: [u8; 32],
+        server_key: [u8; 32],
+    },
 }
 
 #[derive(Debug, Clone)]

@@ -279,8 +279,7 @@ impl Connection {
             match frame.tag() {
                 b'T' => {
                     result.rows.clear();
-                    result.fields =
-                        backend::parse_row_description(&frame).map_err(|e| self.garbled(&e.to_string()))?;
+                    result.fields = backend::parse_row_description(&frame).map_err(|e| self.garbled(&e.to_string()))?;
                 }
                 b'D' => result.rows.push(self.row(&frame)?),
                 b'C' => {

@@ -31,10 +31,10 @@ impl BackendError {
     pub fn to_fields(&self) -> ErrorFields {
         match self {
             BackendError::Server(fields) => (**fields).clone(),
-            BackendError::Connect { .. } => ErrorFields::new("ERROR", "08001", &self.to_string()),
-            BackendError::Lost { .. } => ErrorFields::new("ERROR", "08006", &self.to_string()),
-            BackendError::Protocol { .. } => ErrorFields::new("ERROR", "08P01", &self.to_string()),
-            BackendError::Busy { .. } => ErrorFields::new("ERROR", "53300", &self.to_string()),
+            BackendError::Connect { .. } => ErrorFields::new("ERROR", "08001", self.to_string()),
+            BackendError::Lost { .. } => ErrorFields::new("ERROR", "08006", self.to_string()),
+            BackendError::Protocol { .. } => ErrorFields::new("ERROR", "08P01", self.to_string()),
+            BackendError::Busy { .. } => ErrorFields::new("ERROR", "53300", self.to_string()),
         }
     }
 }

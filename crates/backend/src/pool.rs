@@ -52,7 +52,9 @@ pub struct Pool {
 
 impl Pool {
     pub fn new(limits: PoolLimits) -> Self {
-        Pool { inner: Rc::new(Inner { limits, idle: RefCell::default(), queues: RefCell::default(), epoch: Cell::new(0) }) }
+        Pool {
+            inner: Rc::new(Inner { limits, idle: RefCell::default(), queues: RefCell::default(), epoch: Cell::new(0) }),
+        }
     }
 
     /// Takes an idle connection or opens one. `holds_another`: the caller has a lease already and must not wait.
@@ -77,11 +79,8 @@ impl Pool {
                 }
             },
         };
-        let key = PoolKey {
-            address: target.address.clone(),
-            database: target.database.clone(),
-            user: target.user.clone(),
-        };
+        let key =
+            PoolKey { address: target.address.clone(), database: target.database.clone(), user: target.user.clone() };
         loop {
             let idle = self.inner.idle.borrow_mut().get_mut(&key).and_then(Vec::pop);
             match idle {

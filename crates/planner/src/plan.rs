@@ -56,7 +56,7 @@ pub struct Refusal {
 }
 
 /// A value of the distribution column that is known before any server is asked.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum KeyValue {
     /// The literal's text as the type's input function would read it.
     Literal(String),

@@ -10,6 +10,13 @@ use crate::{literal, merge};
 
 type Result<T> = std::result::Result<T, String>;
 
+/// Values in the order written, each once.
+#[derive(Default)]
+struct KeyList {
+    list: Vec<KeyValue>,
+    seen: std::collections::HashSet<KeyValue>,
+}
+
 impl Context<'_> {
     pub fn select(&self) -> Plan {
         let modifies = self.statement.has_modifying;
@@ -194,9 +201,9 @@ impl Context<'_> {
         let this = &self.analysis.levels[level];
         let facts = self.analysis.facts(this.env);
         for conjunct in filter?.conjuncts() {
-            let mut values = Vec::new();
-            if self.key_list(conjunct, anchors, this.scope, facts, &mut values).is_some() && !values.is_empty() {
-                return Some(values);
+            let mut values = KeyList::default();
+            if self.key_list(conjunct, anchors, this.scope, facts, &mut values).is_some() && !values.list.is_empty() {
+                return Some(values.list);
             }
         }
         None
@@ -208,7 +215,7 @@ impl Context<'_> {
         anchors: &[crate::analysis::ColumnId],
         scope: usize,
         facts: &crate::analysis::Facts,
-        out: &mut Vec<KeyValue>,
+        out: &mut KeyList,
     ) -> Option<()> {
         if let ExprKind::Or(list) = &condition.kind {
             return list.iter().try_for_each(|e| self.key_list(e, anchors, scope, facts, out));
@@ -226,8 +233,8 @@ impl Context<'_> {
         };
         let mut add = |e: &Expr, column| {
             let value = literal::key_value(e, column, self.snapshot)?;
-            if !out.contains(&value) {
-                out.push(value);
+            if out.seen.insert(value.clone()) {
+                out.list.push(value);
             }
             Some(())
         };

@@ -289,8 +289,7 @@ fn compare_change(setup: &mut Setup, sql: &str) -> Result<bool, String> {
             let key = quoted(&table.key_column().unwrap().name);
             let mut astray = 0;
             for worker in 0..WORKERS {
-                let count =
-                    format!("SELECT count(*) FROM w{worker}.{} WHERE {} <> {worker}", table.name, place(&key));
+                let count = format!("SELECT count(*) FROM w{worker}.{} WHERE {} <> {worker}", table.name, place(&key));
                 astray += setup.client.value(&count).unwrap().parse::<usize>().unwrap();
             }
             if parts != whole {
@@ -553,7 +552,10 @@ impl Generator {
                 let second = self.item(1);
                 let on = self.condition(&second, &source.columns);
                 let kind = *self.random.pick(&["join", "left join", "right join"]);
-                format!("insert into test (c1, id) select {other}, {key} from {} {kind} {} on {on}", source.sql, second.sql)
+                format!(
+                    "insert into test (c1, id) select {other}, {key} from {} {kind} {} on {on}",
+                    source.sql, second.sql
+                )
             }
             _ => {
                 let inserted = if self.random.chance(60) {

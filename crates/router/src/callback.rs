@@ -137,7 +137,9 @@ impl Session {
         for frame in &batch.frames {
             if frame.tag() == b'Q' {
                 let result = match parse_frontend(frame) {
-                    Ok(FrontendMessage::Query { sql }) => self.callback_query(sql, None, in_block, &mut out, true).await,
+                    Ok(FrontendMessage::Query { sql }) => {
+                        self.callback_query(sql, None, in_block, &mut out, true).await
+                    }
                     _ => Err(Failure::new("08P01", "malformed callback message")),
                 };
                 self.callback_error(result, &mut out);
@@ -181,8 +183,11 @@ impl Session {
             }
             FrontendMessage::Bind(bind) => {
                 let params = bind.params.iter().map(|p| p.map(Bytes::copy_from_slice)).collect();
-                let bound =
-                    Bound { param_formats: bind.param_formats.clone(), params, result_formats: bind.result_formats.clone() };
+                let bound = Bound {
+                    param_formats: bind.param_formats.clone(),
+                    params,
+                    result_formats: bind.result_formats.clone(),
+                };
                 self.cursors.portals.insert(bind.portal.to_owned(), (bind.statement.to_owned(), bound));
                 backend::write_bind_complete(out);
             }
@@ -223,8 +228,8 @@ impl Session {
         out: &mut BytesMut,
         describe: bool,
     ) -> Result<()> {
-        let statements =
-            pgherd_sql::split(sql).map_err(|e| Failure::new("42601", format!("callback not understood: {}", e.message)))?;
+        let statements = pgherd_sql::split(sql)
+            .map_err(|e| Failure::new("42601", format!("callback not understood: {}", e.message)))?;
         for statement in &statements {
             let tag = self.callback_statement(statement, bound, in_block, out, describe).await?;
             backend::write_command_complete(out, &tag);
@@ -297,10 +302,14 @@ impl Session {
                 }
                 self.callback_write(statement, bound, out, describe).await
             }
-            K::Select if statement.text.contains("pg_catalog.pg_relation_size(") => self.callback_pages(&statement.text, out).await,
+            K::Select if statement.text.contains("pg_catalog.pg_relation_size(") => {
+                self.callback_pages(&statement.text, out).await
+            }
             K::Select => self.callback_select(statement, bound, out, describe).await,
-            _ => Err(Failure::refused("this write to a distributed table from inside the coordinator is not supported yet")
-                .hint("Send the statement through the router by itself.")),
+            _ => Err(Failure::refused(
+                "this write to a distributed table from inside the coordinator is not supported yet",
+            )
+            .hint("Send the statement through the router by itself.")),
         }
     }
 
@@ -369,7 +378,9 @@ impl Session {
                 Combine::Merge(merge) => {
                     (catalog.groups_of(&scatter.table), scatter.sql.as_written(), Some(merge.clone()))
                 }
-                Combine::ConcatenateLimit(_) => return Err(Failure::refused(format!("callback needs a merge: {}", plan.reason))),
+                Combine::ConcatenateLimit(_) => {
+                    return Err(Failure::refused(format!("callback needs a merge: {}", plan.reason)));
+                }
             },
             _ => return Err(Failure::refused(format!("callback is not a single-table query: {}", plan.reason))),
         };
@@ -396,7 +407,9 @@ impl Session {
     ) -> Result<String> {
         self.callback_block();
         if let StatementKind::Truncate { .. } = &statement.kind {
-            return Err(Failure::refused("TRUNCATE of a distributed table from inside the coordinator is not supported yet"));
+            return Err(Failure::refused(
+                "TRUNCATE of a distributed table from inside the coordinator is not supported yet",
+            ));
         }
         let (groups, sql, merge) = self.callback_plan(statement, bound).await?;
         if merge.is_some() {
@@ -484,7 +497,8 @@ impl Session {
                 Ok(sent as u64)
             }
             Cursor::Workers { name: worker_name, groups, at, identities } => {
-                let (worker_name, groups, mut position, identities) = (worker_name.clone(), groups.clone(), *at, *identities);
+                let (worker_name, groups, mut position, identities) =
+                    (worker_name.clone(), groups.clone(), *at, *identities);
                 let mut rest = count;
                 let mut kept = Vec::new();
                 while rest > 0 && position < groups.len() {
@@ -529,8 +543,11 @@ impl Session {
         let mut fields = fields_of(&Frame { raw: raw.clone() })?;
         if let Some(Some(identity)) = fields.get(column) {
             if self.cursors.rows.len() >= NAMED_ROWS_MAX {
-                return Err(Failure::new("54000", "too many rows of distributed tables are changed one by one in a transaction")
-                    .hint("Use a statement with conditions on the table's own columns."));
+                return Err(Failure::new(
+                    "54000",
+                    "too many rows of distributed tables are changed one by one in a transaction",
+                )
+                .hint("Use a statement with conditions on the table's own columns."));
             }
             let number = self.cursors.rows.len();
             self.cursors.rows.push((group, String::from_utf8_lossy(identity).into_owned()));
@@ -561,7 +578,10 @@ impl Session {
             && let Some(key) = plan.tables.first().and_then(|t| t.key_column())
             && update.set.iter().any(|a| a.column == key.name)
         {
-            return Err(Failure::refused(format!("cannot modify the distribution column \"{}\" from inside the coordinator", key.name)));
+            return Err(Failure::refused(format!(
+                "cannot modify the distribution column \"{}\" from inside the coordinator",
+                key.name
+            )));
         }
         let name = bound.and_then(|b| b.params.first().cloned().flatten()).unwrap_or_default();
         let number = row_number(&name);
@@ -607,9 +627,8 @@ impl Session {
 
     /// Dates and numbers must come in the form that postgres_fdw expects, whatever the client's own settings are.
     async fn with_plain_styles(&mut self, group: GroupId) -> Result<bool> {
-        let styled = ["datestyle", "intervalstyle", "extra_float_digits"]
-            .iter()
-            .any(|name| self.settings.contains_key(*name));
+        let styled =
+            ["datestyle", "intervalstyle", "extra_float_digits"].iter().any(|name| self.settings.contains_key(*name));
         if styled {
             self.run_quiet(
                 group,
@@ -635,9 +654,11 @@ impl Session {
     /// A subtransaction of the coordinator was rolled back: the workers follow, and only they.
     async fn rollback_workers_to(&mut self, name: &str) -> Result<()> {
         // The savepoint may be gone with one of the client's, which was rolled back to further out.
-        let known = self.txn.log.iter().any(
-            |item| matches!(item, crate::transaction::LogItem::Savepoint { name: n, .. } if n == name),
-        );
+        let known = self
+            .txn
+            .log
+            .iter()
+            .any(|item| matches!(item, crate::transaction::LogItem::Savepoint { name: n, .. } if n == name));
         if !known {
             return Ok(());
         }
@@ -672,7 +693,10 @@ impl Session {
                 })
                 .collect();
             let mut row = BytesMut::new();
-            backend::write_data_row(&mut row, &values.iter().map(|v| v.as_ref().map(String::as_bytes)).collect::<Vec<_>>());
+            backend::write_data_row(
+                &mut row,
+                &values.iter().map(|v| v.as_ref().map(String::as_bytes)).collect::<Vec<_>>(),
+            );
             rows.push(row.freeze());
         }
         let fields = columns.iter().map(|c| backend::FieldDescription::text(c)).collect();
@@ -687,7 +711,11 @@ impl Session {
             self.mark_writer(group);
             self.run_quiet(group, "SAVEPOINT pgherd_command").await?;
             let result = self.collect_on(group, command).await;
-            let end = if result.is_ok() { "RELEASE SAVEPOINT pgherd_command" } else { "ROLLBACK TO SAVEPOINT pgherd_command" };
+            let end = if result.is_ok() {
+                "RELEASE SAVEPOINT pgherd_command"
+            } else {
+                "ROLLBACK TO SAVEPOINT pgherd_command"
+            };
             self.run_quiet(group, end).await?;
             return result.map(|r| first_value(&r));
         }
@@ -801,10 +829,14 @@ mod tests {
 
     #[test]
     fn the_command_is_read_out_of_the_pushed_down_filter() {
-        let query = "SELECT nodename, nodeport, success, result FROM pgherd.remote_command WHERE ((command = 'SELECT ''a'''))";
+        let query =
+            "SELECT nodename, nodeport, success, result FROM pgherd.remote_command WHERE ((command = 'SELECT ''a'''))";
         assert_eq!(command_of(query).as_deref(), Some("SELECT 'a'"));
         assert_eq!(selected_columns(query), ["nodename", "nodeport", "success", "result"]);
-        assert_eq!(command_of("SELECT NULL FROM pgherd.remote_command WHERE ((command = E'a\\\\b'))").as_deref(), Some("a\\b"));
+        assert_eq!(
+            command_of("SELECT NULL FROM pgherd.remote_command WHERE ((command = E'a\\\\b'))").as_deref(),
+            Some("a\\b")
+        );
         assert_eq!(command_of("SELECT NULL FROM pgherd.remote_command"), None);
     }
 }

@@ -2,7 +2,7 @@
 //! when enough has gathered, so that a client that does not read stalls its own session and nothing else.
 
 use bytes::BytesMut;
-use pgherd_wire::frame::{Frame, next_frame, peek_frame};
+use pgherd_wire::frame::{Frame, next_frame};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
@@ -24,10 +24,6 @@ impl Client {
         Client { stream, read: BytesMut::with_capacity(4096), out: BytesMut::with_capacity(4096) }
     }
 
-    pub fn stream(&self) -> &TcpStream {
-        &self.stream
-    }
-
     /// The next message. Cancel safe.
     pub async fn frame(&mut self) -> Result<Frame> {
         loop {
@@ -36,11 +32,6 @@ impl Client {
             }
             self.fill().await?;
         }
-    }
-
-    /// The tag of the next message if it is here in full.
-    pub fn peek_tag(&self) -> Option<u8> {
-        peek_frame(&self.read).map(|(tag, _)| tag)
     }
 
     /// Reads some more bytes; an end of the stream is [`Failure::ClientGone`]. Cancel safe.

@@ -138,6 +138,13 @@ pub async fn open(shared: &Arc<Shared>, name: &str) -> Result<Arc<Database>> {
     });
     databases.insert(name.to_owned(), database.clone());
     tokio::spawn(follow(shared.clone(), database.clone()));
+    // What a router that died left prepared in this database holds locks until it is settled.
+    let (recovering, opened) = (shared.clone(), database.clone());
+    tokio::spawn(async move {
+        if let Err(error) = crate::recovery::recover(&recovering, &opened, crate::recovery::AGE_AT_OPEN_SECONDS).await {
+            tracing::warn!("recovery in database {}: {error}", opened.name);
+        }
+    });
     connection.close().await;
     Ok(database)
 }

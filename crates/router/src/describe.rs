@@ -103,9 +103,10 @@ impl Session {
         let Some(statement) = &prepared.statement else { return Ok(None) };
         match &statement.kind {
             StatementKind::Execute { name, .. } => {
-                let inner = self.statements.get(name).cloned().ok_or_else(|| {
-                    Failure::new("26000", format!("prepared statement \"{name}\" does not exist"))
-                })?;
+                let inner =
+                    self.statements.get(name).cloned().ok_or_else(|| {
+                        Failure::new("26000", format!("prepared statement \"{name}\" does not exist"))
+                    })?;
                 let described = self.described(&inner).await?;
                 Ok(Some(Rc::new(Described { param_types: Vec::new(), fields: described.fields.clone() })))
             }

@@ -18,6 +18,8 @@ use crate::shared::Shared;
 const INTERVAL: Duration = Duration::from_secs(30);
 /// Transactions younger than this may well be under way.
 const AGE_MIN_SECONDS: u64 = 20;
+/// The same when a database is used for the first time: another router may be at work in it.
+pub const AGE_AT_OPEN_SECONDS: u64 = 2;
 
 pub fn spawn(shared: Arc<Shared>, mut shutdown: watch::Receiver<bool>) {
     tokio::spawn(async move {
@@ -93,9 +95,8 @@ async fn open(
 async fn ask_decider(shared: &Shared, database: &Database, snapshot: &Snapshot, gid: &Gid) -> DeciderSays {
     let asked = async {
         let mut connection = open(shared, database, snapshot, gid.decider).await?;
-        let result = connection
-            .query(&format!("SELECT pgherd.record_abort({})", quote_literal(&gid.transaction)))
-            .await;
+        let result =
+            connection.query(&format!("SELECT pgherd.record_abort({})", quote_literal(&gid.transaction))).await;
         connection.close().await;
         result
     };

@@ -45,9 +45,7 @@ pub enum Verdict {
 
 /// Checks a name and, where it is known, a value.
 pub fn check_own(name: &str, value: Option<&str>) -> Result<Verdict> {
-    let invalid = |value: &str| {
-        Failure::new("22023", format!("invalid value for parameter \"{name}\": \"{value}\""))
-    };
+    let invalid = |value: &str| Failure::new("22023", format!("invalid value for parameter \"{name}\": \"{value}\""));
     if name.starts_with("pgherd.") && !KNOWN_PGHERD.contains(&name) {
         return Err(Failure::new("42704", format!("unrecognized configuration parameter \"{name}\"")));
     }
@@ -128,7 +126,10 @@ pub fn check_encoding(settings: &mut Settings) -> Result<()> {
         if is_utf8(&value) {
             return Ok(());
         }
-        return Err(Failure::fatal("0A000", format!("client_encoding \"{value}\" is not supported by the router, use UTF8")));
+        return Err(Failure::fatal(
+            "0A000",
+            format!("client_encoding \"{value}\" is not supported by the router, use UTF8"),
+        ));
     }
     Ok(())
 }

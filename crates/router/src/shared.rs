@@ -15,11 +15,18 @@ use crate::database::Database;
 use crate::describe::StatementCache;
 use crate::listen::ServeConfig;
 
+/// A session's cancel key and what it interrupts.
+type Cancellable = (Vec<u8>, Arc<CancelState>);
+/// Schemas in the order they are searched, at a catalog generation.
+type SearchPath = (u64, Rc<Vec<String>>);
+/// Types of a list of columns by (oid, modifier).
+type ColumnTypes = Vec<(u32, i32)>;
+
 pub struct Shared {
     pub config: ServeConfig,
     /// One entry per database that a client asked for, loaded on first use.
     pub databases: tokio::sync::Mutex<HashMap<String, Arc<Database>>>,
-    cancels: RwLock<HashMap<i32, (Vec<u8>, Arc<CancelState>)>>,
+    cancels: RwLock<HashMap<i32, Cancellable>>,
     callbacks: Mutex<HashMap<String, CallbackSender>>,
     next_pid: AtomicI32,
     /// Grows when defaults of roles or databases change: connections made before are not reused.
@@ -129,9 +136,9 @@ pub struct Thread {
     pool_generation: RefCell<u64>,
     pub statements: RefCell<StatementCache>,
     /// Effective search path by (database, user, setting), as the coordinator resolved it, at a catalog generation.
-    pub search_paths: RefCell<HashMap<(String, String, String), (u64, Rc<Vec<String>>)>>,
+    pub search_paths: RefCell<HashMap<(String, String, String), SearchPath>>,
     /// Names of built-in types by (oid, modifier), per list of columns.
-    pub type_names: RefCell<HashMap<Vec<(u32, i32)>, Vec<String>>>,
+    pub type_names: RefCell<HashMap<ColumnTypes, Vec<String>>>,
     /// The coordinator's numbers of workers' types, by (database, group, oid there).
     pub type_oids: RefCell<HashMap<(String, pgherd_catalog::GroupId, u32), u32>>,
 }

@@ -110,7 +110,9 @@ async fn begin(thread: &Rc<Thread>, client: &mut Client) -> Result<Begun> {
             "database" => database = Some(value),
             "options" => crate::settings::parse_options(&value, &mut settings)?,
             "replication" if matches!(value.as_str(), "false" | "off" | "no" | "0") => {}
-            "replication" => return Err(Failure::fatal("0A000", "replication connections are not supported by the router")),
+            "replication" => {
+                return Err(Failure::fatal("0A000", "replication connections are not supported by the router"));
+            }
             _ if name.starts_with("_pq_.") => unknown.push(name),
             _ => {
                 settings.insert(name.to_lowercase(), value);
@@ -187,4 +189,3 @@ async fn verifier(thread: &Rc<Thread>, user: &str) -> Result<Option<String>> {
         .await?;
     Ok(result.text(0, 0).filter(|v| v.starts_with("SCRAM-SHA-256$")).map(str::to_owned))
 }
-

@@ -28,9 +28,16 @@ pub enum Block {
 /// What every server that takes part must be told in this order, before its first statement.
 #[derive(Debug, Clone)]
 pub enum LogItem {
-    Savepoint { name: String, settings: Settings },
+    Savepoint {
+        name: String,
+        settings: Settings,
+    },
     /// SET (false) or SET LOCAL (true) of a setting.
-    Set { name: String, value: String, local: bool },
+    Set {
+        name: String,
+        value: String,
+        local: bool,
+    },
     /// Anything else that is the same everywhere (SET CONSTRAINTS, SET TRANSACTION, RESET ALL).
     Raw(String),
 }
@@ -485,14 +492,17 @@ impl Session {
                 Action::Done(outcome) => {
                     return match outcome {
                         Outcome::Committed => Ok(()),
-                        Outcome::RolledBack => Err(failure
-                            .unwrap_or_else(|| Failure::new("40000", "transaction was rolled back"))),
+                        Outcome::RolledBack => {
+                            Err(failure.unwrap_or_else(|| Failure::new("40000", "transaction was rolled back")))
+                        }
                         Outcome::Unknown => Err(Failure::new(
                             "08007",
                             "connection to the deciding server was lost during COMMIT: the outcome is not known",
                         )),
-                        Outcome::Partial => Err(Failure::new("08007", "COMMIT failed on some servers after others had committed")
-                            .hint("Use citus.multi_shard_commit_protocol = '2pc' for atomic commits.")),
+                        Outcome::Partial => {
+                            Err(Failure::new("08007", "COMMIT failed on some servers after others had committed")
+                                .hint("Use citus.multi_shard_commit_protocol = '2pc' for atomic commits."))
+                        }
                     };
                 }
             }

@@ -84,8 +84,15 @@ impl Edits {
     }
 
     pub fn replace(&mut self, span: Span, text: impl Into<String>) -> &mut Self {
-        self.list.push((span, Replacement::Text(text.into())));
+        self.add(span, Replacement::Text(text.into()));
         self
+    }
+
+    /// Keeps the list in the order of the text, outer ranges first; edits mostly come in that order.
+    fn add(&mut self, span: Span, replacement: Replacement) {
+        let order = |s: &Span| (s.start, std::cmp::Reverse(s.end));
+        let at = self.list.partition_point(|(s, _)| order(s) <= order(&span));
+        self.list.insert(at, (span, replacement));
     }
 
     /// Inserts text before a byte position.
@@ -94,7 +101,7 @@ impl Edits {
     }
 
     pub fn table(&mut self, span: Span, table: u32, as_written: impl Into<String>) -> &mut Self {
-        self.list.push((span, Replacement::Table { table, as_written: as_written.into() }));
+        self.add(span, Replacement::Table { table, as_written: as_written.into() });
         self
     }
 
@@ -109,12 +116,11 @@ impl Edits {
 
     /// A range of the text with the replacements that lie in it made.
     pub fn apply_to(&self, text: &str, range: Span) -> Splice {
-        let mut list: Vec<&(Span, Replacement)> = self.list.iter().filter(|(s, _)| range.contains(*s)).collect();
-        list.sort_by_key(|(s, _)| (s.start, std::cmp::Reverse(s.end)));
         let mut splice = Splice::default();
         let mut at = range.start;
-        for (span, replacement) in list {
-            if span.start < at {
+        let from = self.list.partition_point(|(s, _)| s.start < range.start);
+        for (span, replacement) in self.list.iter().skip(from).take_while(|(s, _)| s.start <= range.end) {
+            if span.start < at || span.end > range.end {
                 continue;
             }
             splice.push_text(Span::new(at, span.start).of(text), Some(at));

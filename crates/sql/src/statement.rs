@@ -16,7 +16,7 @@ use crate::walk::walk;
 pub const NESTING_MAX: usize = 400;
 
 /// Nesting up to which the caller's own stack is used.
-const NESTING_PLAIN: usize = 24;
+const NESTING_PLAIN: usize = 64;
 /// Stack for deeper ones, in bytes: debug builds need about 40 kB for each level.
 const DEEP_STACK: usize = 64 << 20;
 

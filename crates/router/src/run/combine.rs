@@ -53,9 +53,9 @@ impl Session {
         };
         self.start_scatter(plan, groups, &request).await?;
         let errors = Errors { splice: Some(&scatter.sql), text: call.prepared.text(), renamed: None };
-        let mut partials = Partials::default();
         // The client learns the columns when a worker has begun: after its rights were checked, before any row.
-        partials.announce = described.fields.clone().filter(|_| call.describes());
+        let announce = described.fields.clone().filter(|_| call.describes());
+        let mut partials = Partials { announce, ..Partials::default() };
         for (index, group) in groups.iter().enumerate() {
             if let Err(failure) = self.read_partials(*group, &mut partials, errors).await {
                 self.abandon(&groups[index + 1..]).await;
@@ -122,8 +122,11 @@ impl Session {
             self.read_partials(*group, &mut partials, Errors::default()).await?;
         }
         if partials.bytes > PARTIAL_BYTES_MAX {
-            return Err(Failure::new("53200", "the rows of a distributed table that must be sorted do not fit in memory")
-                .detail(format!("The limit is {PARTIAL_BYTES_MAX} bytes.")));
+            return Err(Failure::new(
+                "53200",
+                "the rows of a distributed table that must be sorted do not fit in memory",
+            )
+            .detail(format!("The limit is {PARTIAL_BYTES_MAX} bytes.")));
         }
         let casts = self
             .casts(groups[0], &partials.fields)
@@ -277,7 +280,8 @@ fn source(casts: &[String], first_param: usize) -> String {
 
 /// A one-dimensional text array in binary form (array_recv in src/backend/utils/adt/arrayfuncs.c).
 pub fn text_array(values: &[Option<Bytes>]) -> Bytes {
-    let mut out = BytesMut::with_capacity(20 + values.iter().map(|v| 4 + v.as_ref().map_or(0, Bytes::len)).sum::<usize>());
+    let mut out =
+        BytesMut::with_capacity(20 + values.iter().map(|v| 4 + v.as_ref().map_or(0, Bytes::len)).sum::<usize>());
     if values.is_empty() {
         out.put_i32(0);
         out.put_i32(0);

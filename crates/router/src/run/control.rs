@@ -10,7 +10,11 @@ use crate::session::Session;
 use crate::transaction::Block;
 
 impl Session {
-    pub(super) async fn run_transaction_control(&mut self, call: &Call<'_>, kind: &StatementKind) -> Result<Completion> {
+    pub(super) async fn run_transaction_control(
+        &mut self,
+        call: &Call<'_>,
+        kind: &StatementKind,
+    ) -> Result<Completion> {
         match kind {
             StatementKind::Begin(modes) => {
                 let starts = call.prepared.text().get(..5).is_some_and(|word| word.eq_ignore_ascii_case("start"));

@@ -140,8 +140,7 @@ impl Session {
     /// Whether any procedure or function of a name that is called has a word in its body that ends transactions.
     async fn procedure_ends_transactions(&mut self, call: &Call<'_>) -> Result<bool> {
         let Some(statement) = &call.prepared.statement else { return Ok(true) };
-        let names: Vec<String> =
-            statement.calls.iter().map(|(_, name)| crate::settings::quote_literal(name)).collect();
+        let names: Vec<String> = statement.calls.iter().map(|(_, name)| crate::settings::quote_literal(name)).collect();
         if names.is_empty() {
             return Ok(true);
         }
@@ -153,9 +152,9 @@ impl Session {
     fn calls_user_function(&self, call: &Call<'_>) -> bool {
         let catalog = self.catalog();
         call.prepared.statement.as_ref().is_some_and(|s| {
-            s.calls.iter().any(|(schema, name)| {
-                schema.as_deref() != Some("pg_catalog") && catalog.user_functions.contains(name)
-            })
+            s.calls
+                .iter()
+                .any(|(schema, name)| schema.as_deref() != Some("pg_catalog") && catalog.user_functions.contains(name))
         })
     }
 
@@ -208,8 +207,29 @@ impl Session {
 /// Whether what follows a relation's name in FROM is an alias.
 fn has_alias(rest: &str) -> bool {
     const NO_ALIAS: &[&str] = &[
-        "where", "join", "left", "right", "full", "inner", "cross", "natural", "on", "using", "group", "order", "limit",
-        "offset", "having", "union", "intersect", "except", "window", "for", "fetch", "returning", "tablesample",
+        "where",
+        "join",
+        "left",
+        "right",
+        "full",
+        "inner",
+        "cross",
+        "natural",
+        "on",
+        "using",
+        "group",
+        "order",
+        "limit",
+        "offset",
+        "having",
+        "union",
+        "intersect",
+        "except",
+        "window",
+        "for",
+        "fetch",
+        "returning",
+        "tablesample",
     ];
     let rest = rest.trim_start();
     let word: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
@@ -218,7 +238,9 @@ fn has_alias(rest: &str) -> bool {
 
 /// Views have no system columns, and rows of theirs cannot be locked.
 fn names_system_columns(text: &str) -> bool {
-    ["tableoid", "ctid", "xmin", "xmax", "for update", "for share"].iter().any(|word| text.to_ascii_lowercase().contains(word))
+    ["tableoid", "ctid", "xmin", "xmax", "for update", "for share"]
+        .iter()
+        .any(|word| text.to_ascii_lowercase().contains(word))
 }
 
 /// Whether a body names a word that ends transactions; in doubt it does.

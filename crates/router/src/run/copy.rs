@@ -45,8 +45,10 @@ impl Session {
             return self.copy_on_coordinator(call, text).await;
         }
         if info.target != CopyTarget::Client {
-            return Err(Failure::refused("COPY between a distributed or reference table and a file on the server is not supported")
-                .hint("Use COPY FROM STDIN or TO STDOUT, or psql's \\copy."));
+            return Err(Failure::refused(
+                "COPY between a distributed or reference table and a file on the server is not supported",
+            )
+            .hint("Use COPY FROM STDIN or TO STDOUT, or psql's \\copy."));
         }
         if info.from { self.copy_from(call, info, table).await } else { self.copy_to(call, info, table).await }
     }
@@ -125,7 +127,9 @@ impl Session {
                 Tier::Refuse(refusal) => return Err(super::planned::refuse(refusal)),
                 Tier::Coordinator { sql, .. } | Tier::Federate { sql } => sql.as_written(),
                 _ if plan.writes && !matches!(statement.kind, StatementKind::Update | StatementKind::Delete) => {
-                    return Err(Failure::refused("COPY of a statement that writes distributed tables is not supported"));
+                    return Err(Failure::refused(
+                        "COPY of a statement that writes distributed tables is not supported",
+                    ));
                 }
                 _ => self.coordinator_text_of(&statement).await?.as_written(),
             };
@@ -140,7 +144,12 @@ impl Session {
     async fn copy_to(&mut self, call: &Call<'_>, info: &CopyInfo, table: Arc<Table>) -> Result<Completion> {
         let text = call.prepared.text();
         let columns: Vec<String> = if info.columns.is_empty() {
-            table.columns.iter().filter(|c| c.default != ColumnDefault::Generated).map(|c| quote_ident(&c.name)).collect()
+            table
+                .columns
+                .iter()
+                .filter(|c| c.default != ColumnDefault::Generated)
+                .map(|c| quote_ident(&c.name))
+                .collect()
         } else {
             info.columns.iter().map(|c| quote_ident(c)).collect()
         };
@@ -215,12 +224,7 @@ impl Session {
     async fn copy_from(&mut self, call: &Call<'_>, info: &CopyInfo, table: Arc<Table>) -> Result<Completion> {
         let text = call.prepared.text();
         let columns: Vec<String> = if info.columns.is_empty() {
-            table
-                .columns
-                .iter()
-                .filter(|c| c.default != ColumnDefault::Generated)
-                .map(|c| c.name.clone())
-                .collect()
+            table.columns.iter().filter(|c| c.default != ColumnDefault::Generated).map(|c| c.name.clone()).collect()
         } else {
             info.columns.clone()
         };
@@ -233,14 +237,15 @@ impl Session {
         let filled = self.sequence_columns(&table, &columns);
         let reference = table.is_reference();
         // What drops rows must be decided once, and in one place.
-        let drops_rows =
-            info.filter.is_some() || info.options.others.iter().any(|(name, _)| name == "on_error" || name == "reject_limit");
+        let drops_rows = info.filter.is_some()
+            || info.options.others.iter().any(|(name, _)| name == "on_error" || name == "reject_limit");
         if !filled.is_empty() || drops_rows {
             return self.copy_by_temporary_table(call, info, table, columns).await;
         }
         let options = without_freeze(info, text);
         let key = table.key_column().and_then(|k| columns.iter().position(|c| *c == k.name));
-        let mut splitter = CopySplitter::new(self.splitter_options(info, &columns, key)?, key.unwrap_or(0), columns.len());
+        let mut splitter =
+            CopySplitter::new(self.splitter_options(info, &columns, key)?, key.unwrap_or(0), columns.len());
         let format = u8::from(info.options.format == CopyFormat::Binary);
         let binary = format == 1;
         let mut copy = CopyIn {
@@ -333,7 +338,9 @@ impl Session {
                         (false, _) | (_, KeyField::Null) => None,
                         (_, KeyField::Text(value) | KeyField::Binary(value)) => Some(value.as_slice()),
                         (_, KeyField::Default) => {
-                            return Err(Failure::refused("DEFAULT for the distribution column in COPY is not supported"));
+                            return Err(Failure::refused(
+                                "DEFAULT for the distribution column in COPY is not supported",
+                            ));
                         }
                     };
                     let binary = matches!(row.key, KeyField::Binary(_));
@@ -364,7 +371,9 @@ impl Session {
         if let Some(encoding) = &from.encoding
             && !crate::settings::is_utf8(encoding)
         {
-            return Err(Failure::refused(format!("COPY encoding \"{encoding}\" is not supported by the router, use UTF8")));
+            return Err(Failure::refused(format!(
+                "COPY encoding \"{encoding}\" is not supported by the router, use UTF8"
+            )));
         }
         let mut options = copy::CopyOptions::new(format, self.server_major());
         let byte = |text: &Option<String>, default: u8| text.as_ref().and_then(|t| t.bytes().next()).unwrap_or(default);
@@ -429,8 +438,8 @@ impl Session {
         let sql = format!("COPY pg_temp.pgherd_copy ({}) FROM STDIN {options}", list.join(", "));
         let completion = self.copy_on_coordinator(call, &sql).await?;
         let insert = format!("INSERT INTO {relation} ({0}) SELECT {0} FROM pg_temp.pgherd_copy", list.join(", "));
-        let mut statements =
-            pgherd_sql::split(&insert).map_err(|e| Failure::new("XX000", format!("could not load the copied rows: {}", e.message)))?;
+        let mut statements = pgherd_sql::split(&insert)
+            .map_err(|e| Failure::new("XX000", format!("could not load the copied rows: {}", e.message)))?;
         let statement = statements.pop().ok_or_else(|| Failure::new("XX000", "nothing to load"))?;
         let prepared = self.analyse(statement)?;
         Box::pin(self.execute(&Call::simple(&prepared))).await?;
@@ -498,12 +507,10 @@ impl Session {
 
     /// One line, or binary tuple, for the worker of a shard.
     pub(super) async fn copy_line(&mut self, copy: &mut CopyIn, remainder: usize, line: &[u8]) -> Result<()> {
-        let group = copy
-            .table
-            .shards()
-            .get(remainder)
-            .map(|s| s.group)
-            .ok_or_else(|| Failure::new("XX000", format!("table \"{}\" has no shard {remainder}", copy.table.name)))?;
+        let group =
+            copy.table.shards().get(remainder).map(|s| s.group).ok_or_else(|| {
+                Failure::new("XX000", format!("table \"{}\" has no shard {remainder}", copy.table.name))
+            })?;
         if !copy.started.contains_key(&group) {
             self.start_copy_on(copy, group).await?;
         }
@@ -570,7 +577,8 @@ impl Session {
                 frontend::write_copy_fail(participant.lease.buffer(), "pgherd: not wanted any more");
             }
             if let Err(failure) = self.collect_started(group).await {
-                let ours = matches!(&failure, Failure::Statement(f) if f.message().contains("pgherd: not wanted any more"));
+                let ours =
+                    matches!(&failure, Failure::Statement(f) if f.message().contains("pgherd: not wanted any more"));
                 if !ours {
                     explained.get_or_insert(failure);
                 }
@@ -580,7 +588,13 @@ impl Session {
     }
 
     /// Lines in text format to one participant, in one go.
-    pub(super) async fn copy_lines_to(&mut self, group: GroupId, table: &Arc<Table>, columns: &[String], lines: &BytesMut) -> Result<u64> {
+    pub(super) async fn copy_lines_to(
+        &mut self,
+        group: GroupId,
+        table: &Arc<Table>,
+        columns: &[String],
+        lines: &BytesMut,
+    ) -> Result<u64> {
         let mut copy = self.start_rows(table, columns);
         self.start_copy_on(&mut copy, group).await?;
         for chunk in lines.chunks(64 * 1024) {
@@ -668,6 +682,11 @@ fn without_freeze(info: &CopyInfo, text: &str) -> String {
 /// with the first tuple, the trailer in a message of its own.
 fn strip_binary(body: &[u8], drop_header: bool) -> &[u8] {
     let body = if drop_header { body.get(copy::BINARY_HEADER.len()..).unwrap_or(&[]) } else { body };
-    if body == copy::BINARY_TRAILER.as_slice() { &[] } else { body.strip_suffix(copy::BINARY_TRAILER.as_slice()).filter(|_| body.len() == copy::BINARY_HEADER.len() + 2).unwrap_or(body) }
+    if body == copy::BINARY_TRAILER.as_slice() {
+        &[]
+    } else {
+        body.strip_suffix(copy::BINARY_TRAILER.as_slice())
+            .filter(|_| body.len() == copy::BINARY_HEADER.len() + 2)
+            .unwrap_or(body)
+    }
 }
-

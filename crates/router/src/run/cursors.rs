@@ -33,24 +33,33 @@ impl Session {
                 Ok(Completion::tag("PREPARE"))
             }
             StatementKind::Execute { name, args } => {
-                let prepared = self
-                    .statements
-                    .get(name)
-                    .cloned()
-                    .ok_or_else(|| Failure::new("26000", format!("prepared statement \"{name}\" does not exist")))?;
+                let prepared =
+                    self.statements.get(name).cloned().ok_or_else(|| {
+                        Failure::new("26000", format!("prepared statement \"{name}\" does not exist"))
+                    })?;
                 let types = match prepared.statement.as_ref() {
-                    Some(s) if crate::session::is_planned(&s.kind) => self.described(&prepared).await?.param_types.clone(),
+                    Some(s) if crate::session::is_planned(&s.kind) => {
+                        self.described(&prepared).await?.param_types.clone()
+                    }
                     _ => prepared.declared.clone(),
                 };
                 if args.len() != types.len() {
-                    return Err(Failure::new("42601", format!("wrong number of parameters for prepared statement \"{name}\""))
-                        .detail(format!("Expected {} parameters but got {}.", types.len(), args.len())));
+                    return Err(Failure::new(
+                        "42601",
+                        format!("wrong number of parameters for prepared statement \"{name}\""),
+                    )
+                    .detail(format!("Expected {} parameters but got {}.", types.len(), args.len())));
                 }
                 let params = self.evaluate_args(text, args, &types).await?;
                 let result_formats = call.bound.map(|b| b.result_formats.clone()).unwrap_or_default();
                 let bound = Bound { param_formats: Vec::new(), params, result_formats };
-                let inner =
-                    Call { prepared: &prepared, bound: Some(&bound), max_rows: call.max_rows, portal: call.portal, described: true };
+                let inner = Call {
+                    prepared: &prepared,
+                    bound: Some(&bound),
+                    max_rows: call.max_rows,
+                    portal: call.portal,
+                    described: true,
+                };
                 if call.describes()
                     && let Some(statement) = &prepared.statement
                     && crate::session::is_planned(&statement.kind)
@@ -94,8 +103,9 @@ impl Session {
             let parsed = pgherd_sql::split(&format!("SELECT {}", arg.of(text))).unwrap_or_default();
             if parsed.iter().any(|s| s.has_sublink) {
                 let position = text.get(..arg.start).map_or(0, |t| t.chars().count()) + 1;
-                return Err(Failure::new("0A000", "cannot use subquery in EXECUTE parameter")
-                    .with(b'P', &position.to_string()));
+                return Err(
+                    Failure::new("0A000", "cannot use subquery in EXECUTE parameter").with(b'P', &position.to_string())
+                );
             }
         }
         let oids: Vec<String> = types.iter().map(u32::to_string).collect();

@@ -50,7 +50,8 @@ impl Session {
                 Ok::<_, pgherd_backend::BackendError>(())
             };
             if let Err(error) = made.await {
-                let _ = self.run_quiet(COORDINATOR_GROUP, &format!("DROP DATABASE IF EXISTS {}", quote_ident(name))).await;
+                let _ =
+                    self.run_quiet(COORDINATOR_GROUP, &format!("DROP DATABASE IF EXISTS {}", quote_ident(name))).await;
                 return Err(Failure::from(error).detail(format!("Node {}:{}.", node.host, node.port)));
             }
         }
@@ -82,7 +83,8 @@ impl Session {
                     1 => "There is 1 other session using the database.".to_owned(),
                     n => format!("There are {n} other sessions using the database."),
                 };
-                return Err(Failure::new("55006", format!("database \"{name}\" is being accessed by other users")).detail(detail));
+                return Err(Failure::new("55006", format!("database \"{name}\" is being accessed by other users"))
+                    .detail(detail));
             }
             shared.databases.lock().await.remove(name);
             database.stop();
@@ -92,7 +94,8 @@ impl Session {
         let completion = self.run_on_coordinator(call, call.prepared.text(), true).await?;
         for node in self.worker_nodes() {
             let mut connection = connect(&shared.own_target_on(&node, &self.db.name)).await?;
-            let dropped = connection.query(&format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", quote_ident(name))).await;
+            let dropped =
+                connection.query(&format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", quote_ident(name))).await;
             connection.close().await;
             dropped?;
         }

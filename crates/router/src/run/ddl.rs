@@ -20,7 +20,8 @@ use crate::transaction::Block;
 /// Statements that change no table: the workers hear of them as they stand.
 const ON_EVERY_NODE: &[&str] = &["role", "schema"];
 /// Objects that workers have only where a table needed them: told, and it does not matter if they are not there.
-const WHERE_PRESENT: &[&str] = &["type", "domain", "function", "procedure", "aggregate", "operator", "collation", "extension"];
+const WHERE_PRESENT: &[&str] =
+    &["type", "domain", "function", "procedure", "aggregate", "operator", "collation", "extension"];
 
 impl Session {
     pub(super) async fn run_ddl(&mut self, call: &Call<'_>, kind: &StatementKind) -> Result<Completion> {
@@ -123,10 +124,10 @@ impl Session {
     }
 
     async fn run_definition(&mut self, call: &Call<'_>, info: &DdlInfo) -> Result<Completion> {
-        if info.temp {
-            if let Some(name) = info.objects.first().or(info.relations.first()) {
-                return self.run_create_temp(call, &name.clone()).await;
-            }
+        if info.temp
+            && let Some(name) = info.objects.first().or(info.relations.first())
+        {
+            return self.run_create_temp(call, &name.clone()).await;
         }
         let affected = self.affected_tables(info).await?;
         let everywhere = ON_EVERY_NODE.contains(&info.object) || is_role_grant(info);
@@ -210,7 +211,9 @@ impl Session {
                     quote_literal(&qualified)
                 );
                 let result = self.ask_coordinator(&sql).await?;
-                if let Some(table) = result.text(0, 0).and_then(|t| t.parse::<u32>().ok()).and_then(|o| catalog.by_oid.get(&o)) {
+                if let Some(table) =
+                    result.text(0, 0).and_then(|t| t.parse::<u32>().ok()).and_then(|o| catalog.by_oid.get(&o))
+                {
                     add(table.clone());
                 }
             }
@@ -230,7 +233,10 @@ impl Session {
         let state = self.cluster_state().await?;
         for (table, old) in before {
             let exists = self
-                .collect_on(COORDINATOR_GROUP, &format!("SELECT EXISTS (SELECT FROM pg_catalog.pg_class WHERE oid = {})", table.oid))
+                .collect_on(
+                    COORDINATOR_GROUP,
+                    &format!("SELECT EXISTS (SELECT FROM pg_catalog.pg_class WHERE oid = {})", table.oid),
+                )
                 .await?;
             if exists.text(0, 0) != Some("t") {
                 continue;
@@ -297,7 +303,8 @@ impl Session {
                 })
                 .collect();
             for (group, statements) in &mut lists {
-                let here: Vec<i64> = shards.iter().filter(|(_, g)| g == group && !reference).map(|(id, _)| *id).collect();
+                let here: Vec<i64> =
+                    shards.iter().filter(|(_, g)| g == group && !reference).map(|(id, _)| *id).collect();
                 statements.extend(distribute::drop_ddl(schema, name, &here));
             }
             let oid: u32 = result.text(row, 0).and_then(|t| t.parse().ok()).unwrap_or_default();
@@ -333,7 +340,10 @@ impl Session {
     /// CREATE, DROP and REINDEX … CONCURRENTLY: outside any block, the coordinator first, then each worker in turn.
     async fn run_concurrently(&mut self, call: &Call<'_>, affected: Vec<Arc<Table>>) -> Result<Completion> {
         if self.txn.block != Block::None {
-            return Err(Failure::new("25001", format!("{} cannot run inside a transaction block", first_words(call.prepared.text()))));
+            return Err(Failure::new(
+                "25001",
+                format!("{} cannot run inside a transaction block", first_words(call.prepared.text())),
+            ));
         }
         let mut before = Vec::new();
         for table in &affected {
@@ -425,7 +435,7 @@ impl Session {
         on_coordinator.extend(tables.iter().map(|t| format!("ONLY {}", quoted(Some(&t.schema), &t.name))));
         self.join(COORDINATOR_GROUP).await?;
         self.mark_writer(COORDINATOR_GROUP);
-        let sql = format!("TRUNCATE {}{}", on_coordinator.join(", "), if cascade { format!("{options}") } else { options.clone() });
+        let sql = format!("TRUNCATE {}{}", on_coordinator.join(", "), options);
         self.run_quiet(COORDINATOR_GROUP, &sql).await.map_err(super::own::without_position)?;
         let names: Vec<String> = tables.iter().map(|t| quoted(Some(&t.schema), &t.name)).collect();
         let sql = format!("TRUNCATE {}{}", names.join(", "), if cascade { " CASCADE" } else { "" });
@@ -477,8 +487,10 @@ impl Session {
                     self.run_quiet(group, &text_for_worker(text)).await.map_err(super::own::without_position)?;
                 }
             } else {
-                return Err(Failure::refused("maintenance of local and distributed tables in one statement is not supported")
-                    .hint("Name them in separate statements."));
+                return Err(Failure::refused(
+                    "maintenance of local and distributed tables in one statement is not supported",
+                )
+                .hint("Name them in separate statements."));
             }
         }
         Ok(completion)
@@ -525,7 +537,10 @@ fn is_outside_blocks(info: &DdlInfo) -> bool {
 /// Statements that may change tables which they do not name.
 fn touches_unnamed(info: &DdlInfo) -> bool {
     let dependents = info.cascade && info.tag.starts_with("DROP") && info.object != "view";
-    let wide = matches!(info.tag, "REASSIGN OWNED" | "DROP OWNED" | "ALTER TYPE" | "ALTER DOMAIN" | "DROP SCHEMA" | "ALTER SCHEMA" | "ALTER ROLE");
+    let wide = matches!(
+        info.tag,
+        "REASSIGN OWNED" | "DROP OWNED" | "ALTER TYPE" | "ALTER DOMAIN" | "DROP SCHEMA" | "ALTER SCHEMA" | "ALTER ROLE"
+    );
     let grants_all = matches!(info.tag, "GRANT" | "REVOKE") && info.relations.is_empty() && info.objects.is_empty();
     let in_schema = matches!(info.tag, "GRANT" | "REVOKE") && info.object != "table";
     dependents || wide || grants_all || in_schema

@@ -29,10 +29,8 @@ impl Session {
             return Err(Failure::refused(format!("distribution type \"{kind}\" is not supported"))
                 .hint("Tables are distributed by hash."));
         }
-        let shard_count: Option<u32> = match arguments.number::<i64>("shard_count")? {
-            None => None,
-            Some(count) => Some(u32::try_from(count).unwrap_or(0)),
-        };
+        let shard_count: Option<u32> =
+            arguments.number::<i64>("shard_count")?.map(|count| u32::try_from(count).unwrap_or(0));
         let default_count = self.own_setting("citus.shard_count").await?.and_then(|v| v.parse().ok()).unwrap_or(32);
         let oid = self.relation_oid(name).await?;
         let colocate_with = match arguments.get("colocate_with") {
@@ -44,12 +42,11 @@ impl Session {
         let state = self.cluster_state().await?;
         distribute::check_distributable(&table, key, &state, None).map_err(refusal)?;
         let column = distribute::key_column(&table, key).map_err(refusal)?;
-        let placement =
-            distribute::choose_placement(&table, column, &state, colocate_with, shard_count, default_count).map_err(refusal)?;
+        let placement = distribute::choose_placement(&table, column, &state, colocate_with, shard_count, default_count)
+            .map_err(refusal)?;
         distribute::check_distributable(&table, key, &state, Some(&placement)).map_err(refusal)?;
-        let registered = self
-            .collect_on(COORDINATOR_GROUP, &distribute::register_distributed_sql(&table, key, &placement))
-            .await?;
+        let registered =
+            self.collect_on(COORDINATOR_GROUP, &distribute::register_distributed_sql(&table, key, &placement)).await?;
         let registered = distribute::parse_registered(registered.text(0, 0).unwrap_or_default()).map_err(garbled)?;
         self.mark_writer(COORDINATOR_GROUP);
         let mut before = Vec::new();
@@ -148,7 +145,8 @@ impl Session {
             .ok_or_else(|| Failure::new("XX000", "the distribution column is not copied"))?;
         let mut copy = self.start_rows(distributed, &copied);
         let sql = format!("COPY ({}) TO STDOUT", distribute::local_rows_sql(table));
-        let mut splitter = CopySplitter::new(CopyOptions::new(CopyFormat::Text, self.server_major()), key, copied.len());
+        let mut splitter =
+            CopySplitter::new(CopyOptions::new(CopyFormat::Text, self.server_major()), key, copied.len());
         let mut participant = self.take(COORDINATOR_GROUP)?;
         participant.lease.send_query(&sql);
         let mut failure: Option<Failure> = None;
@@ -226,7 +224,10 @@ impl Session {
         }
         if let Some(constraint) = table.constraints.iter().find(|c| c.kind == 'f')
             && !known.is_reference()
-            && constraint.referenced.as_ref().is_some_and(|r| state.table(r.oid).is_some_and(|t| !t.is_reference()) && r.oid != oid)
+            && constraint
+                .referenced
+                .as_ref()
+                .is_some_and(|r| state.table(r.oid).is_some_and(|t| !t.is_reference()) && r.oid != oid)
         {
             return Err(Failure::refused(format!("cannot undistribute table \"{}\"", table.name))
                 .detail(format!("Its foreign key \"{}\" references a distributed table.", constraint.name))
@@ -264,7 +265,8 @@ impl Session {
         let columns: Vec<String> = columns.into_iter().map(str::to_owned).collect();
         let mut copy = self.start_rows(&known, &columns);
         // Triggers of the user's must not see rows that only come home.
-        self.run_quiet(COORDINATOR_GROUP, &format!("ALTER TABLE {} DISABLE TRIGGER USER", table.qualified_name())).await?;
+        self.run_quiet(COORDINATOR_GROUP, &format!("ALTER TABLE {} DISABLE TRIGGER USER", table.qualified_name()))
+            .await?;
         self.start_copy_on(&mut copy, COORDINATOR_GROUP).await?;
         for group in holders {
             self.join(*group).await?;
@@ -294,8 +296,11 @@ impl Session {
                 'A' => "ENABLE ALWAYS TRIGGER",
                 _ => "ENABLE TRIGGER",
             };
-            let sql =
-                format!("ALTER TABLE {} {word} {}", table.qualified_name(), crate::settings::quote_ident(&trigger.name));
+            let sql = format!(
+                "ALTER TABLE {} {word} {}",
+                table.qualified_name(),
+                crate::settings::quote_ident(&trigger.name)
+            );
             self.run_quiet(COORDINATOR_GROUP, &sql).await?;
         }
         Ok(())

@@ -62,7 +62,11 @@ impl Session {
         }
         self.open_implicit_block();
         let tasks = self.explain_tasks(call, &plan).await?;
-        let shown = if analyze { self.run_all_tasks(call, head, &plan, &tasks).await? } else { self.run_first_task(call, head, &plan, &tasks).await? };
+        let shown = if analyze {
+            self.run_all_tasks(call, head, &plan, &tasks).await?
+        } else {
+            self.run_first_task(call, head, &plan, &tasks).await?
+        };
         let lines = match format.as_str() {
             "text" => self.as_text(&plan, &tasks, &shown),
             "json" => vec![self.as_json(&plan, &tasks, &shown)],
@@ -113,7 +117,10 @@ impl Session {
                 }
             }
             Tier::InsertRows(insert) => {
-                tasks.push(Task { group: COORDINATOR_GROUP, sql: format!("SELECT 1 FROM (VALUES (1)) AS {}", quote_ident(&insert.table.name)) });
+                tasks.push(Task {
+                    group: COORDINATOR_GROUP,
+                    sql: format!("SELECT 1 FROM (VALUES (1)) AS {}", quote_ident(&insert.table.name)),
+                });
             }
             Tier::InsertSelect(insert) => tasks.push(Task { group: COORDINATOR_GROUP, sql: insert.select.clone() }),
             Tier::ReplicateWrite { sql, .. } | Tier::ReplicateRows { sql, .. } => {
@@ -127,7 +134,13 @@ impl Session {
         Ok(tasks)
     }
 
-    async fn run_first_task(&mut self, call: &Call<'_>, head: &str, plan: &Plan, tasks: &[Task]) -> Result<Vec<String>> {
+    async fn run_first_task(
+        &mut self,
+        call: &Call<'_>,
+        head: &str,
+        plan: &Plan,
+        tasks: &[Task],
+    ) -> Result<Vec<String>> {
         match tasks.first() {
             Some(task) => self.run_task(call, head, plan, task).await,
             None => Ok(Vec::new()),

@@ -138,8 +138,14 @@ impl Session {
         // Rows may have different numbers of computed fields: then one query each.
         let widths: Vec<usize> = positions.iter().map(Vec::len).filter(|w| *w > 0).collect();
         let uniform = widths.windows(2).all(|w| w[0] == w[1]);
-        let queries: Vec<String> =
-            if uniform { vec![sql] } else { sql.split(" UNION ALL SELECT ").enumerate().map(|(i, q)| if i == 0 { q.to_owned() } else { format!("SELECT {q}") }).collect() };
+        let queries: Vec<String> = if uniform {
+            vec![sql]
+        } else {
+            sql.split(" UNION ALL SELECT ")
+                .enumerate()
+                .map(|(i, q)| if i == 0 { q.to_owned() } else { format!("SELECT {q}") })
+                .collect()
+        };
         self.open_implicit_block();
         self.join(COORDINATOR_GROUP).await?;
         self.mark_writer(COORDINATOR_GROUP);
@@ -192,7 +198,8 @@ impl Session {
             let _ = write!(list, "{separator}(pgherd_s.c{index})::{}", base_type(name)?);
             let _ = write!(names, "{separator}c{index}");
         }
-        let left_out: Vec<&(String, String)> = insert.defaults.iter().filter(|(name, _)| !columns.contains(name)).collect();
+        let left_out: Vec<&(String, String)> =
+            insert.defaults.iter().filter(|(name, _)| !columns.contains(name)).collect();
         for (name, default) in left_out {
             let _ = write!(list, ", ({default})::{}", base_type(name)?);
             columns.push(name.clone());
@@ -353,7 +360,11 @@ impl Session {
             let group = insert.table.shards().get(remainder).map_or(0, |s| s.group);
             by_group.entry(group).or_default().push(fields);
         }
-        let fields = if insert.returning && call.describes() { self.described(call.prepared).await?.fields.clone() } else { None };
+        let fields = if insert.returning && call.describes() {
+            self.described(call.prepared).await?.fields.clone()
+        } else {
+            None
+        };
         if let Some(fields) = &fields {
             backend::write_row_description(&mut self.client.out, fields);
         }

@@ -74,7 +74,13 @@ fn is_transaction_control(kind: &StatementKind) -> bool {
     use StatementKind as K;
     matches!(
         kind,
-        K::Begin(_) | K::Commit { .. } | K::Rollback { .. } | K::Savepoint(_) | K::Release(_) | K::RollbackTo(_) | K::Set(_)
+        K::Begin(_)
+            | K::Commit { .. }
+            | K::Rollback { .. }
+            | K::Savepoint(_)
+            | K::Release(_)
+            | K::RollbackTo(_)
+            | K::Set(_)
     )
 }
 
@@ -98,7 +104,9 @@ impl Session {
     /// session's own coordinator connection knows them.
     async fn refresh_temporary_names(&mut self) -> Result<()> {
         let result = self
-            .ask_coordinator("SELECT relname FROM pg_catalog.pg_class WHERE relnamespace = pg_catalog.pg_my_temp_schema()")
+            .ask_coordinator(
+                "SELECT relname FROM pg_catalog.pg_class WHERE relnamespace = pg_catalog.pg_my_temp_schema()",
+            )
             .await?;
         self.temp = (0..result.rows.len()).filter_map(|row| result.text(row, 0).map(str::to_owned)).collect();
         Ok(())

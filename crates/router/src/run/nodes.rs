@@ -2,7 +2,8 @@
 //! client's transaction.
 
 use pgherd_backend::{Connection, connect};
-use pgherd_catalog::{COORDINATOR_GROUP, Node};
+use pgherd_catalog::{COORDINATOR_GROUP, ColocationId, GroupId, Node};
+use pgherd_control::cluster_state::ClusterState;
 use pgherd_control::distribute;
 
 use super::own::Arguments;
@@ -13,7 +14,8 @@ use crate::settings::{quote_ident, quote_literal};
 impl Session {
     pub(super) async fn add_node(&mut self, arguments: &Arguments) -> Result<i64> {
         let host = arguments.need("nodename")?.to_owned();
-        let port: u16 = arguments.number("nodeport")?.ok_or_else(|| Failure::new("22004", "nodeport cannot be NULL"))?;
+        let port: u16 =
+            arguments.number("nodeport")?.ok_or_else(|| Failure::new("22004", "nodeport cannot be NULL"))?;
         let group: i32 = arguments.number("groupid")?.unwrap_or(-1);
         if let Some(role) = arguments.get("noderole")
             && role != "primary"
@@ -51,7 +53,9 @@ impl Session {
         for known in state.tables.clone() {
             let table = self.describe_table(known.oid).await?;
             if known.is_reference() {
-                let ddl = distribute::reference_ddl(&table, known.colocation);
+                // A router that does not know the new copy yet must not write the others without it.
+                let epoch = self.next_placement_epoch(&state, known.colocation, group).await?;
+                let ddl = distribute::reference_ddl_at(&table, known.colocation, epoch);
                 self.run_ddl_on(vec![(group, ddl.before_rows)]).await?;
                 self.copy_reference_rows(&table, &[group]).await?;
                 self.run_ddl_on(vec![(group, ddl.after_rows)]).await?;
@@ -63,11 +67,8 @@ impl Session {
                 self.run_quiet(COORDINATOR_GROUP, &sql).await?;
             } else {
                 let epoch = state.colocation(known.colocation).map_or(1, |c| c.epoch);
-                let registered = distribute::Registered {
-                    colocation: known.colocation,
-                    epoch,
-                    shards: known.shards().to_vec(),
-                };
+                let registered =
+                    distribute::Registered { colocation: known.colocation, epoch, shards: known.shards().to_vec() };
                 let key = known.key.clone().unwrap_or_default();
                 let ddl = distribute::worker_ddl(&table, &key, &registered, group, &state)
                     .map_err(super::distribute::refusal)?;
@@ -77,9 +78,40 @@ impl Session {
         self.changed_catalog_in_block().await
     }
 
+    /// Moves the placement epoch of a colocation group on all nodes but `newcomer`, which begins with it.
+    async fn next_placement_epoch(
+        &mut self,
+        state: &ClusterState,
+        colocation: ColocationId,
+        newcomer: GroupId,
+    ) -> Result<i64> {
+        let current = self.catalog().placement_epochs.get(&colocation).copied().unwrap_or(1);
+        let stored = state.colocation(colocation).map_or(current, |c| c.epoch);
+        if stored < current {
+            // Another reference table of the group has moved it already.
+            return Ok(current);
+        }
+        let epoch = stored + 1;
+        let lists = state
+            .worker_groups()
+            .into_iter()
+            .filter(|g| *g != newcomer)
+            .map(|g| (g, vec![pgherd_control::schema::change_placement_sql(colocation, epoch)]))
+            .collect();
+        self.run_ddl_on(lists).await?;
+        self.run_quiet(COORDINATOR_GROUP, &pgherd_control::schema::placement_epoch_sql(colocation, epoch)).await?;
+        self.reload_catalog_in_block().await?;
+        Ok(epoch)
+    }
+
     async fn require_superuser(&mut self) -> Result<()> {
-        let result = self.ask_coordinator("SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user").await?;
-        if result.text(0, 0) == Some("t") { Ok(()) } else { Err(Failure::new("42501", "must be superuser to change the nodes of the cluster")) }
+        let result =
+            self.ask_coordinator("SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user").await?;
+        if result.text(0, 0) == Some("t") {
+            Ok(())
+        } else {
+            Err(Failure::new("42501", "must be superuser to change the nodes of the cluster"))
+        }
     }
 
     /// The server answers, has this database, the roles of the coordinator and our schema.
@@ -123,13 +155,12 @@ impl Session {
             return Err(Failure::new("55000", format!("node {}:{} is a standby", node.host, node.port)));
         }
         if checked.text(0, 1) != mine.text(0, 1) {
-            return Err(Failure::new("22023", format!("node {}:{} has another encoding", node.host, node.port)).detail(
-                format!(
+            return Err(Failure::new("22023", format!("node {}:{} has another encoding", node.host, node.port))
+                .detail(format!(
                     "The coordinator has {}, the node {}.",
                     mine.text(0, 1).unwrap_or("?"),
                     checked.text(0, 1).unwrap_or("?")
-                ),
-            ));
+                )));
         }
         if checked.text(0, 2) != mine.text(0, 2) {
             self.warn(
@@ -175,7 +206,9 @@ impl Session {
             let name = roles.text(row, 0).unwrap_or_default();
             let mut options = String::new();
             for (column, word) in
-                ["SUPERUSER", "INHERIT", "CREATEROLE", "CREATEDB", "LOGIN", "REPLICATION", "BYPASSRLS"].iter().enumerate()
+                ["SUPERUSER", "INHERIT", "CREATEROLE", "CREATEDB", "LOGIN", "REPLICATION", "BYPASSRLS"]
+                    .iter()
+                    .enumerate()
             {
                 let no = if roles.text(row, column + 1) == Some("t") { "" } else { "NO" };
                 options.push_str(&format!(" {no}{word}"));
@@ -224,9 +257,12 @@ impl Session {
         let Some(node) = state.nodes.iter().find(|n| i64::from(n.id) == id) else { return Ok(()) };
         let holds = state.tables.iter().find(|t| !t.is_reference() && t.shards().iter().any(|s| s.group == node.group));
         if let Some(table) = holds {
-            return Err(Failure::new("55000", "cannot remove or disable the node because it contains the only shard placement")
-                .detail(format!("Table \"{}\" has shards on {}:{}.", table.name, node.host, node.port))
-                .hint("Undistribute the table, or move its shards to other nodes first."));
+            return Err(Failure::new(
+                "55000",
+                "cannot remove or disable the node because it contains the only shard placement",
+            )
+            .detail(format!("Table \"{}\" has shards on {}:{}.", table.name, node.host, node.port))
+            .hint("Undistribute the table, or move its shards to other nodes first."));
         }
         let sql = format!(
             "DELETE FROM pgherd.pg_dist_placement WHERE groupid = {}; DELETE FROM pgherd.pg_dist_node WHERE nodeid = {id}",

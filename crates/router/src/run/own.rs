@@ -29,9 +29,10 @@ impl Arguments {
 
     pub fn number<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>> {
         let Some(text) = self.get(name) else { return Ok(None) };
-        let parsed = text.trim().parse().map_err(|_| {
-            Failure::new("22P02", format!("invalid input syntax for type integer: \"{text}\""))
-        })?;
+        let parsed = text
+            .trim()
+            .parse()
+            .map_err(|_| Failure::new("22P02", format!("invalid input syntax for type integer: \"{text}\"")))?;
         Ok(Some(parsed))
     }
 }
@@ -114,10 +115,11 @@ impl Session {
                     }
                 }
                 ArgValue::Sql(sql) => {
-                    let result = self.ask_coordinator(&format!("SELECT ({sql})::pg_catalog.text")).await.map_err(|_| {
-                        Failure::refused(format!("arguments of {} must be constants here", own.name))
-                            .hint("Call it once for each value.")
-                    })?;
+                    let result =
+                        self.ask_coordinator(&format!("SELECT ({sql})::pg_catalog.text")).await.map_err(|_| {
+                            Failure::refused(format!("arguments of {} must be constants here", own.name))
+                                .hint("Call it once for each value.")
+                        })?;
                     result.text(0, 0).map(str::to_owned)
                 }
             };

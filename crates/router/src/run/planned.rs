@@ -95,11 +95,10 @@ impl Session {
             let sql = self.coordinator_text(call).await?;
             return self.run_coordinator_plan(call, &sql, false, true).await;
         };
-        let shard = route
-            .table
-            .shards()
-            .get(remainder)
-            .ok_or_else(|| Failure::new("XX000", format!("table \"{}\" has no shard {remainder}", route.table.name)))?;
+        let shard =
+            route.table.shards().get(remainder).ok_or_else(|| {
+                Failure::new("XX000", format!("table \"{}\" has no shard {remainder}", route.table.name))
+            })?;
         let group = shard.group;
         if call.max_rows > 0 {
             // The portal stays open on that server, which needs a block.
@@ -108,7 +107,10 @@ impl Session {
         // A name of a partition fails where the shard has gone; the parent's name needs the fence to tell.
         let by_partition = !route.parent_only
             && plan.tables.iter().all(|t| !t.parent_only)
-            && plan.tables.iter().all(|t| t.is_reference() || t.shards().get(remainder).is_some_and(|s| s.group == group));
+            && plan
+                .tables
+                .iter()
+                .all(|t| t.is_reference() || t.shards().get(remainder).is_some_and(|s| s.group == group));
         let fence = !by_partition || plan.tables.iter().any(|t| t.is_reference());
         if fence && !by_partition {
             self.open_implicit_block();
@@ -250,12 +252,7 @@ impl Session {
     }
 
     /// Starts a scatter on every group: all servers work at the same time.
-    pub(super) async fn start_scatter(
-        &mut self,
-        plan: &Plan,
-        groups: &[GroupId],
-        request: &Request<'_>,
-    ) -> Result<()> {
+    pub(super) async fn start_scatter(&mut self, plan: &Plan, groups: &[GroupId], request: &Request<'_>) -> Result<()> {
         self.open_implicit_block();
         let catalog = self.catalog();
         for group in groups {
@@ -364,7 +361,13 @@ impl Session {
     }
 
     /// A write to a reference table: the same statement everywhere, the coordinator's reply is the client's.
-    async fn run_replicate(&mut self, call: &Call<'_>, plan: &Plan, sql: &Splice, _returning: bool) -> Result<Completion> {
+    async fn run_replicate(
+        &mut self,
+        call: &Call<'_>,
+        plan: &Plan,
+        sql: &Splice,
+        _returning: bool,
+    ) -> Result<Completion> {
         self.open_implicit_block();
         let catalog = self.catalog();
         let mut groups = vec![COORDINATOR_GROUP];

@@ -30,15 +30,7 @@ pub struct Request<'a> {
 
 impl<'a> Request<'a> {
     pub fn text(sql: impl Into<Cow<'a, str>>) -> Self {
-        Request {
-            sql: sql.into(),
-            id: None,
-            param_types: &[],
-            bound: None,
-            describe: false,
-            portal: "",
-            max_rows: 0,
-        }
+        Request { sql: sql.into(), id: None, param_types: &[], bound: None, describe: false, portal: "", max_rows: 0 }
     }
 }
 
@@ -367,4 +359,3 @@ pub fn fields_of(frame: &Frame) -> Result<Vec<Option<Bytes>>> {
     }
     Ok(fields)
 }
-

@@ -1,8 +1,8 @@
 //! Which shard a value of the distribution column belongs to: hashed here where that is certain, else by a server.
 
 use bytes::Bytes;
-use pgherd_catalog::hash::{self, Hashed};
 use pgherd_catalog::Table;
+use pgherd_catalog::hash::{self, Hashed};
 use pgherd_planner::KeyValue;
 use pgherd_wire::frontend;
 
@@ -13,7 +13,12 @@ use crate::session::{Bound, Session};
 impl Session {
     /// The remainder of a value that the key is compared with, which is the shard's index. None: a parameter whose type
     /// does not let its value pin a shard (`bigint = double precision` may match several keys).
-    pub async fn remainder_of(&mut self, table: &Table, key: &KeyValue, bound: Option<Parameters<'_>>) -> Result<Option<usize>> {
+    pub async fn remainder_of(
+        &mut self,
+        table: &Table,
+        key: &KeyValue,
+        bound: Option<Parameters<'_>>,
+    ) -> Result<Option<usize>> {
         match key {
             KeyValue::Null => Ok(Some(0)),
             KeyValue::Literal(text) => {
@@ -31,7 +36,11 @@ impl Session {
                 if param_type != column_type && key_type.for_parameter(param_type).is_none() {
                     return Ok(None);
                 }
-                let hashed = if binary { key_type.hash_binary_as(param_type, &value) } else { key_type.hash_text_as(param_type, &value) };
+                let hashed = if binary {
+                    key_type.hash_binary_as(param_type, &value)
+                } else {
+                    key_type.hash_text_as(param_type, &value)
+                };
                 let asked = Asked { param_type: if binary { param_type } else { 0 }, stored: false };
                 self.settle(table, hashed, &value, asked).await.map(Some)
             }
@@ -39,7 +48,12 @@ impl Session {
     }
 
     /// The remainder of a value that is put into the key column, which may change it first (`varchar(3)`).
-    pub async fn remainder_of_stored(&mut self, table: &Table, key: &KeyValue, bound: Option<Parameters<'_>>) -> Result<usize> {
+    pub async fn remainder_of_stored(
+        &mut self,
+        table: &Table,
+        key: &KeyValue,
+        bound: Option<Parameters<'_>>,
+    ) -> Result<usize> {
         match key {
             KeyValue::Null => Ok(0),
             KeyValue::Literal(text) => self.remainder_of_stored_text(table, Some(text.as_bytes())).await,
@@ -56,7 +70,13 @@ impl Session {
                     Some(read_as) => read_as.hash_text_stored(&value, typmod),
                     None => Hashed::AskServer,
                 };
-                self.settle(table, hashed, &value, Asked { param_type: if binary { param_type } else { 0 }, stored: true }).await
+                self.settle(
+                    table,
+                    hashed,
+                    &value,
+                    Asked { param_type: if binary { param_type } else { 0 }, stored: true },
+                )
+                .await
             }
         }
     }

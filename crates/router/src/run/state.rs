@@ -80,7 +80,9 @@ impl Session {
             self.notice(&format!("{} has no effect in pgherd", set.name));
         }
         if set.name == "client_encoding" && !set.is_default && !settings::is_utf8(&value) {
-            return Err(Failure::refused(format!("client_encoding \"{value}\" is not supported by the router, use UTF8")));
+            return Err(Failure::refused(format!(
+                "client_encoding \"{value}\" is not supported by the router, use UTF8"
+            )));
         }
         let completion = self.run_on_coordinator(call, text, false).await?;
         let local = set.local && self.txn.block != Block::None;

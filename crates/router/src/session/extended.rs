@@ -41,9 +41,15 @@ pub struct Portal {
 pub enum Progress {
     NotStarted,
     /// A portal of this name is open on a participant.
-    OnServer { group: pgherd_catalog::GroupId, name: String },
+    OnServer {
+        group: pgherd_catalog::GroupId,
+        name: String,
+    },
     /// Rows that are already here.
-    Rows { rows: VecDeque<Bytes>, tag: String },
+    Rows {
+        rows: VecDeque<Bytes>,
+        tag: String,
+    },
     Done,
 }
 
@@ -110,7 +116,9 @@ impl Session {
                     return Err(no_portal(portal));
                 }
                 self.pending = Some(Pending { portal: portal.to_owned(), max_rows });
-                let copies = |p: &Portal| p.prepared.statement.as_ref().is_some_and(|s| matches!(s.kind, StatementKind::Copy(_)));
+                let copies = |p: &Portal| {
+                    p.prepared.statement.as_ref().is_some_and(|s| matches!(s.kind, StatementKind::Copy(_)))
+                };
                 if self.portals.get(portal).is_some_and(copies) {
                     // The client waits for the copy to begin.
                     if self.txn.block == Block::None {
@@ -173,7 +181,9 @@ impl Session {
         }
         let mut statements = match pgherd_sql::split(sql) {
             Ok(statements) => statements,
-            Err(_) => return Err(self.unparsed(sql).await.err().unwrap_or_else(|| Failure::new("42601", "syntax error"))),
+            Err(_) => {
+                return Err(self.unparsed(sql).await.err().unwrap_or_else(|| Failure::new("42601", "syntax error")));
+            }
         };
         if statements.len() > 1 {
             return Err(Failure::new("42601", "cannot insert multiple commands into a prepared statement"));
@@ -384,10 +394,7 @@ pub fn is_planned(kind: &StatementKind) -> bool {
 
 /// What a failed transaction still accepts.
 pub fn ends_block(kind: &StatementKind) -> bool {
-    matches!(
-        kind,
-        StatementKind::Commit { .. } | StatementKind::Rollback { .. } | StatementKind::RollbackTo(_)
-    )
+    matches!(kind, StatementKind::Commit { .. } | StatementKind::Rollback { .. } | StatementKind::RollbackTo(_))
 }
 
 pub fn aborted() -> Failure {

@@ -281,7 +281,8 @@ impl Session {
             return Ok(path.clone());
         }
         let result = self.ask_coordinator("SELECT unnest(pg_catalog.current_schemas(true))").await?;
-        let path: Vec<String> = (0..result.rows.len()).filter_map(|row| result.text(row, 0).map(str::to_owned)).collect();
+        let path: Vec<String> =
+            (0..result.rows.len()).filter_map(|row| result.text(row, 0).map(str::to_owned)).collect();
         let path = Rc::new(path);
         if cacheable {
             self.thread.search_paths.borrow_mut().insert(key, (generation, path.clone()));

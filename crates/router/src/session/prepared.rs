@@ -11,8 +11,8 @@ use pgherd_sql::Statement;
 
 use super::Session;
 use crate::describe::Described;
-use crate::transaction::Block;
 use crate::error::Result;
+use crate::transaction::Block;
 
 /// Numbers for server-side statements: unique in this process, so that a name on a server connection means one text.
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);

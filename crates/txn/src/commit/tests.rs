@@ -144,7 +144,10 @@ fn simulate(seed: u64) {
                 }
             }
             Action::Decide(group) => {
-                assert!(servers.iter().all(|(g, s)| *g == decider || *s == State::Prepared), "seed {seed}: {servers:?}");
+                assert!(
+                    servers.iter().all(|(g, s)| *g == decider || *s == State::Prepared),
+                    "seed {seed}: {servers:?}"
+                );
                 let event = match random.below(6) {
                     0 => {
                         servers.insert(group, State::RolledBack);
