@@ -141,10 +141,12 @@ COMMIT;
 BEGIN;
 DECLARE u CURSOR FOR SELECT id FROM users WHERE id = 10 FOR UPDATE;
 FETCH u;
-UPDATE users SET name = 'current' WHERE CURRENT OF u;
-SELECT name FROM users WHERE id = 10;
+SAVEPOINT before;
+--@ refused: 0A000
+UPDATE users SET name = 'current' WHERE CURRENT OF u RETURNING id, name;
+ROLLBACK TO before;
+--@ refused: 0A000
 DELETE FROM users WHERE CURRENT OF u;
-SELECT count(*) FROM users WHERE id = 10;
 ROLLBACK;
 BEGIN;
 DECLARE ns NO SCROLL CURSOR FOR SELECT id FROM users ORDER BY id;

@@ -90,6 +90,7 @@ SET standard_conforming_strings = off;
 SET escape_string_warning = off;
 SELECT 'a\tb', id FROM users WHERE name = 'user\0405' OR id = 1;
 RESET standard_conforming_strings;
+--@ refused: 0A000
 SET client_encoding = 'LATIN1';
 --@ mode: simple extended
 SELECT E'\u00fc', length('ü'), name FROM users WHERE id < 3;

@@ -117,16 +117,20 @@ SELECT count(*) FROM regions WHERE code NOT IN (SELECT country FROM users WHERE 
 
 -- The key changes: the row must be found under its new key.
 INSERT INTO clicks (user_id, url, ms) VALUES (401, 'moved', 1);
+--@ refused: 0A000
 UPDATE clicks SET user_id = 402 WHERE user_id = 401;
 SELECT url FROM clicks WHERE user_id = 402;
 SELECT count(*) FROM clicks WHERE user_id = 401;
+--@ refused: 0A000
 UPDATE clicks SET user_id = user_id + 1 WHERE url = 'moved';
 SELECT user_id FROM clicks WHERE user_id = 403;
+--@ refused: 0A000
 UPDATE clicks c SET user_id = v.k FROM (VALUES (403, 404)) v (o, k) WHERE c.user_id = v.o;
 SELECT user_id, url FROM clicks WHERE user_id IN (403, 404);
 CREATE TABLE keyed (k int PRIMARY KEY, v text);
 --@ cluster: SELECT create_distributed_table('keyed', 'k')
 INSERT INTO keyed VALUES (1, 'a'), (2, 'b');
+--@ refused: 0A000
 INSERT INTO keyed VALUES (1, 'x') ON CONFLICT (k) DO UPDATE SET k = 1000 + keyed.k, v = excluded.v;
 SELECT * FROM keyed;
 SELECT * FROM keyed WHERE k = 1001;

@@ -9,7 +9,7 @@
 //! | `plain: SQL` | run on the plain server alone, must succeed |
 //! | `ordered` | the order of the rows is part of the answer; without it rows are compared as a multiset |
 //! | `error: SQLSTATE` | it fails so on PostgreSQL; a failure that is not announced is a mistake of the corpus |
-//! | `refused: SQLSTATE` | PostgreSQL runs it, the cluster refuses it by name |
+//! | `refused: SQLSTATE` | PostgreSQL runs it, the cluster refuses it by name; then neither runs it |
 //! | `params: 1, 'a', NULL` | parameters as text; several lines: the statement is run with each |
 //! | `types: 23, 25` | type ids that Parse declares for the parameters |
 //! | `mode: simple extended prepared` | run in these modes only |
