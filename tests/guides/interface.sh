@@ -38,7 +38,7 @@ SQL
 check_lines "made" 0 'ERROR|FATAL' "$printed"
 check_lines "loaded rows are copied" 2 '^NOTICE:  Copying data from local table\.\.\.' "$printed"
 check "shards" "12|12|5|1" "$(sql "select (select count(*) from pg_dist_shard where logicalrelid = 'people'::regclass), (select count(*) from pg_dist_shard where logicalrelid = 'visits'::regclass), (select count(*) from pg_dist_shard where logicalrelid = 'loose'::regclass), (select count(*) from pg_dist_shard where logicalrelid = 'countries'::regclass)")"
-check "partition methods" "countries n|loose h|people h|visits h" "$(sql "select logicalrelid || ' ' || partmethod from pg_dist_partition where logicalrelid::text in ('countries', 'loose', 'people', 'visits') order by 1" | paste -sd'|')"
+check "partition methods" "countries n|loose h|people h|visits h" "$(sql "select logicalrelid || ' ' || partmethod::text from pg_dist_partition where logicalrelid::text in ('countries', 'loose', 'people', 'visits') order by 1" | paste -sd'|')"
 check "citus_tables" "reference|distributed|distributed" "$(sql "select citus_table_type from citus_tables where table_name::text in ('countries', 'people', 'visits') order by table_name::text" | paste -sd'|')"
 check "distribution columns" "id|person" "$(sql "select distribution_column from citus_tables where table_name::text in ('people', 'visits') order by 1" | paste -sd'|')"
 check "people and visits are colocated" 1 "$(sql "select count(distinct colocationid) from pg_dist_partition where logicalrelid::text in ('people', 'visits')")"

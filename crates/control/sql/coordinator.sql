@@ -112,7 +112,7 @@ BEGIN
         EXECUTE format($s$CREATE SERVER pgherd_router FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '127.0.0.1', port '5432',
             dbname %L, sslmode 'disable', gssencmode 'disable', connect_timeout '10', application_name 'pgherd_callback',
             fetch_size '10000', fdw_startup_cost '100', fdw_tuple_cost '10', use_remote_estimate 'false',
-            async_capable 'false', updatable 'true', truncatable 'true')$s$, current_database());
+            async_capable 'false', updatable 'true', truncatable 'true', batch_size '500')$s$, current_database());
     END IF;
     IF NOT EXISTS (SELECT FROM pg_catalog.pg_user_mappings WHERE srvname = 'pgherd_router' AND umuser = 0) THEN
         CREATE USER MAPPING FOR PUBLIC SERVER pgherd_router OPTIONS (user 'pgherd_callback', password_required 'false');
@@ -134,6 +134,33 @@ BEGIN
         SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME;
 END
 $$;
+
+-- AFTER INSERT statement trigger on the heap of a distributed table: what SQL inside the coordinator inserted goes through
+-- the foreign child to the worker that owns it, and the heap is empty again before the next statement looks. So RETURNING,
+-- FOUND and row counts are right. ON CONFLICT would look for conflicts in the empty heap: refused.
+CREATE OR REPLACE FUNCTION pgherd.forward_local_rows() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    context text;
+    columns text;
+BEGIN
+    GET DIAGNOSTICS context = PG_CONTEXT;
+    IF context ~* 'on\s+conflict|merge\s+into' OR (context !~ '\n' AND current_query() ~* 'on\s+conflict|merge\s+into') THEN
+        RAISE EXCEPTION USING ERRCODE = 'PH001',
+            MESSAGE = format('cannot run ON CONFLICT or MERGE on distributed table "%s" from inside the coordinator', TG_TABLE_NAME),
+            HINT = 'Send the statement through the router by itself.', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME;
+    END IF;
+    SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) INTO STRICT columns
+        FROM pg_attribute a WHERE a.attrelid = TG_RELID AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '';
+    EXECUTE format('INSERT INTO pgherd.%I (%s) SELECT %s FROM pgherd_rows', 'ft_' || TG_RELID, columns, columns);
+    EXECUTE format('DELETE FROM ONLY %I.%I', TG_TABLE_SCHEMA, TG_TABLE_NAME);
+    RETURN NULL;
+END
+$$;
+
+-- On the foreign children: that there is a row trigger keeps postgres_fdw from changing rows by one statement of its own.
+CREATE OR REPLACE FUNCTION pgherd.row_by_row() RETURNS trigger
+LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
 
 -- Who may change a distributed table's metadata: its owner. Works for callers that are SECURITY DEFINER functions.
 CREATE OR REPLACE FUNCTION pgherd.require_owner(relation regclass) RETURNS void
@@ -159,12 +186,25 @@ BEGIN
     SELECT n.nspname, c.relname, pg_get_userbyid(c.relowner) INTO STRICT table_schema, table_name, owner
         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation;
     EXECUTE format('DROP FOREIGN TABLE IF EXISTS pgherd.%I', child);
-    -- The guard first: once the child is there, pgherd.guard_definitions watches the table.
-    EXECUTE format('CREATE OR REPLACE TRIGGER pgherd_guard BEFORE INSERT ON %I.%I '
-        'FOR EACH STATEMENT EXECUTE FUNCTION pgherd.refuse_local_rows()', table_schema, table_name);
+    -- The guard first: once the child is there, pgherd.guard_definitions watches the table. Rows that SQL inside the
+    -- coordinator inserts go on to the workers, unless triggers of the user's would then fire twice, or a foreign key would
+    -- be checked against a heap that is always empty.
+    EXECUTE format('DROP TRIGGER IF EXISTS pgherd_guard ON %I.%I', table_schema, table_name);
+    IF EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = relation AND NOT t.tgisinternal AND t.tgname <> 'pgherd_guard')
+        OR EXISTS (SELECT FROM pg_constraint k JOIN pgherd.pg_dist_partition p ON p.logicalrelid = k.confrelid
+                   WHERE k.conrelid = relation AND k.contype = 'f' AND p.partmethod = 'h') THEN
+        EXECUTE format('CREATE TRIGGER pgherd_guard BEFORE INSERT ON %I.%I '
+            'FOR EACH STATEMENT EXECUTE FUNCTION pgherd.refuse_local_rows()', table_schema, table_name);
+    ELSE
+        EXECUTE format('CREATE TRIGGER pgherd_guard AFTER INSERT ON %I.%I REFERENCING NEW TABLE AS pgherd_rows '
+            'FOR EACH STATEMENT EXECUTE FUNCTION pgherd.forward_local_rows()', table_schema, table_name);
+    END IF;
     EXECUTE format('ALTER TABLE ONLY %I.%I ENABLE ALWAYS TRIGGER pgherd_guard', table_schema, table_name);
     EXECUTE format('CREATE FOREIGN TABLE pgherd.%I () INHERITS (%I.%I) SERVER pgherd_router OPTIONS (schema_name %L, table_name %L)',
         child, table_schema, table_name, table_schema, table_name);
+    -- Row by row: so the router sees which statement changes rows, and where it would read what it has changed.
+    EXECUTE format('CREATE TRIGGER pgherd_row_by_row AFTER UPDATE OR DELETE ON pgherd.%I '
+        'FOR EACH ROW EXECUTE FUNCTION pgherd.row_by_row()', child);
     EXECUTE format('ALTER FOREIGN TABLE pgherd.%I OWNER TO %I', child, owner);
 END
 $$;

@@ -68,11 +68,16 @@ impl Context<'_> {
             (None, Ok((table, key))) => self.route(table, key),
             (reason, route) => {
                 let why = reason.or(route.err()).unwrap_or_default();
-                self.refuse(
-                    "cannot modify a distributed table in a common table expression over several shards",
-                    Some(format!("The statement cannot be sent to one shard: {why}.")),
-                    hint,
-                )
+                if self.session.callback {
+                    return self.refuse(
+                        "cannot modify a distributed table in a common table expression over several shards",
+                        Some(format!("The statement cannot be sent to one shard: {why}.")),
+                        hint,
+                    );
+                }
+                let mut plan = self.federate(why);
+                plan.writes = true;
+                plan
             }
         }
     }

@@ -110,6 +110,8 @@ pub struct Cursors {
     next: u64,
     /// Rows that the coordinator may change by name: worker group, partition, ctid there.
     rows: Vec<(GroupId, String)>,
+    /// Tables whose rows a statement of the coordinator is changing one by one, by the prepared statement that does it.
+    changing: HashMap<String, pgherd_catalog::Oid>,
     /// An error inside a callback batch: the rest up to Sync is skipped.
     skip: bool,
 }
@@ -211,6 +213,7 @@ impl Session {
                     .remove(portal)
                     .ok_or_else(|| Failure::new("34000", format!("portal \"{portal}\" does not exist")))?;
                 let sql = self.cursors.statements.get(&statement).cloned().unwrap_or_default();
+                self.note_change(&statement, &sql);
                 self.callback_query(&sql, Some(&bound), in_block, out, false).await?;
             }
             FrontendMessage::Close { .. } => backend::write_close_complete(out),
@@ -252,8 +255,14 @@ impl Session {
             K::Begin(_) => Ok("START TRANSACTION".into()),
             K::Commit { .. } => Ok("COMMIT".into()),
             K::Rollback { .. } => Ok("ROLLBACK".into()),
-            K::Deallocate { .. } => {
+            K::Deallocate { name: Some(name) } => {
+                self.cursors.statements.remove(name);
+                self.cursors.changing.remove(name);
+                Ok("DEALLOCATE".into())
+            }
+            K::Deallocate { name: None } => {
                 self.cursors.statements.clear();
+                self.cursors.changing.clear();
                 Ok("DEALLOCATE ALL".into())
             }
             K::Savepoint(name) => {
@@ -294,6 +303,7 @@ impl Session {
             K::Update | K::Delete if statement.text.contains("WHERE ctid = $1") => {
                 self.callback_change_row(statement, bound, in_block, out).await
             }
+            K::Insert => self.callback_insert(statement, bound, in_block).await,
             K::Update | K::Delete | K::Truncate { .. } => {
                 if !in_block {
                     return Err(Failure::refused(
@@ -384,6 +394,14 @@ impl Session {
             },
             _ => return Err(Failure::refused(format!("callback is not a single-table query: {}", plan.reason))),
         };
+        // One PostgreSQL would read its rows as they were before the statement.
+        if let Some(table) = plan.tables.iter().find(|t| self.cursors.changing.values().any(|oid| *oid == t.oid)) {
+            return Err(Failure::refused(format!(
+                "cannot read distributed table \"{}\" while a statement inside the coordinator changes its rows",
+                table.name
+            ))
+            .hint("Compute what is read first, or give the value of the distribution column."));
+        }
         for group in &groups {
             self.join(*group).await?;
             for table in &plan.tables {
@@ -559,6 +577,78 @@ impl Session {
         Ok(out.freeze())
     }
 
+    /// From its first row to its DEALLOCATE, a prepared change belongs to one statement of the coordinator.
+    fn note_change(&mut self, name: &str, sql: &str) {
+        if !sql.contains("WHERE ctid = $1") || self.cursors.changing.contains_key(name) {
+            return;
+        }
+        let catalog = self.catalog();
+        let table = one(sql).ok().and_then(|statement| {
+            let relation = statement.relations.first()?.clone();
+            match catalog.resolve(relation.schema.as_deref(), &relation.name, &[]) {
+                pgherd_catalog::Resolved::Table(table) => Some(table.oid),
+                pgherd_catalog::Resolved::Other => None,
+            }
+        });
+        if let Some(oid) = table {
+            self.cursors.changing.insert(name.to_owned(), oid);
+        }
+    }
+
+    /// Rows that SQL inside the coordinator inserted: `INSERT INTO t (…) VALUES ($1, …), …`, all values text.
+    async fn callback_insert(&mut self, statement: &Statement, bound: Option<&Bound>, in_block: bool) -> Result<String> {
+        if !in_block {
+            return Err(Failure::refused(
+                "writing distributed tables from a procedure or DO block that ends transactions itself is not supported",
+            ));
+        }
+        let not_understood = || Failure::refused("this INSERT into a distributed table from inside the coordinator is not supported");
+        let pgherd_sql::ast::Tree::Insert(insert) = &statement.tree else { return Err(not_understood()) };
+        let catalog = self.catalog();
+        let table = match catalog.resolve(insert.target.schema.as_deref(), &insert.target.name, &[]) {
+            pgherd_catalog::Resolved::Table(table) => table.clone(),
+            pgherd_catalog::Resolved::Other => return Err(not_understood()),
+        };
+        let pgherd_sql::ast::InsertSource::Values(rows) = &insert.source else { return Err(not_understood()) };
+        let columns: Vec<String> = insert.columns.iter().map(|(name, _)| name.clone()).collect();
+        let key = table.key_column().and_then(|k| columns.iter().position(|c| *c == k.name));
+        let params = bound.map(|b| b.params.as_slice()).unwrap_or_default();
+        let mut by_group: std::collections::BTreeMap<GroupId, BytesMut> = std::collections::BTreeMap::new();
+        let mut count = 0u64;
+        for row in rows {
+            let mut values = Vec::with_capacity(row.len());
+            for field in row {
+                values.push(match &field.kind {
+                    pgherd_sql::ast::ExprKind::Param(number) => {
+                        params.get(usize::from(*number).saturating_sub(1)).cloned().flatten()
+                    }
+                    // A column without a value of its own; the coordinator has computed every default that there is.
+                    _ if field.span.of(&statement.text).eq_ignore_ascii_case("default") => None,
+                    _ => return Err(not_understood()),
+                });
+            }
+            let value = key.and_then(|k| values.get(k).cloned().flatten());
+            let remainder = self.remainder_of_stored_text(&table, value.as_deref()).await?;
+            let group = table.shards().get(remainder).map_or(COORDINATOR_GROUP, |s| s.group);
+            pgherd_wire::copy::write_text_row(by_group.entry(group).or_default(), &values);
+            count += 1;
+        }
+        for (group, lines) in by_group {
+            let styled = if self.txn.participants.contains_key(&group) || self.has_styles() {
+                self.join(group).await?;
+                self.with_plain_styles(group).await?
+            } else {
+                false
+            };
+            let copied = self.copy_lines_to(group, &table, &columns, &lines).await;
+            if styled && copied.is_ok() {
+                self.with_client_styles(group).await?;
+            }
+            copied.map_err(without_copy_context)?;
+        }
+        Ok(format!("INSERT 0 {count}"))
+    }
+
     /// `UPDATE … WHERE ctid = $1` and `DELETE … WHERE ctid = $1` with a name of ours.
     async fn callback_change_row(
         &mut self,
@@ -627,8 +717,7 @@ impl Session {
 
     /// Dates and numbers must come in the form that postgres_fdw expects, whatever the client's own settings are.
     async fn with_plain_styles(&mut self, group: GroupId) -> Result<bool> {
-        let styled =
-            ["datestyle", "intervalstyle", "extra_float_digits"].iter().any(|name| self.settings.contains_key(*name));
+        let styled = self.has_styles();
         if styled {
             self.run_quiet(
                 group,
@@ -638,6 +727,11 @@ impl Session {
             .await?;
         }
         Ok(styled)
+    }
+
+    /// The client has settings of its own for how values are written.
+    fn has_styles(&self) -> bool {
+        ["datestyle", "intervalstyle", "extra_float_digits"].iter().any(|name| self.settings.contains_key(*name))
     }
 
     async fn with_client_styles(&mut self, group: GroupId) -> Result<()> {
@@ -734,6 +828,17 @@ impl Session {
 
 fn first_value(result: &pgherd_backend::QueryResult) -> Option<String> {
     result.text(0, 0).map(str::to_owned).or_else(|| (!result.tag.is_empty()).then(|| result.tag.clone()))
+}
+
+/// The client sent an INSERT: that a COPY carried it is our business.
+fn without_copy_context(failure: Failure) -> Failure {
+    match failure {
+        Failure::Statement(mut fields) => {
+            fields.remove(b'W');
+            Failure::Statement(fields)
+        }
+        other => other,
+    }
 }
 
 /// Savepoints of the coordinator's subtransactions, apart from the client's own names.

@@ -425,7 +425,9 @@ async fn load_names(connection: &mut Connection, snapshot: &mut Snapshot) -> std
         .query(
             "SELECT 'f', proname FROM pg_catalog.pg_proc WHERE pronamespace NOT IN \
                ('pg_catalog'::pg_catalog.regnamespace, 'information_schema'::pg_catalog.regnamespace, 'pgherd'::pg_catalog.regnamespace) \
-             UNION SELECT 'o', oprname FROM pg_catalog.pg_operator WHERE oid >= 16384 \
+             UNION SELECT 'o', o.oprname FROM pg_catalog.pg_operator o \
+               JOIN pg_catalog.pg_proc p ON p.oid = o.oprcode JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
+               WHERE o.oid >= 16384 AND l.lanname NOT IN ('internal', 'c') \
              UNION SELECT 't', typname FROM pg_catalog.pg_type WHERE oid >= 16384 \
                AND typnamespace <> 'pgherd'::pg_catalog.regnamespace \
              UNION SELECT 'T', '' WHERE EXISTS (SELECT FROM pg_catalog.pg_trigger WHERE NOT tgisinternal AND tgname <> 'pgherd_guard') \

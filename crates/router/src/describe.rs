@@ -98,6 +98,16 @@ impl Session {
         Ok(described)
     }
 
+    /// The coordinator's opinion of a statement, on a connection beside the transaction's own.
+    pub async fn describe_aside(&mut self, prepared: &Prepared) -> Result<Described> {
+        let text = match &prepared.statement {
+            Some(statement) => pgherd_sql::qualify_own(statement).as_written(),
+            None => String::new(),
+        };
+        let mut lease = self.coordinator_lease().await?;
+        describe_on(&mut lease, &text, &prepared.declared).await
+    }
+
     /// The result columns of a utility statement that returns rows.
     pub async fn describe_utility(&mut self, prepared: &Prepared) -> Result<Option<Rc<Described>>> {
         let Some(statement) = &prepared.statement else { return Ok(None) };

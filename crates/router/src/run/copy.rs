@@ -588,7 +588,7 @@ impl Session {
     }
 
     /// Lines in text format to one participant, in one go.
-    pub(super) async fn copy_lines_to(
+    pub async fn copy_lines_to(
         &mut self,
         group: GroupId,
         table: &Arc<Table>,

@@ -89,7 +89,7 @@ impl Session {
                 Ok(end) => total += pgherd_wire::backend::command_tag_rows(&end.tag).unwrap_or(0),
                 Err(failure) => {
                     self.abandon(&groups[position + 1..]).await;
-                    return Err(failure);
+                    return Err(self.explain_key(call, failure).await);
                 }
             }
             returned.push((by_group.remove(group).unwrap_or_default(), rows));
@@ -164,7 +164,11 @@ impl Session {
             };
             let empty = Splice::default();
             let errors = Errors { splice: Some(&empty), text: "", renamed: None };
-            self.run_request(COORDINATOR_GROUP, &request, Rows::Keep(&mut kept), errors).await?;
+            if let Err(failure) =
+                self.run_request(COORDINATOR_GROUP, &request, Rows::Keep(&mut kept), errors).await
+            {
+                return Err(self.explain_key(call, failure).await);
+            }
             for raw in kept {
                 let mut fields = fields_of(&pgherd_wire::frame::Frame { raw })?.into_iter();
                 let index = fields.next().flatten().and_then(|f| std::str::from_utf8(&f).ok()?.parse::<usize>().ok());

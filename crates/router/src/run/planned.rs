@@ -151,9 +151,10 @@ impl Session {
             let position = call.prepared.text()[..at].chars().count() + 1;
             return failure.with(b'P', &position.to_string());
         }
-        match self.described(call.prepared).await {
-            Err(better) => better,
-            Ok(_) => failure,
+        // Beside the transaction, which may have failed with this very error.
+        match self.describe_aside(call.prepared).await {
+            Err(better) if better.sqlstate() == failure.sqlstate() => better,
+            _ => failure,
         }
     }
 

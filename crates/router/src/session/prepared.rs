@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pgherd_catalog::Snapshot;
-use pgherd_planner::Plan;
+use pgherd_planner::{Plan, Tier};
 use pgherd_sql::Statement;
 
 use super::Session;
@@ -70,7 +70,17 @@ impl Session {
         let Some(statement) = &prepared.statement else {
             return Err(crate::error::Failure::new("XX000", "an empty statement has no plan"));
         };
-        let plan = Rc::new(self.plan_statement(statement, &catalog, &search_path, false));
+        let mut plan = self.plan_statement(statement, &catalog, &search_path, false);
+        if plan.uses_now && self.txn.now.is_none() && !matches!(plan.tier, Tier::Route(_) | Tier::Coordinator { .. }) {
+            // Several servers must have one time.
+            self.txn.now = Some(clock_text());
+            plan = self.plan_statement(statement, &catalog, &search_path, false);
+            if self.txn.block == Block::None {
+                self.open_implicit_block();
+            }
+        }
+        let reusable = reusable && !plan.uses_now;
+        let plan = Rc::new(plan);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         if reusable {
             *prepared.plan.borrow_mut() = Some(Planned { catalog, search_path, plan: plan.clone(), id });
