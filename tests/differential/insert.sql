@@ -120,7 +120,6 @@ INSERT INTO t (k, v, n) SELECT 6000 + line, status, sum(qty) FROM items i JOIN o
 INSERT INTO t (k, v) VALUES (7000, 'v') RETURNING (SELECT count(*) FROM regions);
 WITH src AS (SELECT id FROM users WHERE id < 4) INSERT INTO t (k, v) SELECT id + 8000, 'cte' FROM src RETURNING k;
 WITH ins AS (INSERT INTO t (k, v) VALUES (8100, 'inner') RETURNING k, v) SELECT * FROM ins;
---@ refused: PH001
 WITH ins AS (INSERT INTO clicks (user_id, url) VALUES (901, 'w'), (902, 'w') RETURNING user_id) INSERT INTO local_notes (user_id, body) SELECT user_id, 'from cte' FROM ins;
 SELECT user_id FROM local_notes WHERE body = 'from cte';
 SELECT user_id FROM clicks WHERE url = 'w';

@@ -51,7 +51,6 @@ UPDATE regions r SET tax = t.n FROM (SELECT country, count(*) AS n FROM users GR
 SELECT * FROM regions;
 WITH t AS (SELECT id FROM users WHERE id < 5) UPDATE users SET score = 1000 WHERE id IN (SELECT id FROM t) RETURNING id;
 WITH up AS (UPDATE users SET score = 2000 WHERE id = 5 RETURNING id, score) SELECT * FROM up;
---@ refused: 0A000
 WITH gone AS (DELETE FROM clicks WHERE ms < 60 RETURNING user_id, url) SELECT count(*), count(DISTINCT url) FROM gone;
 DELETE FROM clicks c USING users u WHERE u.id = c.user_id AND u.country = 'fr';
 DELETE FROM clicks c USING users u WHERE u.id = c.user_id AND u.id = 15 RETURNING c.url, u.name;

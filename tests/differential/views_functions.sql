@@ -80,13 +80,11 @@ SELECT id, score FROM users WHERE id IN (1, 2);
 ROLLBACK;
 SELECT id, score FROM users WHERE id IN (1, 2);
 DO $$ DECLARE r record; s numeric := 0; BEGIN FOR r IN SELECT total FROM orders WHERE total IS NOT NULL ORDER BY id LOOP s := s + r.total; END LOOP; RAISE NOTICE 'sum %', s; END $$;
---@ refused: PH001
 DO $$ BEGIN INSERT INTO clicks (user_id, url) SELECT g, 'do' FROM generate_series(1, 12) g; DELETE FROM clicks WHERE url = 'do' AND user_id > 10; END $$;
 SELECT count(*), sum(user_id) FROM clicks WHERE url = 'do';
 --@ error: P0001
 DO $$ BEGIN UPDATE users SET score = -1; RAISE EXCEPTION 'undo'; END $$;
 SELECT count(*) FROM users WHERE score = -1;
---@ refused: PH001
 DO $$ BEGIN BEGIN INSERT INTO users (id, created) VALUES (1, now()); EXCEPTION WHEN unique_violation THEN UPDATE users SET name = 'caught' WHERE id = 1; END; END $$;
 SELECT name FROM users WHERE id = 1;
 

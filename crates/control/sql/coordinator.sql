@@ -145,7 +145,8 @@ DECLARE
     columns text;
 BEGIN
     GET DIAGNOSTICS context = PG_CONTEXT;
-    IF context ~* 'on\s+conflict|merge\s+into' OR (context !~ '\n' AND current_query() ~* 'on\s+conflict|merge\s+into') THEN
+    -- The body of an SQL function is not in the context.
+    IF context ~ 'SQL function "' OR context ~* 'on\s+conflict|merge\s+into' OR (context !~ '\n' AND current_query() ~* 'on\s+conflict|merge\s+into') THEN
         RAISE EXCEPTION USING ERRCODE = 'PH001',
             MESSAGE = format('cannot run ON CONFLICT or MERGE on distributed table "%s" from inside the coordinator', TG_TABLE_NAME),
             HINT = 'Send the statement through the router by itself.', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME;

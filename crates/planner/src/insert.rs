@@ -157,7 +157,7 @@ impl Context<'_> {
                 (Source::Coordinator(sql), _) => sql,
                 // One time for all rows, whichever worker they go to.
                 (Source::Worker, ColumnDefault::Expression { sql, immutable: false })
-                    if rows.len() > 1 && default_reads_now(sql) =>
+                    if (rows.len() > 1 || self.session.multi_statement_txn_now.is_some()) && default_reads_now(sql) =>
                 {
                     sql.clone()
                 }
@@ -254,9 +254,17 @@ impl Context<'_> {
             let key = row_key.unwrap_or(RowKey::Computed { field: key_at.unwrap_or(0) });
             out.push(InsertRow { key, fields });
         }
-        if let ([InsertRow { key: RowKey::Value(value), .. }], false) = (out.as_slice(), needs_coordinator) {
+        if let ([InsertRow { key: RowKey::Value(value), .. }], false) = (out.as_slice(), needs_coordinator)
+            && appended.is_empty()
+        {
             let mut plan = self.route(table.clone(), value.clone());
             plan.reason = format!("one row with a known {}", key.name);
+            // In a transaction over several servers the default's time is the transaction's.
+            plan.uses_now |= table.columns.iter().any(|c| {
+                let omitted = !columns.iter().any(|given| given.name == c.name);
+                let ColumnDefault::Expression { sql, immutable: false } = &c.default else { return false };
+                omitted && default_reads_now(sql)
+            });
             return plan;
         }
         // Text up to VALUES with an explicit column list.

@@ -596,13 +596,19 @@ impl Session {
     }
 
     /// Rows that SQL inside the coordinator inserted: `INSERT INTO t (…) VALUES ($1, …), …`, all values text.
-    async fn callback_insert(&mut self, statement: &Statement, bound: Option<&Bound>, in_block: bool) -> Result<String> {
+    async fn callback_insert(
+        &mut self,
+        statement: &Statement,
+        bound: Option<&Bound>,
+        in_block: bool,
+    ) -> Result<String> {
         if !in_block {
             return Err(Failure::refused(
                 "writing distributed tables from a procedure or DO block that ends transactions itself is not supported",
             ));
         }
-        let not_understood = || Failure::refused("this INSERT into a distributed table from inside the coordinator is not supported");
+        let not_understood =
+            || Failure::refused("this INSERT into a distributed table from inside the coordinator is not supported");
         let pgherd_sql::ast::Tree::Insert(insert) = &statement.tree else { return Err(not_understood()) };
         let catalog = self.catalog();
         let table = match catalog.resolve(insert.target.schema.as_deref(), &insert.target.name, &[]) {
@@ -730,7 +736,7 @@ impl Session {
     }
 
     /// The client has settings of its own for how values are written.
-    fn has_styles(&self) -> bool {
+    pub fn has_styles(&self) -> bool {
         ["datestyle", "intervalstyle", "extra_float_digits"].iter().any(|name| self.settings.contains_key(*name))
     }
 

@@ -23,18 +23,20 @@ pub const AGE_AT_OPEN_SECONDS: u64 = 2;
 
 pub fn spawn(shared: Arc<Shared>, mut shutdown: watch::Receiver<bool>) {
     tokio::spawn(async move {
-        let mut first = true;
+        let mut passes = 0;
         loop {
             let databases: Vec<Arc<Database>> = shared.databases.lock().await.values().cloned().collect();
             for database in databases {
-                let age = if first { 0 } else { AGE_MIN_SECONDS };
+                let age = if passes < 2 { AGE_AT_OPEN_SECONDS } else { AGE_MIN_SECONDS };
                 if let Err(error) = recover(&shared, &database, age).await {
                     tracing::warn!("recovery in database {}: {error}", database.name);
                 }
             }
-            first = false;
+            // What was prepared in the last moment before the start is old enough a little later.
+            let pause = if passes == 0 { Duration::from_secs(AGE_AT_OPEN_SECONDS + 1) } else { INTERVAL };
+            passes += 1;
             tokio::select! {
-                () = tokio::time::sleep(INTERVAL) => {}
+                () = tokio::time::sleep(pause) => {}
                 _ = shutdown.wait_for(|stop| *stop) => return,
             }
         }
@@ -46,11 +48,14 @@ pub async fn recover(shared: &Shared, database: &Database, age_seconds: u64) -> 
     let snapshot = database.snapshot();
     let mut groups = snapshot.worker_groups();
     groups.push(COORDINATOR_GROUP);
-    for group in groups {
+    let mut settled = true;
+    for group in &groups {
+        let group = *group;
         let mut connection = match open(shared, database, &snapshot, group).await {
             Ok(connection) => connection,
             Err(error) => {
                 tracing::warn!("recovery: node group {group}: {error}");
+                settled = false;
                 continue;
             }
         };
@@ -67,13 +72,41 @@ pub async fn recover(shared: &Shared, database: &Database, age_seconds: u64) -> 
             let sql = match step(answer) {
                 Step::CommitPrepared => format!("COMMIT PREPARED {}", quote_literal(name)),
                 Step::RollbackPrepared => format!("ROLLBACK PREPARED {}", quote_literal(name)),
-                Step::Wait => continue,
+                Step::Wait => {
+                    settled = false;
+                    continue;
+                }
             };
             match connection.query(&sql).await {
                 Ok(_) => tracing::info!("recovery: {sql}"),
-                Err(error) => tracing::warn!("recovery: {sql}: {error}"),
+                Err(error) => {
+                    settled = false;
+                    tracing::warn!("recovery: {sql}: {error}");
+                }
             }
         }
+        connection.close().await;
+    }
+    if settled {
+        forget_old_records(shared, database, &snapshot, &groups).await?;
+    }
+    Ok(())
+}
+
+/// Every node was asked and nothing is in doubt: decisions of long ago are not needed any more.
+async fn forget_old_records(
+    shared: &Shared,
+    database: &Database,
+    snapshot: &Snapshot,
+    groups: &[GroupId],
+) -> Result<(), BackendError> {
+    for group in groups {
+        let mut connection = open(shared, database, snapshot, *group).await?;
+        connection
+            .query(
+                "DELETE FROM pgherd.commit_record WHERE decision = 'c' AND at < pg_catalog.now() - interval '1 hour'",
+            )
+            .await?;
         connection.close().await;
     }
     Ok(())

@@ -46,7 +46,10 @@ impl Session {
         }
         let path = self.search_path().await?;
         let catalog = self.catalog();
-        let views = matches!(statement.kind, StatementKind::Select) && !names_system_columns(&statement.text);
+        // pg_dump forbids itself views that it does not know.
+        let views = matches!(statement.kind, StatementKind::Select)
+            && !names_system_columns(&statement.text)
+            && !self.settings.contains_key("restrict_nonsystem_relation_kind");
         for relation in &statement.relations {
             let resolved = catalog.resolve(relation.schema.as_deref(), &relation.name, &path);
             if relation.only && matches!(resolved, Resolved::Table(_)) && relation.span.is_known() {

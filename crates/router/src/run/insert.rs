@@ -164,9 +164,7 @@ impl Session {
             };
             let empty = Splice::default();
             let errors = Errors { splice: Some(&empty), text: "", renamed: None };
-            if let Err(failure) =
-                self.run_request(COORDINATOR_GROUP, &request, Rows::Keep(&mut kept), errors).await
-            {
+            if let Err(failure) = self.run_request(COORDINATOR_GROUP, &request, Rows::Keep(&mut kept), errors).await {
                 return Err(self.explain_key(call, failure).await);
             }
             for raw in kept {

@@ -53,6 +53,10 @@ fn parameters(function: &str) -> &'static [&'static str] {
         "citus_remove_node" | "master_remove_node" | "citus_activate_node" | "citus_disable_node" => {
             &["nodename", "nodeport"]
         }
+        "alter_distributed_table" => {
+            &["table_name", "distribution_column", "shard_count", "colocate_with", "cascade_to_colocated"]
+        }
+        "citus_set_node_property" => &["nodename", "nodeport", "property", "value"],
         "citus_set_coordinator_host" => &["host", "port", "node_role", "node_cluster"],
         _ => &[],
     }

@@ -213,7 +213,9 @@ impl Session {
 
     /// One statement per worker.
     async fn run_scatter(&mut self, call: &Call<'_>, plan: &Plan, scatter: &Scatter) -> Result<Completion> {
-        if call.max_rows > 0 && !plan.writes {
+        // Partial values pass as text: settings that shorten or reorder it would change the result.
+        let lossy = matches!(scatter.combine, Combine::Merge(_)) && self.has_styles();
+        if (call.max_rows > 0 || lossy) && !plan.writes {
             // Row by row over several servers: the coordinator's portal does it.
             let sql = self.coordinator_text(call).await?;
             return self.run_coordinator_plan(call, &sql, false, true).await;

@@ -55,15 +55,13 @@ impl Session {
     pub async fn plan(&mut self, prepared: &Prepared) -> Result<(Rc<Plan>, u64)> {
         let catalog = self.catalog();
         let search_path = self.search_path().await?;
-        if self.txn.block == Block::Explicit && self.txn.now.is_none() && names_now(prepared.text()) {
-            self.txn.now = Some(clock_text());
-        }
         // A value for now() belongs to one transaction: such a plan is made afresh.
-        let reusable = self.temp.is_empty() && (self.txn.now.is_none() || !names_now(prepared.text()));
+        let reusable = self.temp.is_empty();
         if reusable
             && let Some(planned) = &*prepared.plan.borrow()
             && Arc::ptr_eq(&planned.catalog, &catalog)
             && *planned.search_path == *search_path
+            && (!planned.plan.uses_now || self.txn.block != Block::Explicit)
         {
             return Ok((planned.plan.clone(), planned.id));
         }
@@ -71,7 +69,8 @@ impl Session {
             return Err(crate::error::Failure::new("XX000", "an empty statement has no plan"));
         };
         let mut plan = self.plan_statement(statement, &catalog, &search_path, false);
-        if plan.uses_now && self.txn.now.is_none() && !matches!(plan.tier, Tier::Route(_) | Tier::Coordinator { .. }) {
+        let one_server = matches!(plan.tier, Tier::Route(_) | Tier::Coordinator { .. });
+        if plan.uses_now && self.txn.now.is_none() && (!one_server || self.txn.block == Block::Explicit) {
             // Several servers must have one time.
             self.txn.now = Some(clock_text());
             plan = self.plan_statement(statement, &catalog, &search_path, false);
@@ -79,7 +78,7 @@ impl Session {
                 self.open_implicit_block();
             }
         }
-        let reusable = reusable && !plan.uses_now;
+        let reusable = reusable && !(plan.uses_now && self.txn.now.is_some());
         let plan = Rc::new(plan);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         if reusable {
@@ -103,12 +102,6 @@ impl Session {
         };
         pgherd_planner::plan(statement, catalog, &view)
     }
-}
-
-/// Whether a text may ask for the transaction's time.
-fn names_now(text: &str) -> bool {
-    let lower = text.to_ascii_lowercase();
-    ["now", "current_", "localtime", "transaction_timestamp"].iter().any(|word| lower.contains(word))
 }
 
 /// This moment as timestamptz reads it, in microseconds as PostgreSQL's clock has them.
