@@ -6,8 +6,10 @@ import asyncio
 import datetime as dt
 import decimal
 import os
+import sys
 import threading
 import time
+import traceback
 import uuid
 
 import psycopg
@@ -299,11 +301,26 @@ def without_autocommit():
         fails(errors.ReadOnlySqlTransaction, lambda: conn.execute("DELETE FROM people WHERE id = 1"))
 
 
-with psycopg.connect(autocommit=True) as connection:
-    for part in (create, types, query, transactions, mistakes, pipelines, cursors, copying, cancel, session):
-        part(connection)
-asyncio.run(asynchronous())
-without_autocommit()
+def connected(part):
+    def run():
+        with psycopg.connect(autocommit=True) as conn:
+            part(conn)
+
+    return run
+
+
+# Every part is run, so that one report names all that is wrong.
+failed = 0
+parts = [connected(p) for p in (create, types, query, transactions, mistakes, pipelines, cursors, copying, cancel, session)]
+for run in [*parts, lambda: asyncio.run(asynchronous()), without_autocommit]:
+    try:
+        run()
+    except Exception:
+        traceback.print_exc()
+        failed += 1
 with psycopg.connect(autocommit=True) as connection:
     connection.execute("DROP TABLE items, people, kinds")
+print("failed:", failed)
+if failed:
+    sys.exit(1)
 print("all done")
