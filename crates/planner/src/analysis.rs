@@ -367,7 +367,7 @@ impl<'a> Analysis<'a> {
                     exprs.extend(c.set.iter().map(|a| &a.value));
                 }
                 exprs.extend(i.returning.iter().map(|r| &r.expr));
-                self.sublinks_of(&exprs, level, own, env);
+                self.sublinks_of(&exprs, &[], level, own, env);
                 self.ctes.pop();
                 Some(level)
             }
@@ -385,7 +385,8 @@ impl<'a> Analysis<'a> {
                 exprs.extend(u.returning.iter().map(|r| &r.expr));
                 exprs.extend(u.filter.iter());
                 self.conditions(u.filter.as_ref(), own, env);
-                self.sublinks_of(&exprs, level, own, env);
+                let filters: Vec<&'a Expr> = u.filter.iter().collect();
+                self.sublinks_of(&exprs, &filters, level, own, env);
                 self.join_sublinks(&u.from, level, own, env);
                 self.ctes.pop();
                 Some(level)
@@ -403,7 +404,8 @@ impl<'a> Analysis<'a> {
                 let mut exprs: Vec<&'a Expr> = d.returning.iter().map(|r| &r.expr).collect();
                 exprs.extend(d.filter.iter());
                 self.conditions(d.filter.as_ref(), own, env);
-                self.sublinks_of(&exprs, level, own, env);
+                let filters: Vec<&'a Expr> = d.filter.iter().collect();
+                self.sublinks_of(&exprs, &filters, level, own, env);
                 self.join_sublinks(&d.using, level, own, env);
                 self.ctes.pop();
                 Some(level)
@@ -429,7 +431,7 @@ impl<'a> Analysis<'a> {
                     }
                 }
                 exprs.extend(m.returning.iter().map(|r| &r.expr));
-                self.sublinks_of(&exprs, level, own, env);
+                self.sublinks_of(&exprs, &[], level, own, env);
                 self.ctes.pop();
                 Some(level)
             }
@@ -532,7 +534,7 @@ impl<'a> Analysis<'a> {
             Body::Select(select) => self.select(select, query, level, own, env),
             Body::Values(rows) => {
                 let exprs: Vec<&'a Expr> = rows.iter().flatten().collect();
-                self.sublinks_of(&exprs, level, own, env);
+                self.sublinks_of(&exprs, &[], level, own, env);
                 let mut outputs: Vec<(String, Option<ColumnId>)> =
                     (1..=rows.first().map_or(0, Vec::len)).map(|i| (format!("column{i}"), None)).collect();
                 if let [row] = rows.as_slice() {
@@ -551,7 +553,7 @@ impl<'a> Analysis<'a> {
                     .as_ref()
                     .map(|outputs| outputs.iter().map(|(name, _)| (name.clone(), None)).collect());
                 let exprs: Vec<&'a Expr> = query.order_by.iter().map(|s| &s.expr).collect();
-                self.sublinks_of(&exprs, level, own, env);
+                self.sublinks_of(&exprs, &[], level, own, env);
             }
         }
         self.ctes.pop();
@@ -575,7 +577,8 @@ impl<'a> Analysis<'a> {
         for window in &select.windows {
             window.for_each_expr(&mut |e| exprs.push(e));
         }
-        self.sublinks_of(&exprs, level, scope, env);
+        let filters: Vec<&'a Expr> = select.filter.iter().chain(select.having.iter()).collect();
+        self.sublinks_of(&exprs, &filters, level, scope, env);
         self.join_sublinks(&select.from, level, scope, env);
         let mut outputs = self.outputs(select, scope);
         let plain = !select.items.iter().any(|i| matches!(i.expr.kind, ExprKind::Star(_)));
@@ -978,13 +981,15 @@ impl<'a> Analysis<'a> {
         }
         let mut exprs = Vec::new();
         from.iter().for_each(|item| conditions(item, &mut exprs));
-        self.sublinks_of(&exprs, level, scope, env);
+        self.sublinks_of(&exprs, &exprs, level, scope, env);
     }
 
-    fn sublinks_of(&mut self, exprs: &[&'a Expr], level: usize, scope: usize, env: usize) {
+    /// `filters`: those of `exprs` whose rows count only where they are true (WHERE, ON, HAVING).
+    fn sublinks_of(&mut self, exprs: &[&'a Expr], filters: &[&'a Expr], level: usize, scope: usize, env: usize) {
         for expr in exprs {
             let mut links: Vec<(&'a Sublink, bool)> = Vec::new();
-            let conjuncts = expr.conjuncts();
+            let is_filter = filters.iter().any(|f| std::ptr::eq(*f, *expr));
+            let conjuncts = if is_filter { expr.conjuncts() } else { Vec::new() };
             expr.walk(&mut |e| {
                 if let ExprKind::Sublink(link) = &e.kind {
                     links.push((link, conjuncts.iter().any(|c| std::ptr::eq(*c, e))));

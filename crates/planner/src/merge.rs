@@ -283,7 +283,10 @@ pub(crate) fn set_operation(
 fn pushed_limit(limit: &Count, offset: &Count) -> Option<String> {
     match (limit, offset) {
         (Count::None, _) => None,
-        (Count::Constant(l), Count::Constant(o)) => l.checked_add(*o).map(|n| n.to_string()),
+        // Beyond what LIMIT can say there is no limit.
+        (Count::Constant(l), Count::Constant(o)) => {
+            l.checked_add(*o).filter(|n| i64::try_from(*n).is_ok()).map(|n| n.to_string())
+        }
         (limit, Count::None) => limit_text(limit),
         (limit, offset) => {
             Some(format!("({} + {})", limit_text(limit).unwrap_or_default(), limit_text(offset).unwrap_or_default()))

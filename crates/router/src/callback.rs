@@ -249,6 +249,22 @@ impl Session {
         describe: bool,
     ) -> Result<String> {
         use StatementKind as K;
+        if self.txn.ending {
+            return match &statement.kind {
+                K::Set(_) => Ok("SET".into()),
+                K::Begin(_) => Ok("START TRANSACTION".into()),
+                K::Commit { .. } => Ok("COMMIT".into()),
+                K::Rollback { .. } | K::RollbackTo(_) => Ok("ROLLBACK".into()),
+                K::Savepoint(_) => Ok("SAVEPOINT".into()),
+                K::Release(_) => Ok("RELEASE".into()),
+                K::CloseCursor { .. } => Ok("CLOSE CURSOR".into()),
+                K::Deallocate { .. } => Ok("DEALLOCATE".into()),
+                _ => Err(Failure::refused(
+                    "distributed tables cannot be used by a trigger or constraint that runs at COMMIT",
+                )
+                .hint("Use SET CONSTRAINTS ALL IMMEDIATE before COMMIT.")),
+            };
+        }
         match &statement.kind {
             // Its settings make values unambiguous; ours are handled when a cursor is read.
             K::Set(_) => Ok("SET".into()),

@@ -16,12 +16,14 @@ pub struct Client {
     stream: TcpStream,
     pub read: BytesMut,
     pub out: BytesMut,
+    /// How often bytes have left: what was written before can no longer be taken back.
+    pub flushes: u64,
 }
 
 impl Client {
     pub fn new(stream: TcpStream) -> Self {
         let _ = stream.set_nodelay(true);
-        Client { stream, read: BytesMut::with_capacity(4096), out: BytesMut::with_capacity(4096) }
+        Client { stream, read: BytesMut::with_capacity(4096), out: BytesMut::with_capacity(4096), flushes: 0 }
     }
 
     /// The next message. Cancel safe.
@@ -31,6 +33,21 @@ impl Client {
                 return Ok(frame);
             }
             self.fill().await?;
+        }
+    }
+
+    /// Returns when the client has closed its side. While it has sent bytes that nobody has read yet, that cannot be told,
+    /// and this waits for ever. Cancel safe.
+    pub async fn gone(&self) {
+        loop {
+            if self.stream.readable().await.is_err() {
+                return;
+            }
+            let mut byte = [0u8; 1];
+            match self.stream.peek(&mut byte).await {
+                Ok(0) | Err(_) => return,
+                Ok(_) => std::future::pending::<()>().await,
+            }
         }
     }
 
@@ -49,6 +66,7 @@ impl Client {
     }
 
     pub async fn flush(&mut self) -> Result<()> {
+        self.flushes += u64::from(!self.out.is_empty());
         while !self.out.is_empty() {
             match self.stream.write_buf(&mut self.out).await {
                 Ok(0) | Err(_) => return Err(Failure::ClientGone),

@@ -279,7 +279,7 @@ ORDER BY 1";
 
 const COLUMNS: &str = "
 SELECT a.attrelid::oid, a.attnum, a.attname, a.atttypid::oid, a.atttypmod,
-       pg_catalog.format_type(a.atttypid, a.atttypmod), pg_catalog.format_type(a.atttypid, NULL),
+       pg_catalog.format_type(a.atttypid, a.atttypmod), pg_catalog.format_type(a.atttypid, -1),
        a.attcollation::oid, a.attnotnull, a.attidentity, a.attgenerated,
        CASE WHEN a.attgenerated = '' THEN pg_catalog.pg_get_expr(d.adbin, d.adrelid) END,
        d.oid IS NOT NULL AND (

@@ -86,15 +86,24 @@ impl Session {
 
     /// The coordinator's description of a planned statement, asked for once.
     pub async fn described(&mut self, prepared: &Prepared) -> Result<Rc<Described>> {
-        if let Some(described) = prepared.described.get() {
-            return Ok(described.clone());
+        let catalog = self.catalog();
+        if let Some(described) = prepared.described_under(&catalog) {
+            return Ok(described);
         }
         let text = match &prepared.statement {
             Some(statement) => pgherd_sql::qualify_own(statement).as_written(),
             None => String::new(),
         };
-        let described = Rc::new(self.describe_on_coordinator(&text, &prepared.declared).await?);
-        let _ = prepared.described.set(described.clone());
+        // Parameters keep the types that the client was told.
+        let before = prepared.last_described();
+        let types = before.as_ref().map_or(&prepared.declared, |b| &b.param_types);
+        let described = Rc::new(self.describe_on_coordinator(&text, types).await?);
+        if let Some(before) = before
+            && !same_columns(&before.fields, &described.fields)
+        {
+            return Err(Failure::refused("cached plan must not change result type"));
+        }
+        prepared.set_described(catalog, described.clone());
         Ok(described)
     }
 
@@ -151,6 +160,20 @@ impl Session {
         }
         let mut lease = self.coordinator_lease().await?;
         describe_on(&mut lease, sql, types).await
+    }
+}
+
+/// The same number of columns, of the same types.
+fn same_columns(before: &Option<Vec<FieldDescription>>, after: &Option<Vec<FieldDescription>>) -> bool {
+    match (before, after) {
+        (Some(a), Some(b)) => {
+            let same = |a: &FieldDescription, b: &FieldDescription| {
+                (a.type_oid, a.type_modifier, &a.name) == (b.type_oid, b.type_modifier, &b.name)
+            };
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+        }
+        (None, None) => true,
+        _ => false,
     }
 }
 

@@ -66,9 +66,10 @@ impl From<ErrorFields> for Failure {
     }
 }
 
-/// A malformed message from the client: PostgreSQL ends the session.
+/// A malformed message from the client: an error, or the end of the session where its bytes cannot be told apart.
 impl From<ProtocolError> for Failure {
     fn from(error: ProtocolError) -> Self {
-        Failure::fatal("08P01", error.to_string())
+        let fields = Box::new(error.to_fields());
+        if fields.is_fatal() { Failure::Fatal(fields) } else { Failure::Statement(fields) }
     }
 }

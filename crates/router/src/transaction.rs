@@ -70,6 +70,9 @@ pub struct Transaction {
     pub changed_defaults: bool,
     /// A value for now() and its like, fixed at the first statement that needs one.
     pub now: Option<String>,
+    /// COMMIT has begun: workers may be prepared already, and what the coordinator's foreign tables tidy up is no longer
+    /// done there.
+    pub ending: bool,
 }
 
 impl Transaction {
@@ -84,6 +87,7 @@ impl Transaction {
             changed_catalog: false,
             changed_defaults: false,
             now: None,
+            ending: false,
         }
     }
 
@@ -407,6 +411,7 @@ impl Session {
     }
 
     async fn commit_participants(&mut self) -> Result<()> {
+        self.txn.ending = true;
         let participants: Vec<pgherd_txn::Participant> = self
             .txn
             .participants

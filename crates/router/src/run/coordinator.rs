@@ -88,14 +88,10 @@ impl Session {
         if writes || self.calls_user_function(call) {
             self.mark_writer(COORDINATOR_GROUP);
         }
-        if self.calls_user_function(call)
-            && let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP)
-        {
-            // A function may have left settings behind; nobody else gets the connection like that.
-            participant.lease.tainted = true;
-        }
+        let calls_function = self.calls_user_function(call);
+        self.taint_coordinator(call);
         let types = match call.bound {
-            Some(_) => match call.prepared.described.get() {
+            Some(_) => match call.prepared.last_described() {
                 Some(described) => described.param_types.clone(),
                 None => call.prepared.declared.clone(),
             },
@@ -105,7 +101,22 @@ impl Session {
         let text = sql.as_written();
         let completion = self.run_single(call, COORDINATOR_GROUP, text, None, &types, errors).await?;
         self.follow_set_config(call).await?;
+        if calls_function {
+            self.notice_temporary_tables().await?;
+        }
         Ok(completion)
+    }
+
+    /// Functions that a statement calls, or that views, defaults, triggers and operators call behind it, may leave
+    /// settings on the connection: nobody else gets it like that.
+    pub(super) fn taint_coordinator(&mut self, call: &Call<'_>) {
+        const MAY_RUN_ANYTHING: &[&str] = &["set_config", "query_to_xml", "ts_rewrite", "pg_settings", "cursor_to_xml"];
+        let lower = call.prepared.text().to_ascii_lowercase();
+        let unclean =
+            !self.catalog().user_functions.is_empty() || MAY_RUN_ANYTHING.iter().any(|name| lower.contains(name));
+        if unclean && let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
+            participant.lease.tainted = true;
+        }
     }
 
     /// Runs a utility statement's text on the coordinator, its reply is the client's.
@@ -137,6 +148,7 @@ impl Session {
         {
             participant.lease.tainted = true;
         }
+        self.notice_temporary_tables().await?;
         Ok(completion)
     }
 
@@ -179,12 +191,14 @@ impl Session {
         if !statement.calls.iter().any(|(_, name)| name == "set_config") {
             return Ok(());
         }
+        // `set_config(…, true)` is SET LOCAL.
+        let local = statement.text.replace([' ', '\n'], "").to_ascii_lowercase().contains(",true)");
         for name in config_names(&statement.text) {
             let sql = format!("SELECT pg_catalog.current_setting({}, true)", crate::settings::quote_literal(&name));
             let result = self.collect_on(COORDINATOR_GROUP, &sql).await?;
             if let Some(value) = result.text(0, 0) {
                 let value = value.to_owned();
-                self.set_followed(&name, value, false);
+                self.set_followed(&name, value, local);
             }
         }
         self.forget_search_path();

@@ -54,7 +54,7 @@ impl Session {
     }
 
     /// COPY of a local table or a query: the coordinator does it, the bytes pass through.
-    async fn copy_on_coordinator(&mut self, _call: &Call<'_>, sql: &str) -> Result<Completion> {
+    async fn copy_on_coordinator(&mut self, call: &Call<'_>, sql: &str) -> Result<Completion> {
         self.join(COORDINATOR_GROUP).await?;
         self.mark_writer(COORDINATOR_GROUP);
         let mut participant = self.take(COORDINATOR_GROUP)?;
@@ -89,6 +89,7 @@ impl Session {
             }
         }
         self.put_back(COORDINATOR_GROUP, participant);
+        self.taint_coordinator(call);
         match failure {
             Some(fields) => Err(self.translate(fields, Errors::default())),
             None => Ok(Completion::Tag(tag)),

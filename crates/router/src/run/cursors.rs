@@ -111,7 +111,7 @@ impl Session {
         let oids: Vec<String> = types.iter().map(u32::to_string).collect();
         let names = self
             .ask_coordinator(&format!(
-                "SELECT pg_catalog.format_type(o, NULL) FROM pg_catalog.unnest(ARRAY[{}]::pg_catalog.oid[]) WITH ORDINALITY u(o, n) ORDER BY n",
+                "SELECT pg_catalog.format_type(o, -1) FROM pg_catalog.unnest(ARRAY[{}]::pg_catalog.oid[]) WITH ORDINALITY u(o, n) ORDER BY n",
                 oids.join(", ")
             ))
             .await?;

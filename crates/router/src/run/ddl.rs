@@ -70,7 +70,12 @@ impl Session {
                 }
                 self.run_local_ddl(call).await
             }
-            K::SelectInto | K::RefreshMatView { .. } => self.run_local_ddl(call).await,
+            K::SelectInto => {
+                let completion = self.run_local_ddl(call).await?;
+                self.notice_temporary_tables().await?;
+                Ok(completion)
+            }
+            K::RefreshMatView { .. } => self.run_local_ddl(call).await,
             K::Ddl(info) => self.run_definition(call, info).await,
             _ => self.run_local_ddl(call).await,
         }
@@ -109,18 +114,10 @@ impl Session {
 
     async fn after_ddl(&mut self) -> Result<()> {
         self.txn.changed_catalog = true;
-        self.statements_changed();
         if self.txn.block == Block::Explicit || self.txn.block == Block::Implicit {
             self.reload_catalog_in_block().await?;
         }
         Ok(())
-    }
-
-    /// Descriptions of named statements may be out of date.
-    fn statements_changed(&mut self) {
-        for prepared in self.statements.values_mut() {
-            *prepared = crate::session::Prepared::new(prepared.statement.clone(), prepared.declared.clone());
-        }
     }
 
     async fn run_definition(&mut self, call: &Call<'_>, info: &DdlInfo) -> Result<Completion> {
@@ -395,7 +392,6 @@ impl Session {
         if let Err(error) = self.db.reload(&self.thread.shared).await {
             tracing::warn!("could not load the catalog again: {error}");
         }
-        self.statements_changed();
         self.forget_search_path();
     }
 

@@ -58,7 +58,9 @@ impl Session {
             if plan.writes || analyze {
                 self.open_implicit_block();
             }
-            return self.run_on_coordinator(call, &format!("{head}{sql}"), plan.writes).await;
+            let completion = self.run_on_coordinator(call, &format!("{head}{sql}"), plan.writes).await?;
+            self.taint_coordinator(call);
+            return Ok(completion);
         }
         self.open_implicit_block();
         let tasks = self.explain_tasks(call, &plan).await?;

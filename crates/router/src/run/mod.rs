@@ -100,6 +100,19 @@ impl Session {
         result
     }
 
+    /// After a statement that may have made temporary relations in ways of its own: they tie the session to its
+    /// connection.
+    pub(super) async fn notice_temporary_tables(&mut self) -> Result<()> {
+        if self.txn.participants.contains_key(&pgherd_catalog::COORDINATOR_GROUP) {
+            self.refresh_temporary_names().await?;
+            if !self.temp.is_empty() {
+                self.pin = true;
+                self.forget_search_path();
+            }
+        }
+        Ok(())
+    }
+
     /// Temporary relations come and go in more ways than statements tell (ON COMMIT DROP, ROLLBACK, functions): the
     /// session's own coordinator connection knows them.
     async fn refresh_temporary_names(&mut self) -> Result<()> {

@@ -88,12 +88,8 @@ impl Session {
             Ok(pinned) => pinned,
         };
         let Some(remainder) = pinned else {
-            if plan.writes {
-                return Err(Failure::refused("the type of the parameter does not let its value pin a shard")
-                    .hint("Cast it to the type of the distribution column."));
-            }
             let sql = self.coordinator_text(call).await?;
-            return self.run_coordinator_plan(call, &sql, false, true).await;
+            return self.run_coordinator_plan(call, &sql, plan.writes, true).await;
         };
         let shard =
             route.table.shards().get(remainder).ok_or_else(|| {

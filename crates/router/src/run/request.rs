@@ -198,14 +198,13 @@ impl Session {
 
     /// The next message of a participant; while the coordinator computes, its callbacks are answered.
     pub async fn next_frame(&mut self, group: GroupId, participant: &mut Participant) -> Result<Frame> {
-        if group != COORDINATOR_GROUP {
-            return participant.lease.frame().await.map_err(Failure::from);
-        }
         loop {
             let batch = tokio::select! {
                 biased;
                 frame = participant.lease.frame() => return frame.map_err(Failure::from),
-                Some(batch) = self.callbacks.recv() => batch,
+                Some(batch) = self.callbacks.recv(), if group == COORDINATOR_GROUP => batch,
+                // A statement of a client that has gone, perhaps waiting for a lock, is not waited for.
+                () = self.client.gone() => return Err(Failure::ClientGone),
             };
             Box::pin(self.serve_callback(batch, participant.in_block)).await;
         }

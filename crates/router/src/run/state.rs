@@ -19,6 +19,10 @@ impl Session {
             StatementKind::Show { name } => self.run_show(call, name).await,
             StatementKind::Reset { name: Some(name) } => {
                 settings::check_own(name, None)?;
+                if let Some(value) = self.startup_settings.get(name).cloned() {
+                    self.set_again(name, &value).await?;
+                    return Ok(Completion::tag("RESET"));
+                }
                 let completion = self.run_on_coordinator(call, text, false).await?;
                 self.settings.remove(name);
                 self.forget_after_reset(name);
@@ -34,6 +38,7 @@ impl Session {
                 {
                     participant.lease.applied.clear();
                 }
+                self.set_startup_again().await?;
                 self.forget_search_path();
                 Ok(completion)
             }
@@ -90,6 +95,13 @@ impl Session {
             // PostgreSQL has warned; nothing stays.
             return Ok(completion);
         }
+        if set.is_default
+            && !local
+            && let Some(value) = self.startup_settings.get(&set.name).cloned()
+        {
+            self.set_again(&set.name, &value).await?;
+            return Ok(completion);
+        }
         if set.is_default && !local {
             self.settings.remove(&set.name);
             self.forget_after_reset(&set.name);
@@ -97,6 +109,21 @@ impl Session {
         }
         self.follow(&set.name, local).await?;
         Ok(completion)
+    }
+
+    /// Puts a setting back to what the client gave when it connected; it hears of it as of any SET.
+    async fn set_again(&mut self, name: &str, value: &str) -> Result<()> {
+        self.join(COORDINATOR_GROUP).await?;
+        let sql = format!("SELECT pg_catalog.set_config({}, {}, false)", quote_literal(name), quote_literal(value));
+        self.collect_on(COORDINATOR_GROUP, &sql).await?;
+        self.follow(name, false).await
+    }
+
+    async fn set_startup_again(&mut self) -> Result<()> {
+        for (name, value) in self.startup_settings.clone() {
+            self.set_again(&name, &value).await?;
+        }
+        Ok(())
     }
 
     /// Takes over a setting's value from the coordinator connection where it was just set.
@@ -197,6 +224,7 @@ impl Session {
                     participant.lease.prepared.clear();
                     participant.lease.tainted = false;
                 }
+                self.set_startup_again().await?;
                 self.forget_search_path();
             }
             DiscardKind::Temp => self.temp.clear(),

@@ -35,6 +35,8 @@ pub struct Portal {
     pub prepared: Rc<Prepared>,
     pub bound: Rc<Bound>,
     pub progress: Progress,
+    /// Where BindComplete was written: taken back if a server does not accept a value.
+    mark: (u64, usize),
 }
 
 /// How far a portal has been executed.
@@ -69,7 +71,6 @@ impl Session {
             return Ok(());
         }
         if self.skip_until_sync {
-            parse_frontend(frame).map(drop)?;
             return Ok(());
         }
         match self.extended_step(frame).await {
@@ -208,7 +209,11 @@ impl Session {
     async fn bind_message(&mut self, portal: &str, statement: &str, bound: Bound) -> Result<()> {
         let prepared = self.statements.get(statement).cloned().ok_or_else(|| no_statement(statement))?;
         self.check_accepted(&prepared)?;
-        let wanted = prepared.described.get().map_or(prepared.declared.len(), |d| d.param_types.len());
+        if prepared.statement.as_ref().is_some_and(|s| is_planned(&s.kind)) {
+            // DDL may have changed what it means since it was parsed.
+            self.described(&prepared).await?;
+        }
+        let wanted = prepared.last_described().map_or(prepared.declared.len(), |d| d.param_types.len());
         if bound.params.len() != wanted {
             return Err(Failure::new(
                 "08P01",
@@ -231,13 +236,17 @@ impl Session {
         if !portal.is_empty() && self.portals.contains_key(portal) {
             return Err(Failure::new("42P03", format!("cursor \"{portal}\" already exists")));
         }
-        let portal_state = Portal { prepared, bound: Rc::new(bound), progress: Progress::NotStarted };
+        let mark = (self.client.flushes, self.client.out.len());
+        let portal_state = Portal { prepared, bound: Rc::new(bound), progress: Progress::NotStarted, mark };
         self.portals.insert(portal.to_owned(), portal_state);
         backend::write_bind_complete(&mut self.client.out);
         Ok(())
     }
 
     async fn describe_message(&mut self, kind: u8, name: &str) -> Result<()> {
+        if kind == b'P' && !self.portals.contains_key(name) {
+            return self.describe_cursor(name).await;
+        }
         let (prepared, formats) = if kind == b'S' {
             (self.statements.get(name).cloned().ok_or_else(|| no_statement(name))?, None)
         } else {
@@ -265,6 +274,31 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// A portal that is not ours may be a cursor that DECLARE made on the coordinator.
+    async fn describe_cursor(&mut self, name: &str) -> Result<()> {
+        use pgherd_catalog::COORDINATOR_GROUP;
+        if !self.txn.participants.contains_key(&COORDINATOR_GROUP) && self.pinned.is_none() {
+            return Err(no_portal(name));
+        }
+        self.join(COORDINATOR_GROUP).await?;
+        let mut participant = self.take(COORDINATOR_GROUP)?;
+        pgherd_wire::frontend::write_describe(participant.lease.buffer(), b'P', name);
+        participant.lease.send_sync();
+        let mut failure = None;
+        loop {
+            let frame = participant.lease.frame().await?;
+            match frame.tag() {
+                b'T' | b'n' => self.client.forward(&frame),
+                b'E' => failure = Some(backend::parse_error(&frame)?),
+                b'Z' => break,
+                _ => {}
+            }
+        }
+        self.put_back(COORDINATOR_GROUP, participant);
+        self.release_autocommit().await;
+        failure.map_or(Ok(()), |fields| Err(fields.into()))
     }
 
     async fn sync(&mut self) -> Result<()> {
@@ -332,8 +366,15 @@ impl Session {
         match std::mem::replace(&mut portal.progress, Progress::Done) {
             Progress::NotStarted => {}
             Progress::Done => {
-                // Nothing is left: PostgreSQL answers with an empty result of the same command.
-                return Ok(Completion::Tag("SELECT 0".to_owned()));
+                // Rows that were all fetched are followed by none; anything else cannot run twice.
+                let is_query = prepared
+                    .statement
+                    .as_ref()
+                    .is_some_and(|s| matches!(s.kind, StatementKind::Select) && !s.has_modifying);
+                if is_query {
+                    return Ok(Completion::Tag("SELECT 0".to_owned()));
+                }
+                return Err(Failure::new("55000", format!("portal \"{}\" cannot be run", pending.portal)));
             }
             Progress::OnServer { group, name } => {
                 return self.continue_portal(&pending.portal, group, name, pending.max_rows).await;
@@ -343,8 +384,17 @@ impl Session {
         if prepared.statement.is_none() {
             return Ok(Completion::Empty);
         }
+        let mark = self.portals.get(&pending.portal).map(|p| p.mark);
         let call = Call::extended(&prepared, &bound, pending.max_rows, &pending.portal);
-        self.execute(&call).await
+        let result = self.execute(&call).await;
+        if let (Err(Failure::Statement(fields)), Some((flushes, position))) = (&result, mark)
+            && fields.get(b'W').is_some_and(|context| context.contains("portal parameter $"))
+            && flushes == self.client.flushes
+        {
+            // The values are read when the statement runs; for the client it is Bind that failed.
+            self.client.out.truncate(position);
+        }
+        result
     }
 
     /// Hands out rows that are here already.

@@ -48,6 +48,8 @@ pub struct Session {
     credentials: Credentials,
     /// What the client has set, at session level or inside the open block.
     pub settings: Settings,
+    /// What it gave when it connected: RESET goes back to this.
+    pub startup_settings: Settings,
     search_path: Option<Rc<Vec<String>>>,
     pub statements: HashMap<String, Rc<Prepared>>,
     pub portals: HashMap<String, Portal>,
@@ -96,6 +98,7 @@ impl Session {
             db: new.database,
             user: new.user,
             credentials: new.credentials,
+            startup_settings: new.settings.clone(),
             settings: new.settings,
             search_path: None,
             statements: HashMap::new(),

@@ -1,6 +1,6 @@
 //! A statement as the session holds it: parsed once, planned once per catalog, described once by the coordinator.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,8 +22,8 @@ pub struct Prepared {
     pub statement: Option<Statement>,
     /// Types that the client declared in Parse.
     pub declared: Vec<u32>,
-    /// Parameter and result types as the coordinator gives them.
-    pub described: OnceCell<Rc<Described>>,
+    /// Parameter and result types as the coordinator gives them, good for one catalog.
+    described: RefCell<Option<(Arc<Snapshot>, Rc<Described>)>>,
     plan: RefCell<Option<Planned>>,
 }
 
@@ -37,7 +37,22 @@ struct Planned {
 
 impl Prepared {
     pub fn new(statement: Option<Statement>, declared: Vec<u32>) -> Rc<Prepared> {
-        Rc::new(Prepared { statement, declared, described: OnceCell::new(), plan: RefCell::new(None) })
+        Rc::new(Prepared { statement, declared, described: RefCell::new(None), plan: RefCell::new(None) })
+    }
+
+    /// As last described; the catalog may have changed since.
+    pub fn last_described(&self) -> Option<Rc<Described>> {
+        self.described.borrow().as_ref().map(|(_, described)| described.clone())
+    }
+
+    /// As described under this very catalog.
+    pub fn described_under(&self, catalog: &Arc<Snapshot>) -> Option<Rc<Described>> {
+        let described = self.described.borrow();
+        described.as_ref().filter(|(seen, _)| Arc::ptr_eq(seen, catalog)).map(|(_, described)| described.clone())
+    }
+
+    pub fn set_described(&self, catalog: Arc<Snapshot>, described: Rc<Described>) {
+        *self.described.borrow_mut() = Some((catalog, described));
     }
 
     pub fn text(&self) -> &str {
