@@ -410,8 +410,29 @@ impl Session {
         }
     }
 
+    /// A coordinator that wrote nothing ends first: what it keeps beyond the transaction (WITH HOLD) it reads from the
+    /// workers now, and its foreign tables tidy up there, while their transactions are still open.
+    async fn end_reading_coordinator(&mut self) -> Result<()> {
+        let reads = self.txn.participants.get(&COORDINATOR_GROUP).is_some_and(|p| p.in_block && !p.wrote);
+        if !reads {
+            return Ok(());
+        }
+        let result = self.collect_on(COORDINATOR_GROUP, "COMMIT").await;
+        if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
+            participant.in_block = false;
+        }
+        if let Err(failure) = result {
+            let groups: Vec<GroupId> = self.txn.participants.keys().copied().collect();
+            for group in groups {
+                self.rollback_participant(group).await;
+            }
+            return Err(failure);
+        }
+        Ok(())
+    }
+
     async fn commit_participants(&mut self) -> Result<()> {
-        self.txn.ending = true;
+        self.end_reading_coordinator().await?;
         let participants: Vec<pgherd_txn::Participant> = self
             .txn
             .participants
@@ -437,6 +458,7 @@ impl Session {
             let mut events = Vec::new();
             match &action {
                 Action::Prepare(groups) => {
+                    self.txn.ending = true;
                     let sql: Vec<(GroupId, String)> = groups
                         .iter()
                         .map(|g| (*g, format!("PREPARE TRANSACTION {}", settings::quote_literal(&gid(*g)))))

@@ -324,7 +324,17 @@ impl Session {
                 let row = match row {
                     Ok(Some(row)) => row,
                     Ok(None) => break,
-                    Err(error) => return Err(Failure::from(error.to_fields(&table.name))),
+                    Err(error) => {
+                        // A server reads values before it misses columns: its own error is the one to tell.
+                        if let (false, Some(line)) = (reference, &error.row) {
+                            let line = [line, b"\n".as_slice()].concat();
+                            self.copy_line(copy, 0, &line).await?;
+                            if let Err(better) = self.end_copies(copy).await {
+                                return Err(better);
+                            }
+                        }
+                        return Err(Failure::from(error.to_fields(&table.name)));
+                    }
                 };
                 // Each worker skips a header line of its own.
                 if copy.header.is_empty()
@@ -568,6 +578,23 @@ impl Session {
             Some(failure) => Err(failure),
             None => Ok(rows),
         }
+    }
+
+    /// Ends the COPY on every worker before its time.
+    async fn end_copies(&mut self, copy: &mut CopyIn) -> Result<()> {
+        let groups: Vec<GroupId> = std::mem::take(&mut copy.started).into_keys().collect();
+        let mut result = Ok(());
+        for group in groups {
+            if let Some(participant) = self.txn.participants.get_mut(&group) {
+                frontend::write_copy_done(participant.lease.buffer());
+            }
+            if let Err(failure) = self.collect_started(group).await
+                && result.is_ok()
+            {
+                result = Err(failure);
+            }
+        }
+        result
     }
 
     /// Ends a COPY that failed; an error that a worker had found by itself is given back.

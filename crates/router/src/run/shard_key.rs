@@ -42,7 +42,8 @@ impl Session {
                     key_type.hash_text_as(param_type, &value)
                 };
                 let asked = Asked { param_type: if binary { param_type } else { 0 }, stored: false };
-                self.settle(table, hashed, &value, asked).await.map(Some)
+                let settled = self.settle(table, hashed, &value, asked).await;
+                settled.map(Some).map_err(|failure| of_parameter(failure, *number))
             }
         }
     }
@@ -174,6 +175,11 @@ impl Asked {
 pub struct Parameters<'a> {
     pub bound: &'a Bound,
     pub types: &'a [u32],
+}
+
+/// For the client it is Bind that read the value.
+fn of_parameter(failure: Failure, number: u16) -> Failure {
+    failure.with(b'W', &format!("unnamed portal parameter ${number}"))
 }
 
 fn no_parameter(number: u16) -> Failure {
