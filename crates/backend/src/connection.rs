@@ -177,6 +177,8 @@ impl Connection {
                     if self.discard == 0
                         && let Some(fields) = self.discard_error.take()
                     {
+                        // What the caller believes to be set here may not be.
+                        self.tainted = true;
                         return Err(BackendError::Server(fields));
                     }
                 }

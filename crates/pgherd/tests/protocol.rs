@@ -465,7 +465,8 @@ fn startup_is_answered_as_a_server_does() {
         let parameters = [("user", user), ("database", "protocol"), ("_pq_.unknown", "1")];
         let messages = Client::start_up(&tested, &startup(protocol, &parameters)).unwrap();
         assert!(messages.iter().any(|m| m.kind == b'v'), "NegotiateProtocolVersion for {protocol}");
-        assert_eq!(messages.last().unwrap().kind, b'Z', "{protocol}");
+        let last = messages.last().unwrap();
+        assert_eq!(last.kind, b'Z', "{protocol}: {}", show_message(last));
     }
     let messages = Client::start_up(&tested, &startup(131_072, &[("user", user)])).unwrap();
     assert!(show_message(messages.last().unwrap()).contains("unsupported frontend protocol 2.0"));

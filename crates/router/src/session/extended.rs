@@ -233,6 +233,24 @@ impl Session {
                 ),
             ));
         }
+        if let Some(code) =
+            bound.param_formats.iter().chain(&bound.result_formats).find(|code| !(0..=1).contains(*code))
+        {
+            return Err(Failure::new("22023", format!("unsupported format code: {code}")));
+        }
+        if let Some(described) = prepared.last_described() {
+            check_values(&bound, &described.param_types)?;
+            let columns = described.fields.as_ref().map_or(0, Vec::len);
+            if bound.result_formats.len() > 1 && bound.result_formats.len() != columns {
+                return Err(Failure::new(
+                    "08P01",
+                    format!(
+                        "bind message has {} result formats but query has {columns} columns",
+                        bound.result_formats.len()
+                    ),
+                ));
+            }
+        }
         if !portal.is_empty() && self.portals.contains_key(portal) {
             return Err(Failure::new("42P03", format!("cursor \"{portal}\" already exists")));
         }
@@ -428,6 +446,28 @@ impl Session {
         self.statements.remove("");
         self.portals.remove("");
     }
+}
+
+/// Binary values of fixed length are as long as their types, as Bind finds out on a server.
+fn check_values(bound: &Bound, types: &[u32]) -> Result<()> {
+    for (index, (value, type_oid)) in bound.params.iter().zip(types).enumerate() {
+        let length = match type_oid {
+            16 => 1,
+            21 => 2,
+            23 | 26 | 700 | 1082 => 4,
+            20 | 701 | 1083 | 1114 | 1184 => 8,
+            2950 => 16,
+            _ => continue,
+        };
+        let Some(value) = value.as_ref().filter(|_| bound.is_binary(index)) else { continue };
+        if value.len() < length {
+            return Err(Failure::new("08P01", "insufficient data left in message"));
+        }
+        if value.len() > length {
+            return Err(Failure::new("22P03", format!("incorrect binary data format in bind parameter {}", index + 1)));
+        }
+    }
+    Ok(())
 }
 
 /// Statements whose parameters and result the coordinator describes when they are parsed.
