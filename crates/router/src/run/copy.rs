@@ -329,9 +329,7 @@ impl Session {
                         if let (false, Some(line)) = (reference, &error.row) {
                             let line = [line, b"\n".as_slice()].concat();
                             self.copy_line(copy, 0, &line).await?;
-                            if let Err(better) = self.end_copies(copy).await {
-                                return Err(better);
-                            }
+                            self.end_copies(copy).await?;
                         }
                         return Err(Failure::from(error.to_fields(&table.name)));
                     }
