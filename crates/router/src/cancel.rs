@@ -12,6 +12,8 @@ use tokio::sync::Notify;
 struct State {
     targets: Vec<(Address, CancelKey)>,
     under_way: usize,
+    /// The cancel under way breaks a deadlock.
+    deadlock: bool,
 }
 
 /// The cancel state of one session.
@@ -32,6 +34,22 @@ impl CancelState {
         if let Some(key) = key {
             self.lock().targets.retain(|(_, k)| k != key);
         }
+    }
+
+    /// The connections in use.
+    pub fn targets(&self) -> Vec<(Address, CancelKey)> {
+        self.lock().targets.clone()
+    }
+
+    /// Interrupts the session because it and others wait for each other.
+    pub async fn break_deadlock(&self) {
+        self.lock().deadlock = true;
+        self.cancel_all().await;
+    }
+
+    /// Whether the statement that was just cancelled was the price of a deadlock.
+    pub fn take_deadlock(&self) -> bool {
+        std::mem::take(&mut self.lock().deadlock)
     }
 
     /// Interrupts everything this session runs.

@@ -8,6 +8,7 @@ mod callback;
 mod cancel;
 mod client;
 mod database;
+mod deadlock;
 mod describe;
 mod error;
 mod listen;

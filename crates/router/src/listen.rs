@@ -8,7 +8,7 @@ use pgherd_backend::Credentials;
 use tokio::sync::{mpsc, watch};
 
 use crate::shared::{Shared, Thread};
-use crate::{recovery, startup};
+use crate::{deadlock, recovery, startup};
 
 /// How clients prove who they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,6 +99,7 @@ pub fn serve(
             workers.push(worker);
         }
         recovery::spawn(shared.clone(), shutdown.clone());
+        deadlock::spawn(shared.clone(), shutdown.clone());
         listener_ready(bound);
         let next = std::sync::atomic::AtomicUsize::new(0);
         let accepting = listeners.into_iter().map(|listener| {

@@ -72,6 +72,17 @@ impl Shared {
         cancels.get(&pid).filter(|(k, _)| k == key).map(|(_, state)| state.clone())
     }
 
+    /// Every session with what it uses right now.
+    pub fn cancel_states(&self) -> Vec<(i32, Arc<CancelState>)> {
+        let cancels = self.cancels.read().unwrap_or_else(PoisonError::into_inner);
+        cancels.iter().map(|(pid, (_, state))| (*pid, state.clone())).collect()
+    }
+
+    pub fn cancel_state(&self, pid: i32) -> Option<Arc<CancelState>> {
+        let cancels = self.cancels.read().unwrap_or_else(PoisonError::into_inner);
+        cancels.get(&pid).map(|(_, state)| state.clone())
+    }
+
     /// From now on callbacks that carry `token` belong to the session behind `sender`.
     pub fn register_callback(&self, token: &str, sender: CallbackSender) {
         self.callbacks.lock().unwrap_or_else(PoisonError::into_inner).insert(token.to_owned(), sender);
@@ -113,6 +124,16 @@ impl Shared {
             parameters: vec![("application_name".into(), "pgherd router".into())],
             label: None,
         }
+    }
+
+    /// The router's own account on whatever server listens there.
+    pub fn own_target_at(&self, address: &Address) -> Target {
+        let own = self.own_target(&self.config.coordinator.dbname);
+        let credentials = match &self.config.worker_password {
+            Some(password) if *address != own.address => Credentials::Password(password.clone()),
+            _ => own.credentials.clone(),
+        };
+        Target { address: address.clone(), credentials, ..own }
     }
 
     /// The router's own account on a worker.
