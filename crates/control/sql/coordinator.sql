@@ -114,6 +114,11 @@ BEGIN
             fetch_size '10000', fdw_startup_cost '100', fdw_tuple_cost '10', use_remote_estimate 'false',
             async_capable 'false', updatable 'true', truncatable 'true', batch_size '500')$s$, current_database());
     END IF;
+    -- From 16 on ANALYZE asks for catalog entries of the far end, which is not one server.
+    IF current_setting('server_version_num')::int >= 160000 AND NOT EXISTS (SELECT FROM pg_catalog.pg_foreign_server
+            WHERE srvname = 'pgherd_router' AND 'analyze_sampling=off' = ANY (srvoptions)) THEN
+        EXECUTE 'ALTER SERVER pgherd_router OPTIONS (ADD analyze_sampling ''off'')';
+    END IF;
     IF NOT EXISTS (SELECT FROM pg_catalog.pg_user_mappings WHERE srvname = 'pgherd_router' AND umuser = 0) THEN
         CREATE USER MAPPING FOR PUBLIC SERVER pgherd_router OPTIONS (user 'pgherd_callback', password_required 'false');
     END IF;
