@@ -127,6 +127,7 @@ impl Session {
             return self.run_create_temp(call, &name.clone()).await;
         }
         let affected = self.affected_tables(info).await?;
+        self.refuse_key_to_distributed(call, info, &affected).await?;
         let everywhere = ON_EVERY_NODE.contains(&info.object) || is_role_grant(info);
         if info.concurrently && !affected.is_empty() {
             return self.run_concurrently(call, affected).await;
@@ -173,6 +174,28 @@ impl Session {
         }
         self.after_ddl().await?;
         Ok(completion)
+    }
+
+    /// A foreign key of a local table would be checked against the coordinator's heap, which is always empty.
+    async fn refuse_key_to_distributed(
+        &mut self,
+        call: &Call<'_>,
+        info: &DdlInfo,
+        affected: &[Arc<Table>],
+    ) -> Result<()> {
+        if info.tag != "ALTER TABLE" || !call.prepared.text().to_ascii_lowercase().contains("references") {
+            return Ok(());
+        }
+        let Some(altered) = info.relations.first().or(info.objects.first()).cloned() else { return Ok(()) };
+        let referenced = affected.iter().find(|t| !t.is_reference());
+        match (self.distributed(&altered).await?, referenced) {
+            (None, Some(table)) => Err(Failure::refused(format!(
+                "cannot create foreign key constraint: table \"{}\" is distributed and \"{}\" is not",
+                table.name, altered.name
+            ))
+            .hint("Distribute both tables first.")),
+            _ => Ok(()),
+        }
     }
 
     /// The tables whose description a statement may change: those it names, those whose index it names, or all.
