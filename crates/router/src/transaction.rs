@@ -1,7 +1,7 @@
 //! The transaction a session is in: which servers take part, what a server that joins later must be told first, and how
 //! it ends. One packet per server: settings, BEGIN, savepoints and the fence travel with the statement.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use pgherd_backend::{BackendError, Connection, Lease};
@@ -60,6 +60,8 @@ pub struct Transaction {
     pub begin: String,
     pub log: Vec<LogItem>,
     pub participants: BTreeMap<GroupId, Participant>,
+    /// Participants that were taken out and are not back: read right now, or lost with what they had done.
+    out: BTreeSet<GroupId>,
     /// The session's settings when the block began: a rollback puts them back.
     settings_before: Option<Settings>,
     /// After DDL inside the block: the catalog as this transaction sees it.
@@ -82,6 +84,7 @@ impl Transaction {
             begin: String::new(),
             log: Vec::new(),
             participants: BTreeMap::new(),
+            out: BTreeSet::new(),
             settings_before: None,
             catalog: None,
             changed_catalog: false,
@@ -184,10 +187,26 @@ impl Session {
 
     /// A participant, out of the map while its replies are read; [`put_back`](Self::put_back) returns it.
     pub fn take(&mut self, group: GroupId) -> Result<Participant> {
-        self.txn.participants.remove(&group).ok_or_else(|| Failure::new("XX000", "participant is missing"))
+        let participant =
+            self.txn.participants.remove(&group).ok_or_else(|| Failure::new("XX000", "participant is missing"))?;
+        self.txn.out.insert(group);
+        Ok(participant)
+    }
+
+    /// Fails where a server was lost in the middle of this transaction: going back to a savepoint would go on without
+    /// what it had done. Only between statements, when no participant is being read.
+    pub fn check_all_present(&self) -> Result<()> {
+        match self.txn.out.first() {
+            None => Ok(()),
+            Some(group) => {
+                Err(Failure::new("08006", format!("connection to node group {group} was lost in this transaction"))
+                    .hint("Roll back the whole transaction and repeat it."))
+            }
+        }
     }
 
     pub fn put_back(&mut self, group: GroupId, participant: Participant) {
+        self.txn.out.remove(&group);
         self.txn.participants.insert(group, participant);
     }
 
@@ -203,6 +222,7 @@ impl Session {
             self.release(group, participant).await;
         }
         self.txn.log.clear();
+        self.txn.out.clear();
     }
 
     async fn release(&mut self, group: GroupId, mut participant: Participant) {

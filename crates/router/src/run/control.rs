@@ -41,6 +41,7 @@ impl Session {
             }
             StatementKind::RollbackTo(name) => {
                 self.need_block("ROLLBACK TO SAVEPOINT")?;
+                self.check_all_present()?;
                 self.rollback_to_savepoint(name).await?;
                 if self.txn.block == Block::Failed {
                     self.txn.block = Block::Explicit;
