@@ -835,13 +835,7 @@ impl Session {
             self.run_quiet(group, end).await?;
             return result.map(|r| first_value(&r));
         }
-        let target = self.target(group)?;
-        let mut lease = self.thread.pool().lease(&target, true).await?;
-        let difference = crate::settings::difference(&lease.applied, &self.settings);
-        if !difference.is_empty() {
-            lease.send_quietly(&difference);
-            lease.applied = self.settings.clone();
-        }
+        let mut lease = self.lease_aside(group).await?;
         let result = lease.query(command).await;
         lease.tainted = true;
         Ok(first_value(&result?))

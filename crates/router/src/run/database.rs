@@ -57,13 +57,11 @@ impl Session {
         }
         // Metadata of its own, with the same nodes.
         crate::database::open(&shared, name).await?;
-        let own = self.db.clone();
         for node in &nodes {
             let mut connection = connect(&shared.own_target_on(node, name)).await?;
             connection.query(&pgherd_control::schema::worker_schema_sql()).await?;
             connection.close().await;
         }
-        drop(own);
         Ok(completion)
     }
 

@@ -488,8 +488,6 @@ impl Session {
         let completion = if only_distributed {
             let word = first_words(text).split(' ').next().unwrap_or_default().to_owned();
             Completion::Tag(if word == "ANALYSE" { "ANALYZE".into() } else { word })
-        } else if relations.is_empty() && !self.catalog().by_oid.is_empty() {
-            self.run_maintenance_of_all(call).await?
         } else {
             self.run_on_coordinator(call, text, true).await?
         };
@@ -513,11 +511,6 @@ impl Session {
             }
         }
         Ok(completion)
-    }
-
-    /// Without a table: everything on the coordinator but what our own objects stand for.
-    async fn run_maintenance_of_all(&mut self, call: &Call<'_>) -> Result<Completion> {
-        self.run_on_coordinator(call, call.prepared.text(), true).await
     }
 
     async fn run_lock(&mut self, call: &Call<'_>, relations: &[Name]) -> Result<Completion> {

@@ -315,7 +315,12 @@ impl Session {
 
     /// A coordinator connection beside the transaction's own, with the session's settings.
     pub async fn coordinator_lease(&mut self) -> Result<Lease> {
-        let target = self.target(COORDINATOR_GROUP)?;
+        self.lease_aside(COORDINATOR_GROUP).await
+    }
+
+    /// The same on any server.
+    pub async fn lease_aside(&mut self, group: GroupId) -> Result<Lease> {
+        let target = self.target(group)?;
         let mut lease = self.thread.pool().lease(&target, true).await?;
         let difference = crate::settings::difference(&lease.applied, &self.settings);
         if !difference.is_empty() {
