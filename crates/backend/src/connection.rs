@@ -8,10 +8,10 @@ use bytes::{Bytes, BytesMut};
 use pgherd_wire::backend::{self, ErrorFields, FieldDescription};
 use pgherd_wire::frame::{Frame, next_frame};
 use pgherd_wire::frontend;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::{BackendError, CancelKey};
+use crate::{BackendError, CancelKey, Settings};
 
 /// The largest message taken from a server: PostgreSQL's own limit of 1 GiB and some.
 const FRAME_MAX: usize = (1 << 30) + 1024;
@@ -35,7 +35,7 @@ pub struct Connection {
     /// ReadyForQuery messages still to come.
     pub in_flight: u32,
     /// Session settings that we changed on this connection, by lower-case name, with the value in SQL.
-    pub applied: BTreeMap<String, String>,
+    pub applied: Settings,
     /// Server-side statements prepared here, by the router's number.
     pub prepared: HashSet<u64>,
     /// The session behind this connection may have state of unknown kind: DISCARD ALL before anyone else uses it.
@@ -73,7 +73,7 @@ impl Connection {
             cancel_key: None,
             status: b'I',
             in_flight: 1,
-            applied: BTreeMap::new(),
+            applied: Settings::default(),
             prepared: HashSet::new(),
             tainted: false,
             label: None,
@@ -211,17 +211,11 @@ impl Connection {
         if self.broken {
             return Err(self.lost("the connection is closed"));
         }
-        loop {
-            if let Err(error) = self.stream.readable().await {
-                return Err(self.fail(&error.to_string()));
-            }
-            self.read.reserve(READ_CHUNK);
-            match self.stream.try_read_buf(&mut self.read) {
-                Ok(0) => return Err(self.fail("the server closed the connection")),
-                Ok(_) => return Ok(()),
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(self.fail(&error.to_string())),
-            }
+        self.read.reserve(READ_CHUNK);
+        match self.stream.read_buf(&mut self.read).await {
+            Ok(0) => Err(self.fail("the server closed the connection")),
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.fail(&error.to_string())),
         }
     }
 
@@ -339,6 +333,11 @@ impl Connection {
 
     fn lost(&self, reason: &str) -> BackendError {
         BackendError::Lost { address: self.address.clone(), reason: reason.to_owned() }
+    }
+
+    /// The socket and what was read from it, for a use of its own.
+    pub(crate) fn into_stream(self) -> (TcpStream, BytesMut) {
+        (self.stream, self.read)
     }
 
     /// Says goodbye; errors do not matter any more.

@@ -1,5 +1,6 @@
 //! Connections to PostgreSQL servers: connect and authenticate ([`connect`]), one connection's frames in order
-//! ([`Connection`]), pooling per thread ([`Pool`]) and cancelling ([`cancel`]).
+//! ([`Connection`]), pooling per thread ([`Pool`]), connections that many clients share ([`lane`]) and cancelling
+//! ([`cancel`]).
 //!
 //! Lives on one thread: nothing here is shared between threads. What is sent and what replies mean is the router's business.
 
@@ -7,10 +8,13 @@ mod cancel;
 mod connect;
 mod connection;
 mod error;
+pub mod lane;
 mod pool;
+mod settings;
 
 pub use cancel::{CancelKey, cancel};
 pub use connect::{Address, Credentials, Target, connect};
 pub use connection::{Connection, QueryResult};
 pub use error::BackendError;
 pub use pool::{Lease, Pool, PoolKey, PoolLimits};
+pub use settings::Settings;

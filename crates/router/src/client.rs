@@ -1,20 +1,147 @@
 //! The client's side of a session: frames in, bytes out. Replies gather in `out` and leave when the protocol says so or
-//! when enough has gathered, so that a client that does not read stalls its own session and nothing else.
+//! when enough has gathered, so that a client that does not read stalls its own session and nothing else. A reply that
+//! arrives on a lane goes to the client's socket straight from the lane's task, through [`Link`].
 
-use bytes::BytesMut;
-use pgherd_wire::frame::{Frame, next_frame};
-use tokio::io::AsyncWriteExt;
+use std::cell::{Cell, RefCell, RefMut};
+use std::future::Future;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use bytes::{Buf, BytesMut};
+use pgherd_backend::lane::{Again, Outcome, Rider};
+use pgherd_wire::frame::{Frame, next_frame, peek_frame};
+use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 use crate::error::{Failure, Result};
 
 /// The largest message taken from a client (PostgreSQL's own limit is 1 GiB).
 const FRAME_MAX: usize = (1 << 30) - 1;
 const OUT_CHUNK: usize = 64 * 1024;
+/// Room for what one read brings: starts small, since most clients are idle, and grows with those that send much.
+const READ_MIN: usize = 512;
+const READ_MAX: usize = 64 * 1024;
+/// While a statement runs no more than this is read ahead: enough to see the client go.
+const AHEAD_MAX: usize = 64 * 1024;
+/// Buffers larger than this are given back when they are empty.
+const KEEP_MAX: usize = 4 * 1024;
+
+/// Where a statement is that this client has on a lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ride {
+    None,
+    Away,
+    /// The reply is here, but the client has not taken all of it.
+    Leaving,
+    Back(Again),
+    Lost,
+    /// The session is over; nobody wants the reply.
+    Over,
+}
+
+/// What a lane's task needs of a client.
+pub struct Link {
+    socket: OwnedWriteHalf,
+    ride: Cell<Ride>,
+    /// What goes in front of the reply, and what of it the socket did not take.
+    reply: RefCell<BytesMut>,
+    /// The session waits for the reply itself, not only for the client's next message.
+    eager: Cell<bool>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl Link {
+    /// Has the session look around.
+    pub fn wake(&self) {
+        if let Some(waker) = self.waker.borrow().as_ref() {
+            waker.wake_by_ref();
+        }
+    }
+
+    fn wake_with(&self, waker: &Waker) {
+        let mut kept = self.waker.borrow_mut();
+        match kept.as_ref() {
+            Some(known) if known.will_wake(waker) => {}
+            _ => *kept = Some(waker.clone()),
+        }
+    }
+
+    /// Gets ready for a ride. What is written here goes in front of the reply.
+    pub fn begin(&self) -> RefMut<'_, BytesMut> {
+        self.ride.set(Ride::Away);
+        self.eager.set(true);
+        let mut reply = self.reply.borrow_mut();
+        reply.clear();
+        reply
+    }
+
+    /// The lane did not take it.
+    pub fn stay(&self) {
+        self.ride.set(Ride::None);
+    }
+
+    /// Sends what can be sent at once.
+    fn push_out(&self) -> std::io::Result<()> {
+        let mut reply = self.reply.borrow_mut();
+        while !reply.is_empty() {
+            match self.socket.try_write(&reply) {
+                Ok(0) => return Err(std::io::ErrorKind::WriteZero.into()),
+                Ok(n) => reply.advance(n),
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        if reply.capacity() > KEEP_MAX {
+            *reply = BytesMut::new();
+        }
+        Ok(())
+    }
+}
+
+impl Rider for Link {
+    fn arrive(&self, outcome: Outcome<'_>) {
+        if self.ride.get() == Ride::Over {
+            return;
+        }
+        let next = match outcome {
+            Outcome::Complete(bytes) => {
+                self.reply.borrow_mut().extend_from_slice(bytes);
+                match self.push_out() {
+                    Ok(()) if self.reply.borrow().is_empty() => Ride::None,
+                    // An error shows again when the session writes.
+                    _ => Ride::Leaving,
+                }
+            }
+            Outcome::Again(again) => Ride::Back(again),
+            Outcome::Lost => Ride::Lost,
+        };
+        self.ride.set(next);
+        if next != Ride::None || self.eager.get() {
+            self.wake();
+        }
+    }
+}
+
+/// What an idle session is waiting for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrival {
+    /// At least one whole message is here.
+    Message,
+    /// The statement on the lane is to be run elsewhere: its messages are the next ones again.
+    Back(Again),
+    /// Nobody knows what became of it.
+    Lost,
+}
 
 pub struct Client {
-    stream: TcpStream,
+    socket: OwnedReadHalf,
+    pub link: Rc<Link>,
     pub read: BytesMut,
+    room: usize,
+    /// Bytes at the front of `read` that are on a lane.
+    held: usize,
     pub out: BytesMut,
     /// How often bytes have left: what was written before can no longer be taken back.
     pub flushes: u64,
@@ -23,55 +150,158 @@ pub struct Client {
 impl Client {
     pub fn new(stream: TcpStream) -> Self {
         let _ = stream.set_nodelay(true);
-        Client { stream, read: BytesMut::with_capacity(4096), out: BytesMut::with_capacity(4096), flushes: 0 }
+        let (socket, write) = stream.into_split();
+        let link = Rc::new(Link {
+            socket: write,
+            ride: Cell::new(Ride::None),
+            reply: RefCell::default(),
+            eager: Cell::new(false),
+            waker: RefCell::default(),
+        });
+        Client { socket, link, read: BytesMut::new(), room: READ_MIN, held: 0, out: BytesMut::new(), flushes: 0 }
     }
 
     /// The next message. Cancel safe.
     pub async fn frame(&mut self) -> Result<Frame> {
         loop {
-            if let Some(frame) = next_frame(&mut self.read, FRAME_MAX)? {
+            if let Some(frame) = self.take_frame()? {
                 return Ok(frame);
             }
             self.fill().await?;
         }
     }
 
-    /// Returns when the client has closed its side. While it has sent bytes that nobody has read yet, that cannot be told,
-    /// and this waits for ever. Cancel safe.
-    pub async fn gone(&self) {
-        loop {
-            if self.stream.readable().await.is_err() {
+    /// The next message if it is here as a whole.
+    pub fn take_frame(&mut self) -> Result<Option<Frame>> {
+        Ok(next_frame(&mut self.read, FRAME_MAX)?)
+    }
+
+    /// Returns when the client has closed its side. Reads ahead a little meanwhile. Cancel safe.
+    pub async fn gone(&mut self) {
+        while self.read.len() < AHEAD_MAX {
+            if self.fill().await.is_err() {
                 return;
             }
-            let mut byte = [0u8; 1];
-            match self.stream.peek(&mut byte).await {
-                Ok(0) | Err(_) => return,
-                Ok(_) => std::future::pending::<()>().await,
-            }
         }
+        std::future::pending::<()>().await;
     }
 
     /// Reads some more bytes; an end of the stream is [`Failure::ClientGone`]. Cancel safe.
     pub async fn fill(&mut self) -> Result<()> {
+        std::future::poll_fn(|cx| self.poll_fill(cx)).await
+    }
+
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        self.read.reserve(self.room);
+        match pin!(self.socket.read_buf(&mut self.read)).poll(cx) {
+            Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(Err(Failure::ClientGone)),
+            Poll::Ready(Ok(n)) => {
+                if n >= self.room {
+                    self.room = (self.room * 4).min(READ_MAX);
+                }
+                Poll::Ready(Ok(()))
+            }
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    /// What comes next: a message, or the news of a statement on a lane. Cancel safe.
+    pub fn poll_arrival(&mut self, cx: &mut Context<'_>) -> Poll<Result<Arrival>> {
+        self.link.wake_with(cx.waker());
         loop {
-            self.stream.readable().await.map_err(|_| Failure::ClientGone)?;
-            self.read.reserve(8 * 1024);
-            match self.stream.try_read_buf(&mut self.read) {
-                Ok(0) => return Err(Failure::ClientGone),
-                Ok(_) => return Ok(()),
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
-                Err(_) => return Err(Failure::ClientGone),
+            match self.link.ride.get() {
+                Ride::Away => {
+                    if self.read.len() < AHEAD_MAX {
+                        match self.poll_fill(cx) {
+                            Poll::Ready(Ok(())) => continue,
+                            Poll::Ready(Err(gone)) => return Poll::Ready(Err(gone)),
+                            Poll::Pending => {}
+                        }
+                    }
+                    self.link.eager.set(self.read.len() > self.held);
+                    return Poll::Pending;
+                }
+                Ride::Leaving => {
+                    if self.link.push_out().is_err() {
+                        return Poll::Ready(Err(Failure::ClientGone));
+                    }
+                    if self.link.reply.borrow().is_empty() {
+                        self.link.ride.set(Ride::None);
+                        continue;
+                    }
+                    match self.link.socket.as_ref().poll_write_ready(cx) {
+                        Poll::Ready(Ok(())) => continue,
+                        Poll::Ready(Err(_)) => return Poll::Ready(Err(Failure::ClientGone)),
+                        Poll::Pending => return Poll::Pending,
+                    }
+                }
+                Ride::Back(again) => {
+                    self.held = 0;
+                    self.link.ride.set(Ride::None);
+                    return Poll::Ready(Ok(Arrival::Back(again)));
+                }
+                Ride::Lost => {
+                    self.read.advance(self.held);
+                    self.held = 0;
+                    self.link.ride.set(Ride::None);
+                    return Poll::Ready(Ok(Arrival::Lost));
+                }
+                Ride::None | Ride::Over => {
+                    if self.held > 0 {
+                        self.read.advance(self.held);
+                        self.held = 0;
+                    }
+                    if self.has_message() {
+                        return Poll::Ready(Ok(Arrival::Message));
+                    }
+                    if self.read.is_empty() && self.read.capacity() > KEEP_MAX && self.room < READ_MAX {
+                        self.read = BytesMut::new();
+                    }
+                    match self.poll_fill(cx) {
+                        Poll::Ready(Ok(())) => {}
+                        Poll::Ready(Err(gone)) => return Poll::Ready(Err(gone)),
+                        Poll::Pending => return Poll::Pending,
+                    }
+                }
             }
         }
+    }
+
+    /// A whole message is here, or one whose length is an error.
+    fn has_message(&self) -> bool {
+        peek_frame(&self.read).is_some()
+            || self.read.get(1..5).is_some_and(|length| {
+                let length = u32::from_be_bytes([length[0], length[1], length[2], length[3]]) as usize;
+                !(4..=FRAME_MAX).contains(&length)
+            })
+    }
+
+    /// The first `held` bytes of `read` are on a lane. [`Link`] is the rider, and [`poll_arrival`](Self::poll_arrival) says
+    /// how it ended.
+    pub fn depart(&mut self, held: usize) {
+        self.held = held;
+        self.flushes += 1;
+    }
+
+    /// A statement of this client is on a lane.
+    pub fn is_away(&self) -> bool {
+        !matches!(self.link.ride.get(), Ride::None | Ride::Over)
     }
 
     pub async fn flush(&mut self) -> Result<()> {
         self.flushes += u64::from(!self.out.is_empty());
         while !self.out.is_empty() {
-            match self.stream.write_buf(&mut self.out).await {
-                Ok(0) | Err(_) => return Err(Failure::ClientGone),
-                Ok(_) => {}
+            match self.link.socket.try_write(&self.out) {
+                Ok(0) => return Err(Failure::ClientGone),
+                Ok(n) => self.out.advance(n),
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                    self.link.socket.writable().await.map_err(|_| Failure::ClientGone)?;
+                }
+                Err(_) => return Err(Failure::ClientGone),
             }
+        }
+        if self.out.capacity() > OUT_CHUNK {
+            self.out = BytesMut::new();
         }
         Ok(())
     }
@@ -84,5 +314,13 @@ impl Client {
     /// Appends a server's message as it is.
     pub fn forward(&mut self, frame: &Frame) {
         self.out.extend_from_slice(&frame.raw);
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.link.ride.set(Ride::Over);
+        // The session's task is over; its waker keeps it in memory.
+        self.link.waker.borrow_mut().take();
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use pgherd_backend::{BackendError, Connection, QueryResult, connect};
@@ -20,6 +20,8 @@ pub const CHANNEL: &str = "pgherd";
 pub struct Database {
     pub name: String,
     snapshot: RwLock<Arc<Snapshot>>,
+    /// Grows with every catalog that is put in place.
+    version: AtomicU64,
     /// Told when the database goes: nothing of ours must keep it alive.
     stopped: tokio::sync::watch::Sender<bool>,
     sessions: AtomicUsize,
@@ -35,7 +37,13 @@ impl Database {
         let mut current = self.snapshot.write().unwrap_or_else(PoisonError::into_inner);
         if snapshot.epoch >= current.epoch {
             *current = Arc::new(snapshot);
+            self.version.fetch_add(1, Ordering::AcqRel);
         }
+    }
+
+    /// What was worked out under this version of the catalog is good while it stays the same.
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
     }
 
     /// A session of this router begins, or ends, in this database.
@@ -133,6 +141,7 @@ pub async fn open(shared: &Arc<Shared>, name: &str) -> Result<Arc<Database>> {
     let database = Arc::new(Database {
         name: name.to_owned(),
         snapshot: RwLock::new(Arc::new(snapshot)),
+        version: AtomicU64::new(1),
         stopped: tokio::sync::watch::channel(false).0,
         sessions: AtomicUsize::new(0),
     });

@@ -141,7 +141,7 @@ pub fn serve(
 fn run_thread(
     shared: Arc<Shared>,
     mut connections: mpsc::UnboundedReceiver<std::net::TcpStream>,
-    shutdown: watch::Receiver<bool>,
+    mut shutdown: watch::Receiver<bool>,
 ) {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -153,12 +153,18 @@ fn run_thread(
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async move {
         let thread = Rc::new(Thread::new(shared));
+        let stopped = Rc::downgrade(&thread);
+        tokio::task::spawn_local(async move {
+            let _ = shutdown.wait_for(|stop| *stop).await;
+            if let Some(thread) = stopped.upgrade() {
+                thread.stop();
+            }
+        });
         while let Some(stream) = connections.recv().await {
             let Ok(stream) = tokio::net::TcpStream::from_std(stream) else { continue };
             let thread = thread.clone();
-            let shutdown = shutdown.clone();
             tokio::task::spawn_local(async move {
-                startup::accept(thread, stream, shutdown).await;
+                startup::accept(thread, stream).await;
             });
         }
         // Smart shutdown: sessions see the signal at their next idle moment; they get a while for it.

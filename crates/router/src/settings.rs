@@ -1,12 +1,9 @@
 //! Session settings: what a client has set, which of them are ours (`citus.*`, `pgherd.*`), and how a server connection
 //! is brought up to date with them.
 
-use std::collections::BTreeMap;
-
 use crate::error::{Failure, Result};
 
-/// Settings by lower-case name, with the value as `current_setting` gives it.
-pub type Settings = BTreeMap<String, String>;
+pub use pgherd_backend::Settings;
 
 /// Settings of Citus that mean something here.
 pub const KNOWN_CITUS: &[&str] = &[
@@ -144,6 +141,9 @@ pub fn is_utf8(value: &str) -> bool {
 pub fn difference(applied: &Settings, wanted: &Settings) -> String {
     use std::fmt::Write;
     let mut sql = String::new();
+    if applied.is_same(wanted) {
+        return sql;
+    }
     for name in applied.keys().filter(|name| !wanted.contains_key(*name)) {
         let _ = write!(sql, "RESET {};", quote_setting(name));
     }

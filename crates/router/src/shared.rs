@@ -1,8 +1,8 @@
 //! What the threads of one router share ([`Shared`]) and what each has for itself ([`Thread`]).
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -11,9 +11,11 @@ use pgherd_catalog::Node;
 
 use crate::callback::CallbackSender;
 use crate::cancel::CancelState;
+use crate::client::Link;
 use crate::database::Database;
 use crate::describe::StatementCache;
 use crate::listen::ServeConfig;
+use crate::session::LaneContext;
 
 /// A session's cancel key and what it interrupts.
 type Cancellable = (Vec<u8>, Arc<CancelState>);
@@ -162,6 +164,11 @@ pub struct Thread {
     pub type_names: RefCell<HashMap<ColumnTypes, Vec<String>>>,
     /// The coordinator's numbers of workers' types, by (database, group, oid there).
     pub type_oids: RefCell<HashMap<(String, pgherd_catalog::GroupId, u32), u32>>,
+    /// Lanes, by those who share them.
+    pub contexts: RefCell<Vec<Rc<LaneContext>>>,
+    /// The clients of this thread's sessions, by session.
+    links: RefCell<HashMap<i32, Weak<Link>>>,
+    stopping: Cell<bool>,
 }
 
 impl Thread {
@@ -175,7 +182,30 @@ impl Thread {
             search_paths: RefCell::default(),
             type_names: RefCell::default(),
             type_oids: RefCell::default(),
+            contexts: RefCell::default(),
+            links: RefCell::default(),
+            stopping: Cell::new(false),
         }
+    }
+
+    pub fn add_link(&self, pid: i32, link: &Rc<Link>) {
+        self.links.borrow_mut().insert(pid, Rc::downgrade(link));
+    }
+
+    pub fn remove_link(&self, pid: i32) {
+        self.links.borrow_mut().remove(&pid);
+    }
+
+    /// Sessions end at their next idle moment.
+    pub fn stop(&self) {
+        self.stopping.set(true);
+        for link in self.links.borrow().values().filter_map(Weak::upgrade) {
+            link.wake();
+        }
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.get()
     }
 
     pub fn pool(&self) -> &Pool {

@@ -1,7 +1,6 @@
 //! From an accepted connection to a session: startup packet, encryption requests, cancel requests, authentication.
 //! Follows <https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-START-UP>.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -13,7 +12,6 @@ use pgherd_wire::frame::{Startup, next_startup};
 use pgherd_wire::frontend::{self, FrontendMessage};
 use pgherd_wire::scram::ScramServer;
 use tokio::net::TcpStream;
-use tokio::sync::watch;
 
 use crate::callback;
 use crate::client::Client;
@@ -21,13 +19,14 @@ use crate::database;
 use crate::error::{Failure, Result};
 use crate::listen::AuthMode;
 use crate::session::{NewSession, Session};
+use crate::settings::Settings;
 use crate::shared::Thread;
 
 /// A client that has not authenticated by then is dropped (PostgreSQL's `authentication_timeout`).
 const AUTHENTICATION_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Serves one connection to its end. Every error ends here.
-pub async fn accept(thread: Rc<Thread>, stream: TcpStream, shutdown: watch::Receiver<bool>) {
+pub async fn accept(thread: Rc<Thread>, stream: TcpStream) {
     let mut client = Client::new(stream);
     let result = match tokio::time::timeout(AUTHENTICATION_TIMEOUT, begin(&thread, &mut client)).await {
         Ok(result) => result,
@@ -39,7 +38,7 @@ pub async fn accept(thread: Rc<Thread>, stream: TcpStream, shutdown: watch::Rece
             callback::serve(thread, client, token).await;
             return;
         }
-        Ok(Begun::Session(new)) => match Session::start(thread, client, *new, shutdown).await {
+        Ok(Begun::Session(new)) => match Session::start(thread, client, *new).await {
             Ok(session) => {
                 session.run().await;
                 return;
@@ -102,7 +101,7 @@ async fn begin(thread: &Rc<Thread>, client: &mut Client) -> Result<Begun> {
             format!("unsupported frontend protocol {}.{}: server supports 3.0 to 3.2", version.0, version.1),
         ));
     }
-    let mut settings = BTreeMap::new();
+    let mut settings = Settings::new();
     let (mut user, mut database, mut unknown) = (None, None, Vec::new());
     for (name, value) in params {
         match name.as_str() {

@@ -79,7 +79,7 @@ impl Session {
     }
 
     /// One shard group answers: its reply is the client's.
-    async fn run_route(&mut self, call: &Call<'_>, plan: &Plan, route: &Route, id: u64) -> Result<Completion> {
+    async fn run_route(&mut self, call: &Call<'_>, plan: &Rc<Plan>, route: &Route, plan_id: u64) -> Result<Completion> {
         let catalog = self.catalog();
         let types = self.param_types(call).await?;
         let pinned = match self.remainder_of(&route.table, &route.key, parameters(call, &types)).await {
@@ -129,9 +129,13 @@ impl Session {
         };
         let sql = route.sql.render(name_of);
         // One text per shard: the server-side statement's number tells them apart.
-        let id = call.bound.is_some().then(|| id * 65_536 + remainder as u64);
+        let id = call.bound.is_some().then(|| plan_id * 65_536 + remainder as u64);
         let errors = Errors { splice: Some(&route.sql), text: call.prepared.text(), renamed: Some(&name_of) };
-        self.run_single(call, group, sql, id, &types, errors).await
+        let completion = self.run_single(call, group, sql, id, &types, errors).await?;
+        if by_partition && !fence && call.bound.is_some() {
+            self.compile(call.prepared, plan, plan_id, &catalog);
+        }
+        Ok(completion)
     }
 
     /// A key that could not be read: the coordinator says it with the position in the statement.

@@ -120,8 +120,8 @@ impl Session {
     }
 
     async fn set_startup_again(&mut self) -> Result<()> {
-        for (name, value) in self.startup_settings.clone() {
-            self.set_again(&name, &value).await?;
+        for (name, value) in &self.startup_settings.clone() {
+            self.set_again(name, value).await?;
         }
         Ok(())
     }

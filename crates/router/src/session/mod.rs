@@ -3,24 +3,31 @@
 
 mod extended;
 mod prepared;
+mod ride;
 mod simple;
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
+use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use pgherd_backend::{Address, Credentials, Lease, Target};
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Snapshot};
 use pgherd_wire::backend;
 use pgherd_wire::frame::Frame;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 pub use extended::{Bound, Portal, Progress, aborted, ends_block, is_planned};
 pub use prepared::Prepared;
+pub use ride::LaneContext;
+
+use ride::Attempt;
 
 use crate::callback::{CallbackReceiver, CallbackSender, Cursors};
 use crate::cancel::CancelState;
-use crate::client::Client;
+use crate::client::{Arrival, Client};
 use crate::database::Database;
 use crate::error::{Failure, Result};
 use crate::settings::Settings;
@@ -71,12 +78,17 @@ pub struct Session {
     skip_until_sync: bool,
     /// The Execute that waits to learn whether Sync follows it.
     pending: Option<extended::Pending>,
-    shutdown: watch::Receiver<bool>,
+    /// The lanes that this session's statements ride on, for these settings.
+    context: Option<(Settings, Rc<LaneContext>)>,
+    /// What is on a lane right now.
+    riding: Option<Rc<ride::Compiled>>,
+    /// The messages at hand came back from a lane: they go the long way, up to their end.
+    no_ride: bool,
 }
 
 /// What woke an idle session.
 enum Wake {
-    Message(Frame),
+    Arrival(Arrival),
     /// The pinned coordinator connection said something by itself.
     Notice(Frame),
     Shutdown,
@@ -88,7 +100,6 @@ impl Session {
         thread: Rc<Thread>,
         client: Client,
         new: NewSession,
-        shutdown: watch::Receiver<bool>,
     ) -> std::result::Result<Session, (Client, Failure)> {
         let (callback_sender, callbacks) = mpsc::channel(CALLBACK_QUEUE);
         let pid = thread.shared.new_pid();
@@ -115,10 +126,13 @@ impl Session {
             pid,
             skip_until_sync: false,
             pending: None,
-            shutdown,
+            context: None,
+            riding: None,
+            no_ride: false,
         };
         match session.greet(new.long_cancel_key).await {
             Ok(()) => {
+                session.thread.add_link(session.pid, &session.client.link);
                 session.db.enter();
                 Ok(session)
             }
@@ -171,26 +185,40 @@ impl Session {
         self.rollback().await;
         self.unpin().await;
         self.db.leave();
+        self.thread.remove_link(self.pid);
         self.thread.shared.unregister_cancel(self.pid);
     }
 
     async fn serve(&mut self) -> Result<()> {
         loop {
-            let frame = match self.wait().await? {
-                Wake::Message(frame) => frame,
+            match self.wait().await? {
+                Wake::Arrival(Arrival::Message) => match self.try_ride() {
+                    Attempt::Away => {}
+                    Attempt::Incomplete => self.client.fill().await?,
+                    Attempt::No => {
+                        let Some(frame) = self.client.take_frame()? else { continue };
+                        match frame.tag() {
+                            b'X' => return Ok(()),
+                            b'Q' => Box::pin(self.query_message(&frame)).await?,
+                            _ => Box::pin(self.extended_message(&frame)).await?,
+                        }
+                    }
+                },
+                Wake::Arrival(Arrival::Back(again)) => self.after_ride(again),
+                Wake::Arrival(Arrival::Lost) => {
+                    self.riding = None;
+                    if let Failure::Statement(fields) = Self::lost_ride() {
+                        backend::write_error(&mut self.client.out, &fields);
+                    }
+                    self.ready().await?;
+                }
                 Wake::Notice(frame) => {
                     self.client.forward(&frame);
                     self.client.flush().await?;
-                    continue;
                 }
                 Wake::Shutdown => {
                     return Err(Failure::fatal("57P01", "terminating connection due to administrator command"));
                 }
-            };
-            match frame.tag() {
-                b'X' => return Ok(()),
-                b'Q' => self.query_message(&frame).await?,
-                _ => self.extended_message(&frame).await?,
             }
         }
     }
@@ -198,23 +226,33 @@ impl Session {
     /// The next message from the client, or whatever else an idle session reacts to.
     async fn wait(&mut self) -> Result<Wake> {
         let idle = self.txn.block == Block::None && self.pending.is_none();
-        let pinned = self.pinned.as_mut().filter(|_| idle);
-        tokio::select! {
-            biased;
-            frame = self.client.frame() => Ok(Wake::Message(frame?)),
-            notice = async { match pinned { Some(lease) => lease.frame().await, None => std::future::pending().await } } => {
-                Ok(Wake::Notice(notice.map_err(|e| {
+        std::future::poll_fn(|cx| {
+            if let Poll::Ready(arrival) = self.client.poll_arrival(cx) {
+                return Poll::Ready(arrival.map(Wake::Arrival));
+            }
+            if !idle {
+                return Poll::Pending;
+            }
+            if let Some(lease) = &mut self.pinned
+                && let Poll::Ready(notice) = pin!(lease.frame()).poll(cx)
+            {
+                return Poll::Ready(notice.map(Wake::Notice).map_err(|e| {
                     let mut fields = e.to_fields();
                     fields.set(b'S', "FATAL");
                     Failure::Fatal(Box::new(fields))
-                })?))
+                }));
             }
-            _ = self.shutdown.wait_for(|stop| *stop), if idle => Ok(Wake::Shutdown),
-        }
+            if self.thread.is_stopping() && !self.client.is_away() {
+                return Poll::Ready(Ok(Wake::Shutdown));
+            }
+            Poll::Pending
+        })
+        .await
     }
 
     /// ReadyForQuery, and everything before it leaves.
     async fn ready(&mut self) -> Result<()> {
+        self.no_ride = false;
         backend::write_ready_for_query(&mut self.client.out, self.txn.status());
         self.client.flush().await
     }

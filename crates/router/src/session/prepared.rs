@@ -10,6 +10,7 @@ use pgherd_planner::{Plan, Tier};
 use pgherd_sql::Statement;
 
 use super::Session;
+use super::ride::Compiled;
 use crate::describe::Described;
 use crate::error::Result;
 use crate::transaction::Block;
@@ -25,6 +26,7 @@ pub struct Prepared {
     /// Parameter and result types as the coordinator gives them, good for one catalog.
     described: RefCell<Option<(Arc<Snapshot>, Rc<Described>)>>,
     plan: RefCell<Option<Planned>>,
+    compiled: RefCell<Option<Rc<Compiled>>>,
 }
 
 /// A plan, good for one catalog, search path and set of temporary names.
@@ -37,7 +39,7 @@ struct Planned {
 
 impl Prepared {
     pub fn new(statement: Option<Statement>, declared: Vec<u32>) -> Rc<Prepared> {
-        Rc::new(Prepared { statement, declared, described: RefCell::new(None), plan: RefCell::new(None) })
+        Rc::new(Prepared { statement, declared, described: RefCell::new(None), plan: RefCell::new(None), compiled: RefCell::new(None) })
     }
 
     /// As last described; the catalog may have changed since.
@@ -53,6 +55,15 @@ impl Prepared {
 
     pub fn set_described(&self, catalog: Arc<Snapshot>, described: Rc<Described>) {
         *self.described.borrow_mut() = Some((catalog, described));
+    }
+
+    /// How it rides on a lane, if it may; whether that still holds is [`Session::try_ride`]'s to check.
+    pub(super) fn compiled(&self) -> Option<Rc<Compiled>> {
+        self.compiled.borrow().clone()
+    }
+
+    pub(super) fn set_compiled(&self, compiled: Rc<Compiled>) {
+        *self.compiled.borrow_mut() = Some(compiled);
     }
 
     pub fn text(&self) -> &str {

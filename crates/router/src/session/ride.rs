@@ -1,0 +1,521 @@
+//! The short way: a single-shard statement that is a transaction of its own rides on a lane. Its messages are read where
+//! they lie in the client's buffer, its key is hashed, and they leave under the statement's name there; the lane's task
+//! sends the reply to the client. Nothing is parsed, planned or looked up but what [`Compiled`] keeps.
+//!
+//! Anything unusual (an error, a timeout, a reply too large, a server that went) brings the messages back, and they go
+//! the long way as if nothing had happened: a ride that failed was rolled back by its server.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use bytes::{BufMut, BytesMut};
+use pgherd_backend::lane::{Again, LaneStatement, Lanes, statement_name};
+use pgherd_backend::{Address, Credentials};
+use pgherd_catalog::hash::{Hashed, KeyType, remainder};
+use pgherd_catalog::{GroupId, Oid, Snapshot};
+use pgherd_planner::{KeyValue, Plan, Route, Tier};
+use pgherd_sql::StatementKind;
+use pgherd_wire::backend;
+
+use super::{Prepared, Session};
+use crate::describe::Described;
+use crate::error::Failure;
+use crate::settings::{Settings, quote_ident};
+use crate::transaction::Block;
+
+/// Contexts that one thread keeps; beyond that statements go the long way.
+const CONTEXTS_MAX: usize = 64;
+/// A request larger than this is not put on a lane.
+const REQUEST_MAX: usize = 16 * 1024;
+/// A statement that ran into a lane's timeouts this often is not short.
+const SLOW_AFTER: u32 = 3;
+/// Types from here on have other numbers on other servers.
+const FIRST_USER_OID: Oid = 16_384;
+
+/// Clients that may share lanes: the same user of the same database with the same settings.
+pub struct LaneContext {
+    user: String,
+    database: String,
+    credentials: Credentials,
+    settings: Settings,
+    generation: u64,
+    lanes: RefCell<HashMap<Address, Rc<Lanes>>>,
+    /// The same by node group, under one version of the catalog.
+    by_group: RefCell<(u64, HashMap<GroupId, Rc<Lanes>>)>,
+}
+
+impl LaneContext {
+    pub fn close(&self) {
+        for lanes in self.lanes.borrow().values() {
+            lanes.close();
+        }
+    }
+}
+
+/// Settings that nothing on a lane depends on: a name for humans, and those that only the router reads.
+fn is_aside(name: &str) -> bool {
+    name == "application_name" || name.starts_with("citus.") || name.starts_with("pgherd.")
+}
+
+/// How a statement rides, worked out once per catalog.
+pub struct Compiled {
+    version: u64,
+    plan: Rc<Plan>,
+    id: u64,
+    key: CompiledKey,
+    param_types: Vec<Oid>,
+    described: Rc<Described>,
+    writes: bool,
+    shards: RefCell<Vec<Option<Shard>>>,
+    /// RowDescription or NoData with all columns as text, and as binary.
+    text_columns: Vec<u8>,
+    binary_columns: OnceCell<Vec<u8>>,
+    timeouts: Cell<u32>,
+    never: Cell<bool>,
+}
+
+enum CompiledKey {
+    /// Index of the parameter, and how its value is read.
+    Param { index: usize, key_type: KeyType },
+    Fixed(usize),
+}
+
+/// The statement as one shard runs it.
+#[derive(Clone)]
+struct Shard {
+    group: GroupId,
+    statement: Rc<LaneStatement>,
+}
+
+/// What became of an attempt to ride.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Attempt {
+    Away,
+    /// The rest of the messages is not here yet.
+    Incomplete,
+    /// The long way.
+    No,
+}
+
+impl Session {
+    /// Puts the messages at the front of the client's buffer on a lane, if they are all of one statement that may ride.
+    pub(super) fn try_ride(&mut self) -> Attempt {
+        let free = self.txn.block == Block::None
+            && !self.no_ride
+            && !self.skip_until_sync
+            && self.pending.is_none()
+            && self.portals.is_empty()
+            && self.temp.is_empty()
+            && !self.pin
+            && self.pinned.is_none()
+            && self.txn.participants.is_empty()
+            && self.client.out.is_empty();
+        if !free {
+            return Attempt::No;
+        }
+        match self.client.read.first() {
+            Some(b'B') => self.ride_bound(0, None),
+            _ => Attempt::No,
+        }
+    }
+
+    /// Bind, perhaps Describe, Execute, Sync. `at`: where Bind begins; `unnamed`: what Parse in front of it made.
+    fn ride_bound(&mut self, at: usize, unnamed: Option<&Rc<Prepared>>) -> Attempt {
+        if !self.has_context() {
+            return Attempt::No;
+        }
+        let buf: &[u8] = &self.client.read;
+        let Some(bind) = message(buf, at) else { return incomplete(buf, at) };
+        if bind.tag != b'B' {
+            return Attempt::No;
+        }
+        let Some(mut next) = message(buf, bind.end) else { return incomplete(buf, bind.end) };
+        let describes = next.tag == b'D';
+        if describes {
+            if next.body != b"P\0" {
+                return Attempt::No;
+            }
+            let after = next.end;
+            match message(buf, after) {
+                Some(message) => next = message,
+                None => return incomplete(buf, after),
+            }
+        }
+        if next.tag != b'E' || next.body != b"\0\0\0\0\0" {
+            return Attempt::No;
+        }
+        let end = match message(buf, next.end) {
+            Some(Message { tag: b'S', end, .. }) => end,
+            Some(_) => return Attempt::No,
+            None => return incomplete(buf, next.end),
+        };
+        let Some((name, values)) = bind_target(bind.body) else { return Attempt::No };
+        let prepared = match unnamed.filter(|_| name.is_empty()) {
+            Some(prepared) => prepared,
+            None => match self.statements.get(name) {
+                Some(prepared) => prepared,
+                None => return Attempt::No,
+            },
+        };
+        let Some(compiled) = prepared.compiled() else { return Attempt::No };
+        if compiled.never.get() || compiled.version != self.db.version() || values.len() > REQUEST_MAX {
+            return Attempt::No;
+        }
+        let Some(view) = Values::read(values) else { return Attempt::No };
+        if view.count != compiled.param_types.len() {
+            return Attempt::No;
+        }
+        let Some(Shard { group, statement }) = compiled.shard_of(&view) else { return Attempt::No };
+        let Some(lanes) = self.lanes_of(group, compiled.version) else { return Attempt::No };
+        let link = self.client.link.clone();
+        let mut prefix = link.begin();
+        if at > 0 {
+            backend::write_parse_complete(&mut prefix);
+        }
+        backend::write_bind_complete(&mut prefix);
+        let told = !describes || compiled.write_columns(view.result_formats, &mut prefix);
+        drop(prefix);
+        if !told || !lanes.ride(link, &statement, values) {
+            self.client.link.stay();
+            return Attempt::No;
+        }
+        self.client.depart(end);
+        self.riding = Some(compiled);
+        Attempt::Away
+    }
+
+    /// A statement came back from its lane: it goes the long way now, and perhaps always.
+    pub(super) fn after_ride(&mut self, again: Again) {
+        self.no_ride = true;
+        let Some(compiled) = self.riding.take() else { return };
+        match again {
+            Again::Error(sqlstate) => match &sqlstate {
+                b"57014" | b"55P03" => {
+                    compiled.timeouts.set(compiled.timeouts.get() + 1);
+                    if compiled.timeouts.get() >= SLOW_AFTER {
+                        compiled.never.set(true);
+                    }
+                }
+                // The statement there is not what it was: made anew under another name.
+                b"0A000" | b"26000" | b"42P05" | b"42P01" | b"3F000" | b"42703" => compiled.never.set(true),
+                _ => {}
+            },
+            Again::TooLarge | Again::Changed => compiled.never.set(true),
+            Again::NotSent => {}
+        }
+    }
+
+    /// Nobody knows whether a write on a lane happened.
+    pub(super) fn lost_ride() -> Failure {
+        Failure::new("08007", "connection to the server was lost while the statement ran")
+            .detail("It may or may not have been carried out.")
+    }
+
+    /// Finds out whom this session shares lanes with, unless it is known. False: with nobody.
+    fn has_context(&mut self) -> bool {
+        let generation = self.thread.shared.generation();
+        if let Some((settings, context)) = &self.context
+            && settings.is_same(&self.settings)
+            && context.generation == generation
+        {
+            return true;
+        }
+        let context = self.find_context(generation);
+        let found = context.is_some();
+        self.context = context.map(|context| (self.settings.clone(), context));
+        found
+    }
+
+    fn find_context(&self, generation: u64) -> Option<Rc<LaneContext>> {
+        let wanted: Settings =
+            self.settings.iter().filter(|(name, _)| !is_aside(name)).map(|(n, v)| (n.clone(), v.clone())).collect();
+        let mut contexts = self.thread.contexts.borrow_mut();
+        contexts.retain(|context| {
+            let good = context.generation == generation;
+            if !good {
+                context.close();
+            }
+            good
+        });
+        let found = contexts.iter().find(|c| {
+            c.user == self.user
+                && c.database == self.db.name
+                && c.credentials == self.credentials
+                && c.settings == wanted
+        });
+        match found {
+            Some(context) => Some(context.clone()),
+            None if contexts.len() >= CONTEXTS_MAX => None,
+            None => {
+                let context = Rc::new(LaneContext {
+                    user: self.user.clone(),
+                    database: self.db.name.clone(),
+                    credentials: self.credentials.clone(),
+                    settings: wanted,
+                    generation,
+                    lanes: RefCell::default(),
+                    by_group: RefCell::default(),
+                });
+                contexts.push(context.clone());
+                Some(context)
+            }
+        }
+    }
+
+    /// After a routed statement went the long way well: from now on it may ride.
+    pub fn compile(&mut self, prepared: &Prepared, plan: &Rc<Plan>, id: u64, catalog: &Snapshot) {
+        let Tier::Route(route) = &plan.tier else { return };
+        let known = prepared.compiled().is_some_and(|c| c.version == self.db.version() && !c.never.get());
+        if known || !self.temp.is_empty() || self.txn.catalog.is_some() || self.txn.now.is_some() {
+            return;
+        }
+        let Some(statement) = &prepared.statement else { return };
+        let Some(described) = prepared.last_described() else { return };
+        let version = self.db.version();
+        // The catalog may have been replaced since the statement was planned.
+        if !std::ptr::eq(catalog, &*self.db.snapshot()) {
+            return;
+        }
+        if !may_ride(plan, route, &statement.kind, &described) {
+            return;
+        }
+        let Some(key) = compiled_key(route, &statement.kind, &described) else { return };
+        let mut text_columns = BytesMut::new();
+        write_columns(&described, |_| 0, &mut text_columns);
+        prepared.set_compiled(Rc::new(Compiled {
+            version,
+            plan: plan.clone(),
+            id,
+            key,
+            param_types: described.param_types.clone(),
+            described,
+            writes: plan.writes,
+            shards: RefCell::new(vec![None; route.table.shards().len()]),
+            text_columns: text_columns.to_vec(),
+            binary_columns: OnceCell::new(),
+            timeouts: Cell::new(0),
+            never: Cell::new(false),
+        }));
+    }
+
+    /// The lanes to a group's server.
+    fn lanes_of(&self, group: GroupId, version: u64) -> Option<Rc<Lanes>> {
+        let (_, context) = self.context.as_ref()?;
+        let mut by_group = context.by_group.borrow_mut();
+        if by_group.0 != version {
+            *by_group = (version, HashMap::new());
+        }
+        if let Some(lanes) = by_group.1.get(&group) {
+            return Some(lanes.clone());
+        }
+        let target = self.target(group).ok()?;
+        let mut all = context.lanes.borrow_mut();
+        let lanes = all
+            .entry(target.address.clone())
+            .or_insert_with(|| Lanes::new(target, crate::settings::difference(&Settings::new(), &context.settings)));
+        by_group.1.insert(group, lanes.clone());
+        Some(lanes.clone())
+    }
+}
+
+/// What the planner has proved is enough for a lease; a lane is shared, so nothing may run there that the statement does
+/// not show: triggers and policies can do anything.
+fn may_ride(plan: &Plan, route: &Route, kind: &StatementKind, described: &Described) -> bool {
+    let plain = plan.tables.iter().all(|table| {
+        !table.is_reference() && !table.parent_only && !table.has_triggers && !table.row_security && !table.has_user_types
+    });
+    let shown = match kind {
+        StatementKind::Select => !plan.writes,
+        // A write is never run twice, so its reply must not be one that can grow.
+        StatementKind::Insert | StatementKind::Update | StatementKind::Delete => described.fields.is_none(),
+        _ => false,
+    };
+    let built_in = described.param_types.iter().all(|oid| (1..FIRST_USER_OID).contains(oid));
+    plain && shown && built_in && !route.parent_only
+}
+
+fn compiled_key(route: &Route, kind: &StatementKind, described: &Described) -> Option<CompiledKey> {
+    let column = route.table.key_column()?;
+    let own_type = *route.table.key_type()?;
+    // A stored value may be changed by the column's modifier before it is hashed.
+    if matches!(kind, StatementKind::Insert) && column.typmod >= 0 {
+        return None;
+    }
+    match &route.key {
+        KeyValue::Null => Some(CompiledKey::Fixed(0)),
+        KeyValue::Literal(text) => match own_type.hash_text(text.as_bytes()) {
+            Hashed::Value(hash) => Some(CompiledKey::Fixed(remainder(hash, route.table.shards().len() as u32) as usize)),
+            Hashed::AskServer => None,
+        },
+        KeyValue::Param(number) => {
+            let index = usize::from(*number).checked_sub(1)?;
+            let key_type = own_type.for_parameter(*described.param_types.get(index)?)?;
+            Some(CompiledKey::Param { index, key_type })
+        }
+    }
+}
+
+fn write_columns(described: &Described, format: impl Fn(usize) -> i16, out: &mut BytesMut) {
+    match &described.fields {
+        None => backend::write_no_data(out),
+        Some(fields) => {
+            let mut fields = fields.clone();
+            for (index, field) in fields.iter_mut().enumerate() {
+                field.format = format(index);
+            }
+            backend::write_row_description(out, &fields);
+        }
+    }
+}
+
+impl Compiled {
+    /// The shard that the values say.
+    fn shard_of(&self, values: &Values<'_>) -> Option<Shard> {
+        let Tier::Route(route) = &self.plan.tier else { return None };
+        let at = match &self.key {
+            CompiledKey::Fixed(at) => *at,
+            CompiledKey::Param { index, key_type } => match values.get(*index)? {
+                None => 0,
+                Some((value, binary)) => {
+                    let hashed = if binary { key_type.hash_binary(value) } else { key_type.hash_text(value) };
+                    let Hashed::Value(hash) = hashed else { return None };
+                    remainder(hash, route.table.shards().len() as u32) as usize
+                }
+            },
+        };
+        let mut shards = self.shards.borrow_mut();
+        let slot = shards.get_mut(at)?;
+        if slot.is_none() {
+            *slot = self.render(route, at);
+        }
+        slot.clone()
+    }
+
+    fn render(&self, route: &Route, at: usize) -> Option<Shard> {
+        let group = route.table.shards().get(at)?.group;
+        let tables = &self.plan.tables;
+        if !tables.iter().all(|t| t.shards().get(at).is_some_and(|s| s.group == group)) {
+            return None;
+        }
+        let sql = route.sql.render(|oid| {
+            let table = tables.iter().find(|t| t.oid == oid)?;
+            let shard = table.shards().get(at)?;
+            Some(format!("{}.{}", shard.schema(), quote_ident(&table.name)))
+        });
+        let id = self.id * 65_536 + at as u64;
+        let statement = Rc::new(LaneStatement {
+            id,
+            name: statement_name(id),
+            sql,
+            param_types: self.param_types.clone(),
+            columns: self.described.fields.as_ref().map(|f| f.iter().map(|f| f.type_oid).collect()),
+            writes: self.writes,
+        });
+        Some(Shard { group, statement })
+    }
+
+    /// The answer to Describe of the portal. False: the formats do not fit.
+    fn write_columns(&self, formats: &[u8], out: &mut BytesMut) -> bool {
+        let columns = self.described.fields.as_ref().map_or(0, Vec::len);
+        let code = |index: usize| formats.get(index * 2 + 1).copied().map_or(0, i16::from);
+        match formats.len() / 2 {
+            0 => out.put_slice(&self.text_columns),
+            1 if code(0) == 0 => out.put_slice(&self.text_columns),
+            1 => out.put_slice(self.binary_columns.get_or_init(|| {
+                let mut binary = BytesMut::new();
+                write_columns(&self.described, |_| 1, &mut binary);
+                binary.to_vec()
+            })),
+            n if n == columns => write_columns(&self.described, code, out),
+            _ => return false,
+        }
+        true
+    }
+}
+
+struct Message<'a> {
+    tag: u8,
+    body: &'a [u8],
+    end: usize,
+}
+
+/// The whole message that begins at `at`.
+fn message(buf: &[u8], at: usize) -> Option<Message<'_>> {
+    let header: &[u8; 5] = buf.get(at..)?.first_chunk()?;
+    let end = at + 1 + u32::from_be_bytes([header[1], header[2], header[3], header[4]]) as usize;
+    Some(Message { tag: header[0], body: buf.get(at + 5..end)?, end })
+}
+
+/// The message at `at` is not here as a whole: worth waiting for only if it may become part of a ride.
+fn incomplete(buf: &[u8], at: usize) -> Attempt {
+    match buf.get(at) {
+        None | Some(b'B' | b'D' | b'E' | b'S') if buf.len() < REQUEST_MAX => Attempt::Incomplete,
+        _ => Attempt::No,
+    }
+}
+
+/// The statement's name and what follows it in a Bind of the unnamed portal.
+fn bind_target(body: &[u8]) -> Option<(&str, &[u8])> {
+    let body = body.strip_prefix(b"\0")?;
+    let end = body.iter().position(|b| *b == 0)?;
+    Some((std::str::from_utf8(&body[..end]).ok()?, &body[end + 1..]))
+}
+
+/// Formats and values of a Bind where they lie.
+struct Values<'a> {
+    param_formats: &'a [u8],
+    count: usize,
+    params: &'a [u8],
+    result_formats: &'a [u8],
+}
+
+fn take<'a>(rest: &mut &'a [u8], n: usize) -> Option<&'a [u8]> {
+    let (front, back) = rest.split_at_checked(n)?;
+    *rest = back;
+    Some(front)
+}
+
+fn take_count(rest: &mut &[u8]) -> Option<usize> {
+    take(rest, 2).map(|b| usize::from(u16::from_be_bytes([b[0], b[1]])))
+}
+
+fn take_value<'a>(rest: &mut &'a [u8]) -> Option<Option<&'a [u8]>> {
+    let length = take(rest, 4)?;
+    match i32::from_be_bytes([length[0], length[1], length[2], length[3]]) {
+        -1 => Some(None),
+        n => Some(Some(take(rest, usize::try_from(n).ok()?)?)),
+    }
+}
+
+impl<'a> Values<'a> {
+    /// None: the message is not well formed, or has formats that do not exist.
+    fn read(mut rest: &'a [u8]) -> Option<Values<'a>> {
+        let formats = take_count(&mut rest)?;
+        let param_formats = take(&mut rest, formats * 2)?;
+        let count = take_count(&mut rest)?;
+        let params = rest;
+        for _ in 0..count {
+            take_value(&mut rest)?;
+        }
+        let results = take_count(&mut rest)?;
+        let result_formats = take(&mut rest, results * 2)?;
+        let valid = |formats: &[u8]| formats.chunks_exact(2).all(|code| matches!(code, [0, 0 | 1]));
+        let whole = rest.is_empty() && valid(param_formats) && valid(result_formats);
+        (whole && (formats <= 1 || formats == count)).then_some(Values { param_formats, count, params, result_formats })
+    }
+
+    /// A parameter and whether it is binary; `Some(None)` for NULL.
+    fn get(&self, index: usize) -> Option<Option<(&'a [u8], bool)>> {
+        let mut rest = self.params;
+        for _ in 0..index {
+            take_value(&mut rest)?;
+        }
+        let binary = match self.param_formats.len() / 2 {
+            0 => false,
+            1 => self.param_formats[1] == 1,
+            _ => self.param_formats.get(index * 2 + 1) == Some(&1),
+        };
+        Some(take_value(&mut rest)?.map(|value| (value, binary)))
+    }
+}
