@@ -166,6 +166,9 @@ pub struct Thread {
     pub type_oids: RefCell<HashMap<(String, pgherd_catalog::GroupId, u32), u32>>,
     /// Lanes, by those who share them.
     pub contexts: RefCell<Vec<Rc<LaneContext>>>,
+    /// Memory for looking at texts.
+    pub lifter: RefCell<pgherd_sql::Lifter>,
+    pub values: RefCell<Vec<u8>>,
     /// The clients of this thread's sessions, by session.
     links: RefCell<HashMap<i32, Weak<Link>>>,
     stopping: Cell<bool>,
@@ -183,6 +186,8 @@ impl Thread {
             type_names: RefCell::default(),
             type_oids: RefCell::default(),
             contexts: RefCell::default(),
+            lifter: RefCell::default(),
+            values: RefCell::default(),
             links: RefCell::default(),
             stopping: Cell::new(false),
         }

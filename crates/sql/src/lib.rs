@@ -6,6 +6,7 @@
 mod alter;
 pub mod ast;
 mod kind;
+mod lift;
 mod lower;
 mod outline;
 mod own;
@@ -17,6 +18,7 @@ mod walk;
 pub use alter::using_clauses;
 pub use ast::Span;
 pub use kind::*;
+pub use lift::{Lifter, Literal, LiteralKind, liftable, write_value};
 pub use outline::Outline;
 pub use own::*;
 pub use splice::*;

@@ -17,6 +17,8 @@ use crate::{Error, Result, Side, workspace_file};
 
 /// A prepared statement is executed at least so often: the server may turn to a generic plan at the sixth time.
 const EXECUTIONS_MIN: usize = 6;
+/// How often a statement that only reads is run in the other modes.
+const TEXTS_AGAIN: usize = 3;
 /// Rows of each side that a report shows.
 const ROWS_SHOWN_MAX: usize = 12;
 /// Object ids below this are the same on every server of a version.
@@ -374,15 +376,21 @@ impl<'a> Run<'a> {
         let no_parameters = vec![Vec::new()];
         let sets = if statement.parameters.is_empty() { &no_parameters } else { &statement.parameters };
         let mode = if statement.batch { Mode::Simple } else { self.mode };
+        // A text that came before may be answered in another way than one that is new.
+        let again = match statement.repeat {
+            Some(n) => n,
+            None if statement.error.is_none() && only_reads(&statement.sql) => TEXTS_AGAIN,
+            None => 1,
+        };
         match mode {
             Mode::Simple => {
-                for set in sets {
+                for set in sets.iter().cycle().take(sets.len() * again) {
                     let sql = substitute(&statement.sql, set);
                     self.compare(statement, "", |client| client.simple(&sql, copy_in))?;
                 }
             }
             Mode::Extended => {
-                for set in sets {
+                for set in sets.iter().cycle().take(sets.len() * again) {
                     let bytes = as_bytes(set);
                     self.compare(statement, "", |client| {
                         client.extended(&statement.sql, &statement.types, &bytes, copy_in)

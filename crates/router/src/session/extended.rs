@@ -165,7 +165,11 @@ impl Session {
         if !name.is_empty() && self.statements.contains_key(name) {
             return Err(Failure::new("42P05", format!("prepared statement \"{name}\" already exists")));
         }
+        let declared = param_types.clone();
         let prepared = self.prepare(sql, param_types).await?;
+        if name.is_empty() {
+            self.learn_parsed(sql, &declared, &prepared);
+        }
         self.statements.insert(name.to_owned(), prepared);
         backend::write_parse_complete(&mut self.client.out);
         Ok(())

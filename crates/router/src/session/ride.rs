@@ -15,7 +15,7 @@ use pgherd_backend::{Address, Credentials};
 use pgherd_catalog::hash::{Hashed, KeyType, remainder};
 use pgherd_catalog::{GroupId, Oid, Snapshot};
 use pgherd_planner::{KeyValue, Plan, Route, Tier};
-use pgherd_sql::StatementKind;
+use pgherd_sql::{Literal, StatementKind};
 use pgherd_wire::backend;
 
 use super::{Prepared, Session};
@@ -41,6 +41,8 @@ pub struct LaneContext {
     settings: Settings,
     generation: u64,
     lanes: RefCell<HashMap<Address, Rc<Lanes>>>,
+    /// Statements that clients gave without a name: the text with the declared types, or with literals lifted.
+    texts: RefCell<Texts>,
     /// The same by node group, under one version of the catalog.
     by_group: RefCell<(u64, HashMap<GroupId, Rc<Lanes>>)>,
 }
@@ -56,6 +58,49 @@ impl LaneContext {
 /// Settings that nothing on a lane depends on: a name for humans, and those that only the router reads.
 fn is_aside(name: &str) -> bool {
     name == "application_name" || name.starts_with("citus.") || name.starts_with("pgherd.")
+}
+
+/// Distinct texts that a context keeps in each of two generations.
+const TEXTS_MAX: usize = 1000;
+/// Longer texts are not looked up.
+const TEXT_MAX: usize = 8 * 1024;
+
+/// What is known of a text.
+#[derive(Clone)]
+enum Text {
+    /// Seen once: not worth an analysis yet.
+    Once,
+    /// Goes the long way, under this version of the catalog.
+    Never(u64),
+    /// Only these of its literals are lifted; what is known is kept under the text that has the others in it.
+    Partly(Rc<Vec<bool>>),
+    Known(Rc<Prepared>),
+}
+
+/// Texts by use, in two generations: when the younger is full it becomes the older, and what nobody has asked for since
+/// is dropped.
+#[derive(Default)]
+struct Texts {
+    young: HashMap<Box<[u8]>, Text>,
+    old: HashMap<Box<[u8]>, Text>,
+}
+
+impl Texts {
+    fn get(&mut self, key: &[u8]) -> Option<Text> {
+        if let Some(found) = self.young.get(key) {
+            return Some(found.clone());
+        }
+        let (key, found) = self.old.remove_entry(key)?;
+        self.put(key, found.clone());
+        Some(found)
+    }
+
+    fn put(&mut self, key: Box<[u8]>, text: Text) {
+        if self.young.len() >= TEXTS_MAX {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(key, text);
+    }
 }
 
 /// How a statement rides, worked out once per catalog.
@@ -116,8 +161,156 @@ impl Session {
         }
         match self.client.read.first() {
             Some(b'B') => self.ride_bound(0, None),
+            Some(b'P') => self.ride_parsed(),
+            Some(b'Q') => self.ride_query(),
             _ => Attempt::No,
         }
+    }
+
+    /// Parse of the unnamed statement in front of Bind.
+    fn ride_parsed(&mut self) -> Attempt {
+        if !self.has_context() {
+            return Attempt::No;
+        }
+        let buf: &[u8] = &self.client.read;
+        let Some(parse) = message(buf, 0) else { return Attempt::No };
+        let (end, Some(body)) = (parse.end, parse.body.strip_prefix(b"\0")) else { return Attempt::No };
+        if body.len() > TEXT_MAX {
+            return Attempt::No;
+        }
+        // Text, its end, and the declared types: all of it is the key.
+        let Some((_, context)) = &self.context else { return Attempt::No };
+        let Some(Text::Known(prepared)) = context.texts.borrow_mut().get(body) else { return Attempt::No };
+        let attempt = self.ride_bound(end, Some(&prepared));
+        if attempt == Attempt::Away {
+            self.statements.insert(String::new(), prepared);
+        }
+        attempt
+    }
+
+    /// A simple Query of one statement: its literals become parameters.
+    fn ride_query(&mut self) -> Attempt {
+        if !self.has_context() {
+            return Attempt::No;
+        }
+        let Some(Message { body, end, .. }) = message(&self.client.read, 0) else { return Attempt::No };
+        let Some(sql) = query_text(body) else { return Attempt::No };
+        let Some((_, context)) = &self.context else { return Attempt::No };
+        let thread = self.thread.clone();
+        let mut lifter = thread.lifter.borrow_mut();
+        if !lifter.scan(sql) {
+            return Attempt::No;
+        }
+        let mut texts = context.texts.borrow_mut();
+        let mut mask = None;
+        let mut found = texts.get(lifter.key(sql, |_| true).as_bytes());
+        if let Some(Text::Partly(chosen)) = found {
+            found = texts.get(lifter.key(sql, |index| chosen.get(index) == Some(&true)).as_bytes());
+            mask = Some(chosen);
+        }
+        let prepared = match found {
+            Some(Text::Known(prepared)) => prepared,
+            _ => return Attempt::No,
+        };
+        drop(texts);
+        let Some(compiled) = prepared.compiled() else { return Attempt::No };
+        if compiled.never.get() || compiled.version != self.db.version() {
+            return Attempt::No;
+        }
+        let mut values = thread.values.borrow_mut();
+        write_values(sql, &lifter.literals, |index| mask.as_ref().is_none_or(|m| m[index]), &mut values);
+        let Some(view) = Values::read(&values) else { return Attempt::No };
+        let Some(Shard { group, statement }) = compiled.shard_of(&view) else { return Attempt::No };
+        let Some(lanes) = self.lanes_of(group, compiled.version) else { return Attempt::No };
+        let link = self.client.link.clone();
+        if compiled.described.fields.is_some() {
+            link.begin().put_slice(&compiled.text_columns);
+        } else {
+            drop(link.begin());
+        }
+        if !lanes.ride(link, &statement, &values) {
+            self.client.link.stay();
+            return Attempt::No;
+        }
+        self.drop_unnamed();
+        self.client.depart(end);
+        self.riding = Some(compiled);
+        Attempt::Away
+    }
+
+    /// A text that a client gave without a name and that went the long way: the next like it may ride.
+    pub(super) async fn learn_query(&mut self, sql: &str) {
+        if sql.len() > TEXT_MAX || !self.has_context() || self.txn.block != Block::None || !self.temp.is_empty() {
+            return;
+        }
+        let Some((_, context)) = self.context.clone() else { return };
+        let (whole, literals) = {
+            let mut lifter = self.thread.lifter.borrow_mut();
+            if !lifter.scan(sql) {
+                return;
+            }
+            (lifter.key(sql, |_| true).to_owned(), lifter.literals.clone())
+        };
+        let version = self.db.version();
+        let found = context.texts.borrow_mut().get(whole.as_bytes());
+        match found {
+            None => return context.texts.borrow_mut().put(bytes_of(whole), Text::Once),
+            Some(Text::Never(then)) if then == version => return,
+            _ => {}
+        }
+        let Some(statement) = pgherd_sql::split(sql).ok().filter(|s| s.len() == 1).and_then(|mut s| s.pop()) else {
+            return;
+        };
+        let mask = pgherd_sql::liftable(&statement, statement.offset, &literals);
+        let key = {
+            let mut lifter = self.thread.lifter.borrow_mut();
+            lifter.scan(sql);
+            lifter.key(sql, |index| mask[index]).to_owned()
+        };
+        if key != whole {
+            context.texts.borrow_mut().put(bytes_of(whole), Text::Partly(Rc::new(mask.clone())));
+        }
+        let types = literals.iter().zip(&mask).filter(|(_, lifted)| **lifted).map(|(l, _)| l.kind.type_oid()).collect();
+        let text = match self.prepare_to_ride(pgherd_sql::Lifter::text_of(&key), types).await {
+            Some(prepared) => Text::Known(prepared),
+            None => Text::Never(version),
+        };
+        context.texts.borrow_mut().put(bytes_of(key), text);
+    }
+
+    /// Plans a text with lifted literals. None: it may not ride.
+    async fn prepare_to_ride(&mut self, sql: &str, types: Vec<Oid>) -> Option<Rc<Prepared>> {
+        let statement = pgherd_sql::split(sql).ok().filter(|s| s.len() == 1)?.pop()?;
+        if !super::is_planned(&statement.kind) {
+            return None;
+        }
+        let (catalog, path) = (self.catalog(), self.search_path().await.ok()?);
+        // A look at the plan first: it costs no round trip.
+        let plan = self.plan_statement(&statement, &catalog, &path, false);
+        if !matches!(plan.tier, Tier::Route(_)) {
+            return None;
+        }
+        let prepared = self.prepare(sql, types).await.ok()?;
+        let (plan, id) = self.plan(&prepared).await.ok()?;
+        self.compile(&prepared, &plan, id, &catalog);
+        prepared.compiled().map(|_| prepared)
+    }
+
+    /// The same for the unnamed statement of the extended protocol, as Parse had it.
+    pub(super) fn learn_parsed(&mut self, sql: &str, declared: &[Oid], prepared: &Rc<Prepared>) {
+        if sql.len() > TEXT_MAX || !prepared.statement.as_ref().is_some_and(|s| super::is_planned(&s.kind)) {
+            return;
+        }
+        if !self.has_context() || !self.temp.is_empty() || self.txn.catalog.is_some() {
+            return;
+        }
+        let Some((_, context)) = &self.context else { return };
+        let mut key = Vec::with_capacity(sql.len() + 3 + declared.len() * 4);
+        key.put_slice(sql.as_bytes());
+        key.put_u8(0);
+        key.put_u16(declared.len() as u16);
+        declared.iter().for_each(|oid| key.put_u32(*oid));
+        context.texts.borrow_mut().put(key.into_boxed_slice(), Text::Known(prepared.clone()));
     }
 
     /// Bind, perhaps Describe, Execute, Sync. `at`: where Bind begins; `unnamed`: what Parse in front of it made.
@@ -255,6 +448,7 @@ impl Session {
                     settings: wanted,
                     generation,
                     lanes: RefCell::default(),
+                    texts: RefCell::default(),
                     by_group: RefCell::default(),
                 });
                 contexts.push(context.clone());
@@ -264,7 +458,7 @@ impl Session {
     }
 
     /// After a routed statement went the long way well: from now on it may ride.
-    pub fn compile(&mut self, prepared: &Prepared, plan: &Rc<Plan>, id: u64, catalog: &Snapshot) {
+    pub fn compile(&self, prepared: &Prepared, plan: &Rc<Plan>, id: u64, catalog: &Snapshot) {
         let Tier::Route(route) = &plan.tier else { return };
         let known = prepared.compiled().is_some_and(|c| c.version == self.db.version() && !c.never.get());
         if known || !self.temp.is_empty() || self.txn.catalog.is_some() || self.txn.now.is_some() {
@@ -309,7 +503,8 @@ impl Session {
         if let Some(lanes) = by_group.1.get(&group) {
             return Some(lanes.clone());
         }
-        let target = self.target(group).ok()?;
+        let mut target = self.target(group).ok()?;
+        target.parameters.push(("application_name".to_owned(), "pgherd lane".to_owned()));
         let mut all = context.lanes.borrow_mut();
         let lanes = all
             .entry(target.address.clone())
@@ -432,6 +627,37 @@ impl Compiled {
         }
         true
     }
+}
+
+fn bytes_of(key: String) -> Box<[u8]> {
+    key.into_bytes().into_boxed_slice()
+}
+
+/// The text of a Query message, if it is short enough to be looked up.
+fn query_text(body: &[u8]) -> Option<&str> {
+    let (end, text) = body.split_last()?;
+    if *end != 0 || text.len() > TEXT_MAX || text.contains(&0) {
+        return None;
+    }
+    std::str::from_utf8(text).ok()
+}
+
+/// What a Bind says behind the statement's name: literals as text, and all columns as text.
+fn write_values(sql: &str, literals: &[Literal], chosen: impl Fn(usize) -> bool, out: &mut Vec<u8>) {
+    out.clear();
+    out.put_u16(0);
+    let count = (0..literals.len()).filter(|index| chosen(*index)).count();
+    out.put_u16(count as u16);
+    for (index, literal) in literals.iter().enumerate() {
+        if chosen(index) {
+            let at = out.len();
+            out.put_u32(0);
+            pgherd_sql::write_value(sql, *literal, out);
+            let length = (out.len() - at - 4) as u32;
+            out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+        }
+    }
+    out.put_u16(0);
 }
 
 struct Message<'a> {

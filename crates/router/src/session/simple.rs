@@ -21,6 +21,12 @@ impl Session {
         };
         self.drop_unnamed();
         match self.simple_query(&sql).await {
+            Ok(()) if self.txn.block == Block::None => {
+                // The client has its answer first.
+                self.ready().await?;
+                self.learn_query(&sql).await;
+                return Ok(());
+            }
             Ok(()) => {}
             Err(Failure::Statement(fields)) => {
                 backend::write_error(&mut self.client.out, &fields);
