@@ -461,6 +461,7 @@ impl Context<'_> {
                         Overriding::User => "OVERRIDING USER VALUE",
                     },
                     tail,
+                    alias: insert.target.alias.as_ref().map(|a| a.name.clone()),
                     returning: !insert.returning.is_empty(),
                 };
                 let mut plan = self.plan(Tier::InsertSelect(plan), format!("the rows pass the router: {reason}"));

@@ -210,6 +210,8 @@ pub struct InsertSelect {
     pub overriding: &'static str,
     /// ON CONFLICT … RETURNING …, or none: then the rows are copied.
     pub tail: Option<Splice>,
+    /// The target's alias, by which the tail names it.
+    pub alias: Option<String>,
     pub returning: bool,
 }
 
