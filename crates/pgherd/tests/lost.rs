@@ -1,6 +1,6 @@
-//! What becomes of a transaction that loses one of its servers: it fails, it cannot go back to a savepoint as if nothing
-//! were missing, all of it is undone, and the session goes on after ROLLBACK. One PostgreSQL has no such case; what the
-//! rows must be afterwards is what they were before.
+//! What becomes of a transaction that loses one of its servers: it fails, it cannot go back to a savepoint as if
+//! nothing were missing, all of it is undone, and the session goes on after ROLLBACK. One PostgreSQL has no such
+//! case; what the rows must be afterwards is what they were before.
 
 #![allow(clippy::unwrap_used)]
 
