@@ -14,6 +14,7 @@ use crate::cancel::CancelState;
 use crate::database::Database;
 use crate::describe::StatementCache;
 use crate::listen::ServeConfig;
+use crate::run::TableOrigin;
 
 /// A session's cancel key and what it interrupts.
 type Cancellable = (Vec<u8>, Arc<CancelState>);
@@ -162,6 +163,8 @@ pub struct Thread {
     pub type_names: RefCell<HashMap<ColumnTypes, Vec<String>>>,
     /// The coordinator's numbers of workers' types, by (database, group, oid there).
     pub type_oids: RefCell<HashMap<(String, pgherd_catalog::GroupId, u32), u32>>,
+    /// What workers' tables are to the coordinator, likewise.
+    pub table_oids: RefCell<HashMap<(String, pgherd_catalog::GroupId, u32), Rc<TableOrigin>>>,
 }
 
 impl Thread {
@@ -175,6 +178,7 @@ impl Thread {
             search_paths: RefCell::default(),
             type_names: RefCell::default(),
             type_oids: RefCell::default(),
+            table_oids: RefCell::default(),
         }
     }
 

@@ -15,7 +15,7 @@ use pgherd_wire::copy::write_text_row;
 
 use super::combine::text_array;
 use super::copy::CopyIn;
-use super::request::{Errors, Request, Rows, fields_of};
+use super::request::{Announce, Errors, Request, Rows, fields_of};
 use super::{Call, Completion};
 use crate::error::{Failure, Result};
 use crate::session::{Bound, Session};
@@ -410,7 +410,7 @@ impl Session {
                     portal: "",
                     max_rows: 0,
                 };
-                let rows = Rows::Client { describe: false, limit: None };
+                let rows = Rows::Client { announce: Announce::Nothing, limit: None };
                 let end = self.run_request(group, &request, rows, errors).await?;
                 total += backend::command_tag_rows(&end.tag).unwrap_or(0);
             }

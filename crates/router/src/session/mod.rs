@@ -16,7 +16,7 @@ use pgherd_wire::frame::Frame;
 use tokio::sync::{mpsc, watch};
 
 pub use extended::{Bound, Portal, Progress, aborted, ends_block, is_planned};
-pub use prepared::Prepared;
+pub use prepared::{Named, Prepared, next_id, time_text};
 
 use crate::callback::{CallbackReceiver, CallbackSender, Cursors};
 use crate::cancel::CancelState;
@@ -51,8 +51,10 @@ pub struct Session {
     /// What it gave when it connected: RESET goes back to this.
     pub startup_settings: Settings,
     search_path: Option<Rc<Vec<String>>>,
-    pub statements: HashMap<String, Rc<Prepared>>,
+    pub statements: HashMap<String, Named>,
     pub portals: HashMap<String, Portal>,
+    /// Cursors of DECLARE by name, where the coordinator was not given the client's text as it stood.
+    pub declared_cursors: HashMap<String, DeclaredCursor>,
     pub txn: Transaction,
     /// The session has state that only its own coordinator connection has (temporary tables, LISTEN, …).
     pub pin: bool,
@@ -72,6 +74,14 @@ pub struct Session {
     /// The Execute that waits to learn whether Sync follows it.
     pending: Option<extended::Pending>,
     shutdown: watch::Receiver<bool>,
+}
+
+/// What `pg_cursors` shows of a cursor that the coordinator cannot know.
+pub struct DeclaredCursor {
+    /// What the client sent.
+    pub source: String,
+    /// WITH HOLD: it outlives its transaction.
+    pub hold: bool,
 }
 
 /// What woke an idle session.
@@ -103,6 +113,7 @@ impl Session {
             search_path: None,
             statements: HashMap::new(),
             portals: HashMap::new(),
+            declared_cursors: HashMap::new(),
             txn: Transaction::new(),
             pin: false,
             pinned: None,

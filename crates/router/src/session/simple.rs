@@ -46,7 +46,7 @@ impl Session {
                 self.open_implicit_block();
             }
             let offset = statement.offset;
-            let prepared = self.analyse(statement)?;
+            let prepared = self.analyse(statement, sql)?;
             let call = Call::simple(&prepared);
             let completion = match self.execute(&call).await {
                 Ok(completion) => completion,
@@ -85,7 +85,10 @@ impl Session {
         match self.txn.block {
             Block::None => self.release_autocommit().await,
             Block::Implicit => self.rollback().await,
-            Block::Explicit => self.txn.block = Block::Failed,
+            Block::Explicit => {
+                self.txn.block = Block::Failed;
+                self.fail_on_coordinator().await;
+            }
             Block::Failed => {}
         }
     }
