@@ -995,3 +995,5 @@ SELECT constraint_schema, constraint_name FROM information_schema.referential_co
 SELECT DISTINCT table_schema, table_name, privilege_type FROM information_schema.table_privileges WHERE table_schema NOT IN ('pg_catalog', 'information_schema');
 SELECT specific_schema, parameter_name FROM information_schema.parameters WHERE specific_schema NOT IN ('pg_catalog', 'information_schema');
 SELECT routine_schema, routine_name FROM information_schema.routine_privileges WHERE routine_schema NOT IN ('pg_catalog', 'information_schema');
+-- A query of the statement's own by a catalog's name.
+WITH pg_class AS (SELECT 1 AS mine), pg_cursors (a, b) AS (VALUES (1, 2)) SELECT mine, b FROM pg_class JOIN pg_cursors ON a = mine;

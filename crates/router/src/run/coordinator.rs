@@ -3,6 +3,7 @@
 
 use pgherd_catalog::{COORDINATOR_GROUP, Resolved};
 use pgherd_control::schema::CATALOG_VIEWS;
+use pgherd_sql::ast::Tree;
 use pgherd_sql::{Edits, Span, Splice, Statement, StatementKind};
 
 use super::request::{Announce, Errors};
@@ -67,9 +68,17 @@ impl Session {
             && !names_system_columns(&statement.text)
             && !self.settings.contains_key("restrict_nonsystem_relation_kind");
         let subqueries = reads || matches!(statement.kind, K::SelectInto | K::CreateTableAs(_));
+        // A CTE of a catalog's name hides it.
+        let hidden = |name: &str| match &statement.tree {
+            Tree::Query(query) => query.with.iter().flat_map(|w| &w.ctes).any(|cte| cte.name == name),
+            _ => false,
+        };
         let mut found = Vec::new();
         for relation in statement.relations.iter().filter(|r| r.span.is_known()) {
             let schema = relation.schema.as_deref();
+            if schema.is_none() && hidden(&relation.name) {
+                continue;
+            }
             let view = CATALOG_VIEWS
                 .iter()
                 .find(|(home, name, _)| *name == relation.name && schema.map_or(*home == "pg_catalog", |s| s == *home))
