@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Table};
+use pgherd_catalog::{COORDINATOR_GROUP, ColumnDefault, GroupId, Table};
 use pgherd_planner::{Field, InsertRow, InsertRows, InsertSelect, Plan, RowKey, Tier};
 use pgherd_sql::ast::Tree;
 use pgherd_sql::{Splice, Statement};
@@ -191,7 +191,14 @@ impl Session {
         };
         for (index, name) in columns.iter().enumerate() {
             let separator = if index == 0 { "" } else { ", " };
-            let _ = write!(list, "{separator}(pgherd_s.c{index})::{}", base_type(name)?);
+            let is_identity =
+                insert.table.column(name).is_some_and(|c| matches!(c.default, ColumnDefault::Identity { .. }));
+            let own = insert.identity_is_own && is_identity;
+            let value = match insert.defaults.iter().find(|(column, _)| own && column == name) {
+                Some((_, default)) => default.clone(),
+                None => format!("pgherd_s.c{index}"),
+            };
+            let _ = write!(list, "{separator}({value})::{}", base_type(name)?);
             let _ = write!(names, "{separator}c{index}");
         }
         let left_out: Vec<&(String, String)> =

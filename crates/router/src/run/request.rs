@@ -40,6 +40,7 @@ impl<'a> Request<'a> {
 
 /// Object ids from here on are each server's own.
 const FIRST_USER_OID: u32 = 16384;
+const TEXT_OID: u32 = 25;
 /// Tables of workers whose numbers are kept per thread.
 const TABLE_OIDS_MAX: usize = 20_000;
 
@@ -102,16 +103,27 @@ pub enum Rows<'a> {
 pub fn send(connection: &mut Connection, request: &Request<'_>, close: bool) {
     let empty = Bound::default();
     let bound = request.bound.unwrap_or(&empty);
+    let mut types = worker_types(request.param_types);
+    let mut params = Cow::Borrowed(bound.params.as_slice());
+    // Where this part of the user's statement does not have the parameter, nothing tells the server its type.
+    for index in (0..types.len()).filter(|i| request.param_types[*i] >= FIRST_USER_OID) {
+        if !has_parameter(&request.sql, index + 1) {
+            types[index] = TEXT_OID;
+            if let Some(value) = params.to_mut().get_mut(index) {
+                *value = None;
+            }
+        }
+    }
     let name = match request.id {
         Some(id) => {
             let name = format!("{OWN_SCHEMA}_{id}");
             if !connection.prepared.contains(&id) {
-                frontend::write_parse(connection.buffer(), &name, &request.sql, &worker_types(request.param_types));
+                frontend::write_parse(connection.buffer(), &name, &request.sql, &types);
             }
             name
         }
         None => {
-            frontend::write_parse(connection.buffer(), "", &request.sql, &worker_types(request.param_types));
+            frontend::write_parse(connection.buffer(), "", &request.sql, &types);
             String::new()
         }
     };
@@ -120,7 +132,7 @@ pub fn send(connection: &mut Connection, request: &Request<'_>, close: bool) {
         request.portal,
         &name,
         &bound.param_formats,
-        &bound.params,
+        &params,
         &bound.result_formats,
     );
     if request.describe {
@@ -136,6 +148,12 @@ pub fn send(connection: &mut Connection, request: &Request<'_>, close: bool) {
 /// Types outside the built-in range have other numbers on other servers: left for the server to infer.
 fn worker_types(types: &[u32]) -> Vec<u32> {
     types.iter().map(|oid| if *oid < FIRST_USER_OID { *oid } else { 0 }).collect()
+}
+
+/// `$number` stands in the text, if only in a literal.
+fn has_parameter(sql: &str, number: usize) -> bool {
+    let name = format!("${number}");
+    sql.match_indices(&name).any(|(at, _)| !sql[at + name.len()..].starts_with(|c: char| c.is_ascii_digit()))
 }
 
 impl Session {
