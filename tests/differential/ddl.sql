@@ -162,3 +162,40 @@ REVOKE ALL ON trg FROM PUBLIC;
 ALTER TABLE trg OWNER TO CURRENT_USER;
 ALTER TABLE trg REPLICA IDENTITY FULL;
 DROP TABLE IF EXISTS trg, nowhere;
+
+-- Which table's column a column is, where workers count columns in another way.
+CREATE TABLE origin_a (gone int, k int, x text, also_gone int, y int);
+ALTER TABLE origin_a DROP COLUMN gone;
+--@ cluster: SELECT create_distributed_table('origin_a', 'k')
+CREATE TABLE origin_b (k int, z text);
+--@ cluster: SELECT create_distributed_table('origin_b', 'k', colocate_with => 'origin_a')
+CREATE TABLE origin_r (k int, name text);
+--@ cluster: SELECT create_reference_table('origin_r')
+INSERT INTO origin_a (k, x, y) VALUES (1, 'a', 10), (2, 'b', 20);
+INSERT INTO origin_b VALUES (1, 'z'), (2, 'zz');
+INSERT INTO origin_r VALUES (1, 'one'), (2, 'two');
+SELECT y, x, k FROM origin_a;
+SELECT y AS renamed, k + 1 AS computed, x FROM origin_a WHERE k = 1;
+SELECT a.y AS renamed, b.z, a.k + 1, r.name FROM origin_a a JOIN origin_b b USING (k) JOIN origin_r r USING (k) WHERE a.k = 1;
+SELECT a.*, b.*, r.* FROM origin_a a JOIN origin_b b USING (k) JOIN origin_r r USING (k);
+ALTER TABLE origin_a DROP COLUMN also_gone, ADD COLUMN w int DEFAULT 4;
+ALTER TABLE origin_b RENAME COLUMN z TO zet;
+SELECT a.*, b.*, r.* FROM origin_a a JOIN origin_b b USING (k) JOIN origin_r r USING (k) WHERE a.k = 2;
+SELECT w, y FROM origin_a WHERE k = 2;
+UPDATE origin_a SET w = 5 WHERE k = 2 RETURNING w, y, w + y, x;
+UPDATE origin_r SET name = 'deux' WHERE k = 2 RETURNING name, k;
+DELETE FROM origin_a WHERE k = 3 RETURNING *;
+INSERT INTO origin_a (k, x, y) VALUES (4, 'd', 40), (5, 'e', 50) RETURNING w, y, k;
+SELECT w, count(*) FROM origin_a GROUP BY w;
+SELECT y, x FROM origin_a ORDER BY y LIMIT 2;
+BEGIN;
+ALTER TABLE origin_a DROP COLUMN x, ADD COLUMN v int DEFAULT 6;
+CREATE TABLE origin_new (k int, n int);
+--@ cluster: SELECT create_distributed_table('origin_new', 'k', colocate_with => 'origin_a')
+INSERT INTO origin_new VALUES (1, 100);
+SELECT n, k FROM origin_new WHERE k = 1;
+SELECT a.*, n.* FROM origin_a a JOIN origin_new n USING (k);
+SELECT a.v, n.n FROM origin_a a JOIN origin_new n USING (k) WHERE a.k = 1;
+ROLLBACK;
+SELECT a.*, b.* FROM origin_a a JOIN origin_b b USING (k) WHERE a.k = 1;
+DROP TABLE origin_a, origin_b, origin_r;

@@ -26,6 +26,33 @@ SELECT count(*) FROM clicks WHERE url = 'prepared';
 SELECT name, statement, parameter_types, from_sql FROM pg_prepared_statements WHERE from_sql AND name = 'one';
 CREATE TABLE from_execute AS EXECUTE one (9);
 SELECT * FROM from_execute;
+CREATE TABLE from_execute_empty (user_id, user_name) AS EXECUTE one (9) WITH NO DATA;
+SELECT * FROM from_execute_empty;
+CREATE TEMP TABLE from_execute_temp AS EXECUTE many (9);
+SELECT count(*) FROM from_execute_temp;
+DROP TABLE from_execute_temp;
+--@ error: 42601
+CREATE TABLE from_execute_failed AS EXECUTE one;
+--@ error: 22P02
+CREATE TABLE from_execute_failed AS EXECUTE one ('x');
+--@ error: 42809
+CREATE TABLE from_execute_failed AS EXECUTE upd (1, 2);
+--@ error: 42P07
+CREATE TABLE from_execute AS EXECUTE one (10);
+BEGIN;
+CREATE TABLE from_execute_block AS EXECUTE many (0);
+SELECT country, count FROM from_execute_block;
+SELECT u.id, b.count FROM users u JOIN from_execute_block b ON b.country = u.country WHERE u.id = 2;
+ROLLBACK;
+SELECT name, statement, parameter_types FROM pg_catalog.pg_prepared_statements p WHERE p.from_sql;
+SELECT to_jsonb(p) - '{prepare_time,generic_plans,custom_plans}'::text[] FROM pg_prepared_statements p WHERE from_sql;
+SELECT count(*) FROM pg_prepared_statements JOIN users ON users.name = pg_prepared_statements.name;
+PREPARE of_local AS SELECT body FROM local_notes WHERE id = $1;
+EXPLAIN (COSTS OFF) EXECUTE of_local (1);
+--@ error: 42601
+EXPLAIN EXECUTE of_local;
+--@ error: 26000
+EXPLAIN EXECUTE nothing;
 --@ error: 42P05
 PREPARE one AS SELECT 1;
 --@ error: 42601
@@ -113,9 +140,19 @@ FETCH 2 FROM one_shard;
 DECLARE local_one CURSOR FOR SELECT body FROM local_notes ORDER BY id;
 FETCH local_one;
 FETCH one_shard;
-SELECT name, is_holdable, is_scrollable FROM pg_cursors WHERE name IN ('one_shard', 'local_one');
-CLOSE ALL;
+-- Whether a cursor may go back that was declared with neither SCROLL nor NO SCROLL depends on the plan.
+SELECT name, statement, is_holdable, is_binary FROM pg_cursors WHERE name IN ('one_shard', 'local_one');
+DECLARE scrolls SCROLL CURSOR FOR SELECT id FROM orders;
+DECLARE never BINARY NO SCROLL CURSOR FOR SELECT relname FROM pg_class;
+DECLARE stays INSENSITIVE SCROLL CURSOR WITH HOLD FOR SELECT id FROM orders WHERE user_id = 14;
+SELECT name, statement, is_holdable, is_binary, is_scrollable FROM pg_catalog.pg_cursors c WHERE c.name IN ('scrolls', 'never', 'stays');
+SELECT to_jsonb(c) - 'creation_time' FROM pg_cursors c WHERE name = 'scrolls';
+CLOSE never;
+SELECT count(*) FROM pg_cursors WHERE name = 'never';
 COMMIT;
+SELECT name, is_holdable, is_scrollable FROM pg_cursors WHERE name <> '';
+CLOSE ALL;
+SELECT count(*) FROM pg_cursors WHERE name <> '';
 BEGIN;
 DECLARE h CURSOR WITH HOLD FOR SELECT id FROM users ORDER BY id DESC;
 --@ ordered

@@ -977,3 +977,23 @@ WHERE c.relkind IN ('r','v','m','S','f','p')
   AND c.relname OPERATOR(pg_catalog.~) '^(users)$' COLLATE pg_catalog.default
   AND n.nspname !~ '^pg_' AND pg_catalog.pg_table_is_visible(c.oid)
 ORDER BY 1, 2;
+-- What ORMs and other clients read.
+SELECT schemaname, tablename FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema');
+SELECT schemaname, viewname FROM pg_views WHERE schemaname NOT IN ('pg_catalog', 'information_schema');
+SELECT schemaname, indexname FROM pg_indexes WHERE schemaname NOT IN ('pg_catalog', 'information_schema');
+SELECT schemaname, sequencename FROM pg_sequences;
+SELECT extname FROM pg_extension;
+SELECT fdwname FROM pg_foreign_data_wrapper;
+SELECT srvname FROM pg_user_mappings;
+SELECT count(*) FROM information_schema.foreign_data_wrappers;
+SELECT count(*) FROM information_schema.foreign_server_options;
+SELECT count(*) FROM information_schema.foreign_table_options;
+SELECT count(*) FROM information_schema.user_mappings;
+SELECT count(*) FROM information_schema.user_mapping_options;
+SELECT table_schema, table_name, constraint_name, column_name FROM information_schema.key_column_usage;
+SELECT constraint_schema, constraint_name FROM information_schema.referential_constraints;
+SELECT DISTINCT table_schema, table_name, privilege_type FROM information_schema.table_privileges WHERE table_schema NOT IN ('pg_catalog', 'information_schema');
+SELECT specific_schema, parameter_name FROM information_schema.parameters WHERE specific_schema NOT IN ('pg_catalog', 'information_schema');
+SELECT routine_schema, routine_name FROM information_schema.routine_privileges WHERE routine_schema NOT IN ('pg_catalog', 'information_schema');
+-- A query of the statement's own by a catalog's name.
+WITH pg_class AS (SELECT 1 AS mine), pg_cursors (a, b) AS (VALUES (1, 2)) SELECT mine, b FROM pg_class JOIN pg_cursors ON a = mine;

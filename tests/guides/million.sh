@@ -30,6 +30,10 @@ check_match "as JSON" '"Plan"' "$(sql "explain (format json) select count(*) fro
 if on_cluster; then
     check_match "the limit is pushed down: a worker's plan has it too" 't' "$([ "$(grep -c Limit <<<"$plan")" -ge 1 ] && grep -q 'Task' <<<"$plan" && echo t)"
     check_match "one task" 'Task Count: 1$' "$plan1"
+    prepared=$(sql "prepare one (int) as select * from test where id = \$1; explain execute one (1)")
+    check_match "one task of a prepared statement" 'Task Count: 1$' "$prepared"
+    check_match "with its value" 'id = 1' "$prepared"
+    check_match "and what it took" 'actual time=' "$(sql "prepare n (int) as select count(*) from test where c1 > \$1; explain (analyze) execute n (50)")"
     check_match "tasks" 'Task Count: [0-9]+' "$analyzed"
     check_match "shown" 'Tasks Shown: One of [0-9]+' "$analyzed"
     check_match "node" 'Node: host=[^ ]+ port=[0-9]+ dbname=' "$analyzed"

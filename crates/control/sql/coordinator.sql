@@ -685,6 +685,12 @@ BEGIN
             '(SELECT oid FROM pg_catalog.pg_class WHERE relnamespace = ''pgherd''::pg_catalog.regnamespace)'),
         ('pg_constraint', 'connamespace <> ''pgherd''::pg_catalog.regnamespace'),
         ('pg_event_trigger', 'evtname NOT IN (''pgherd_definitions'', ''pgherd_drops'')'),
+        -- The extension is ours where it is in our schema, for as long as nobody else uses it.
+        ('pg_extension', 'extnamespace <> ''pgherd''::pg_catalog.regnamespace OR EXISTS (SELECT FROM pg_catalog.pg_foreign_server s '
+            'JOIN pg_catalog.pg_foreign_data_wrapper w ON w.oid = s.srvfdw WHERE w.fdwname = extname AND s.srvname <> ''pgherd_router'')'),
+        ('pg_foreign_data_wrapper', 'fdwhandler NOT IN (SELECT oid FROM pg_catalog.pg_proc WHERE pronamespace = '
+            '''pgherd''::pg_catalog.regnamespace) OR EXISTS (SELECT FROM pg_catalog.pg_foreign_server s '
+            'WHERE s.srvfdw = pg_foreign_data_wrapper.oid AND s.srvname <> ''pgherd_router'')'),
         ('pg_foreign_server', 'srvname <> ''pgherd_router'''),
         ('pg_user_mapping', 'umserver <> (SELECT oid FROM pg_catalog.pg_foreign_server WHERE srvname = ''pgherd_router'')'),
         ('pg_foreign_table', 'ftserver <> (SELECT oid FROM pg_catalog.pg_foreign_server WHERE srvname = ''pgherd_router'')')
@@ -693,6 +699,17 @@ BEGIN
         -- What is there stays: views that users made may read it.
         CONTINUE WHEN to_regclass(format('pgherd.%I', v.name)) IS NOT NULL;
         EXECUTE format('CREATE VIEW pgherd.%I AS SELECT *, tableoid, xmin FROM pg_catalog.%I WHERE %s', v.name, v.name, v.condition);
+    END LOOP;
+    FOR v IN SELECT * FROM (VALUES
+        ('pg_tables', 'schemaname <> ''pgherd'''),
+        ('pg_views', 'schemaname <> ''pgherd'''),
+        ('pg_indexes', 'schemaname <> ''pgherd'''),
+        ('pg_sequences', 'schemaname <> ''pgherd'''),
+        ('pg_user_mappings', 'srvname <> ''pgherd_router''')
+        ) AS x(name, condition)
+    LOOP
+        CONTINUE WHEN to_regclass(format('pgherd.%I', v.name)) IS NOT NULL;
+        EXECUTE format('CREATE VIEW pgherd.%I AS SELECT * FROM pg_catalog.%I WHERE %s', v.name, v.name, v.condition);
     END LOOP;
     FOR v IN SELECT * FROM (VALUES
         ('schemata', 'schema_name <> ''pgherd'''),
@@ -704,6 +721,23 @@ BEGIN
         ('triggers', 'trigger_name <> ''pgherd_guard'' AND event_object_schema <> ''pgherd'''),
         ('table_constraints', 'table_schema <> ''pgherd'''),
         ('foreign_tables', 'foreign_table_schema <> ''pgherd'''),
+        ('table_privileges', 'table_schema <> ''pgherd'''),
+        ('column_privileges', 'table_schema <> ''pgherd'''),
+        ('role_table_grants', 'table_schema <> ''pgherd'''),
+        ('role_column_grants', 'table_schema <> ''pgherd'''),
+        ('routine_privileges', 'routine_schema <> ''pgherd'''),
+        ('role_routine_grants', 'routine_schema <> ''pgherd'''),
+        ('parameters', 'specific_schema <> ''pgherd'''),
+        ('key_column_usage', 'table_schema <> ''pgherd'''),
+        ('constraint_column_usage', 'table_schema <> ''pgherd'''),
+        ('referential_constraints', 'constraint_schema <> ''pgherd'''),
+        ('check_constraints', 'constraint_schema <> ''pgherd'''),
+        ('foreign_data_wrappers', 'foreign_data_wrapper_name IN (SELECT fdwname FROM pgherd.pg_foreign_data_wrapper)'),
+        ('foreign_data_wrapper_options', 'foreign_data_wrapper_name IN (SELECT fdwname FROM pgherd.pg_foreign_data_wrapper)'),
+        ('foreign_server_options', 'foreign_server_name <> ''pgherd_router'''),
+        ('foreign_table_options', 'foreign_table_schema <> ''pgherd'''),
+        ('user_mappings', 'foreign_server_name <> ''pgherd_router'''),
+        ('user_mapping_options', 'foreign_server_name <> ''pgherd_router'''),
         ('foreign_servers', 'foreign_server_name <> ''pgherd_router''')
         ) AS x(name, condition)
     LOOP

@@ -590,3 +590,97 @@ fn more_clients_than_connections_wait_for_each_other() {
     }
     assert!(sides().plain.directory.exists());
 }
+
+#[test]
+fn names_of_parse_and_prepare_are_one_set() {
+    let named = |name: &str, sql: &str| parse(name, sql, &[]);
+    check(&[
+        Ready([named("by_parse", "SELECT v FROM p WHERE k = $1"), sync()].concat(), 1),
+        Ready(query("EXECUTE by_parse (3)"), 1),
+        Ready(query("PREPARE by_parse AS SELECT 1"), 1),
+        Ready(query("PREPARE by_sql (int) AS SELECT v, k FROM p WHERE k = $1;"), 1),
+        Ready([named("by_sql", "SELECT 1"), sync()].concat(), 1),
+        Ready([describe(b'S', "by_sql"), sync()].concat(), 1),
+        Ready([bind("", "by_sql", &[], &text(&["4"]), &[]), execute("", 0), sync()].concat(), 1),
+        Ready([named("utility", "SHOW TimeZone"), sync()].concat(), 1),
+        Ready(query("EXECUTE utility"), 1),
+        Ready([named("again", "EXECUTE utility"), describe(b'S', "again"), sync()].concat(), 1),
+        Ready([bind("", "again", &[], &[], &[]), execute("", 0), sync()].concat(), 1),
+        Ready([named("bytes", "EXECUTE by_sql (5)"), describe(b'S', "bytes"), sync()].concat(), 1),
+        Ready([bind("", "bytes", &[], &[], &[1]), execute("", 0), sync()].concat(), 1),
+        Ready(query("SELECT name, statement, parameter_types, from_sql FROM pg_prepared_statements ORDER BY name"), 1),
+        Ready(query("DEALLOCATE by_parse"), 1),
+        Ready([bind("", "by_parse", &[], &text(&["3"]), &[]), sync()].concat(), 1),
+        Ready([close(b'S', "by_sql"), sync()].concat(), 1),
+        Ready(query("EXECUTE by_sql (4)"), 1),
+        Ready(query("DEALLOCATE ALL; SELECT count(*) FROM pg_prepared_statements"), 1),
+        Ready([bind("", "utility", &[], &[], &[]), sync()].concat(), 1),
+    ]);
+}
+
+#[test]
+fn the_unnamed_statement_is_not_deallocated() {
+    check(&[
+        Ready(
+            [
+                parse("all", "DEALLOCATE ALL", &[]),
+                parse("", "SELECT v FROM p WHERE k = $1", &[]),
+                bind("first", "all", &[], &[], &[]),
+                execute("first", 0),
+                bind("second", "", &[], &text(&["2"]), &[]),
+                execute("second", 0),
+                bind("third", "all", &[], &[], &[]),
+                sync(),
+            ]
+            .concat(),
+            1,
+        ),
+        Ready([parse("all", "DISCARD ALL", &[]), sync()].concat(), 1),
+        Ready([parse("", "SELECT v FROM p WHERE k = $1", &[]), sync()].concat(), 1),
+        Ready([bind("", "all", &[], &[], &[]), execute("", 0), sync()].concat(), 1),
+        Ready([bind("", "", &[], &text(&["2"]), &[]), execute("", 0), sync()].concat(), 1),
+        Ready([bind("", "all", &[], &[], &[]), sync()].concat(), 1),
+    ]);
+}
+
+#[test]
+fn utility_statements_fail_where_postgresql_fails() {
+    check(&[
+        Ready([parse("", "SHOW nosetting", &[]), describe(b'S', ""), sync()].concat(), 1),
+        Ready([parse("", "EXECUTE nothing", &[]), describe(b'S', ""), sync()].concat(), 1),
+        Ready([bind("", "", &[], &[], &[]), describe(b'P', ""), execute("", 0), sync()].concat(), 1),
+        Ready([parse("", "FETCH nothing", &[]), describe(b'S', ""), sync()].concat(), 1),
+        Ready(query("BEGIN; DECLARE c NO SCROLL CURSOR FOR SELECT k FROM p ORDER BY k; FETCH c"), 1),
+        Ready(query("FETCH PRIOR c"), 1),
+        Ready(query("ROLLBACK"), 1),
+    ]);
+}
+
+#[test]
+fn portals_are_cursors() {
+    check(&[
+        Ready(query("BEGIN"), 1),
+        Ready(query("DECLARE declared SCROLL CURSOR FOR SELECT k FROM p ;"), 1),
+        Ready(
+            [
+                parse("s", "SELECT k FROM p ORDER BY k -- all", &[]),
+                bind("portal", "s", &[], &[], &[]),
+                execute("portal", 2),
+                sync(),
+            ]
+            .concat(),
+            1,
+        ),
+        Ready(
+            query(
+                "SELECT name, statement, is_holdable, is_binary, is_scrollable FROM pg_cursors ORDER BY name; SELECT 1",
+            ),
+            1,
+        ),
+        Ready(run("SELECT name, statement FROM pg_cursors ORDER BY name", &[]), 0),
+        Ready(sync(), 1),
+        Ready([close(b'P', "portal"), sync()].concat(), 1),
+        Ready(query("SELECT name, statement FROM pg_cursors ORDER BY name"), 1),
+        Ready(query("ROLLBACK"), 1),
+    ]);
+}

@@ -104,7 +104,8 @@ impl Display for Plan {
             }
             Tier::InsertSelect(insert) => {
                 let open = if insert.width_known { "" } else { " …" };
-                writeln!(f, "into: {} ({}{open}) {}", insert.table.name, insert.columns.join(", "), insert.overriding)?;
+                let overriding = if insert.identity_is_own { "OVERRIDING USER VALUE" } else { "" };
+                writeln!(f, "into: {} ({}{open}) {overriding}", insert.table.name, insert.columns.join(", "))?;
                 writeln!(f, "select: {}", insert.select)?;
                 for (column, sql) in &insert.defaults {
                     writeln!(f, "default: {column} = {sql}")?;

@@ -398,10 +398,18 @@ impl Context<'_> {
         let width = self.source_outputs().map(Vec::len);
         let Some(columns) = self.target_columns(insert, table, width) else { return self.let_coordinator_report() };
         for column in &columns {
+            let written = width.is_some() || !insert.columns.is_empty();
+            if matches!(column.default, ColumnDefault::Generated) && written {
+                return self.generated_always(
+                    column,
+                    format!("Column \"{}\" is a generated column.", column.name),
+                    None,
+                );
+            }
             if let (ColumnDefault::Identity { always: true, .. }, Overriding::No) = (&column.default, insert.overriding)
             {
                 // An error unless the select list ends before this column.
-                if width.is_some() || !insert.columns.is_empty() {
+                if written {
                     return self.generated_always(
                         column,
                         format!("Column \"{}\" is an identity column defined as GENERATED ALWAYS.", column.name),
@@ -430,8 +438,14 @@ impl Context<'_> {
                     None => String::new(),
                 };
                 let key = table.key_column().map(|c| c.name.as_str());
+                // OVERRIDING USER VALUE: what the rows have for an identity column is not looked at.
+                let ignored = |c: &Column| {
+                    insert.overriding == Overriding::User && matches!(c.default, ColumnDefault::Identity { .. })
+                };
                 let given = |c: &Column| {
-                    (width.is_some() || !insert.columns.is_empty()) && columns.iter().any(|g| g.name == c.name)
+                    (width.is_some() || !insert.columns.is_empty())
+                        && columns.iter().any(|g| g.name == c.name)
+                        && !ignored(c)
                 };
                 let defaults = table
                     .columns
@@ -455,12 +469,9 @@ impl Context<'_> {
                     width_known: width.is_some() || !insert.columns.is_empty(),
                     select: format!("{with}{}", select.as_written()),
                     defaults,
-                    overriding: match insert.overriding {
-                        Overriding::No => "",
-                        Overriding::System => "OVERRIDING SYSTEM VALUE",
-                        Overriding::User => "OVERRIDING USER VALUE",
-                    },
+                    identity_is_own: insert.overriding == Overriding::User,
                     tail,
+                    alias: insert.target.alias.as_ref().map(|a| a.name.clone()),
                     returning: !insert.returning.is_empty(),
                 };
                 let mut plan = self.plan(Tier::InsertSelect(plan), format!("the rows pass the router: {reason}"));

@@ -206,10 +206,12 @@ pub struct InsertSelect {
     /// Columns not in `columns` whose defaults need the coordinator, with the SQL expression to evaluate per row there.
     /// Where the width is not known: of every column that has such a default (leave out those that the rows fill).
     pub defaults: Vec<(String, String)>,
-    /// `OVERRIDING SYSTEM VALUE` or `OVERRIDING USER VALUE`, or empty.
-    pub overriding: &'static str,
+    /// OVERRIDING USER VALUE: an identity column gets its own default whatever the rows have for it.
+    pub identity_is_own: bool,
     /// ON CONFLICT … RETURNING …, or none: then the rows are copied.
     pub tail: Option<Splice>,
+    /// The target's alias, by which the tail names it.
+    pub alias: Option<String>,
     pub returning: bool,
 }
 

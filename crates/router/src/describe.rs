@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use pgherd_backend::Connection;
 use pgherd_catalog::COORDINATOR_GROUP;
-use pgherd_sql::StatementKind;
+use pgherd_sql::{Statement, StatementKind};
 use pgherd_wire::backend::{self, FieldDescription};
 use pgherd_wire::frontend;
 
@@ -122,14 +122,18 @@ impl Session {
         let Some(statement) = &prepared.statement else { return Ok(None) };
         match &statement.kind {
             StatementKind::Execute { name, .. } => {
-                let inner =
-                    self.statements.get(name).cloned().ok_or_else(|| {
-                        Failure::new("26000", format!("prepared statement \"{name}\" does not exist"))
-                    })?;
+                // That there is none is found when it is executed.
+                let Some(inner) = self.named(name) else { return Ok(None) };
+                if !inner.statement.as_ref().is_some_and(|s| crate::session::is_planned(&s.kind)) {
+                    return Box::pin(self.describe_utility(&inner)).await;
+                }
                 let described = self.described(&inner).await?;
                 Ok(Some(Rc::new(Described { param_types: Vec::new(), fields: described.fields.clone() })))
             }
-            StatementKind::Show { .. } => Ok(Some(Rc::new(self.describe_show(prepared).await?))),
+            StatementKind::Show { .. } => match prepared.last_described() {
+                Some(described) => Ok(Some(described)),
+                None => Ok(Some(Rc::new(self.describe_show(prepared).await?))),
+            },
             StatementKind::Explain { .. } | StatementKind::Fetch { .. } | StatementKind::Call => {
                 Ok(Some(Rc::new(self.describe_on_coordinator(prepared.text(), &prepared.declared).await?)))
             }
@@ -137,14 +141,17 @@ impl Session {
         }
     }
 
-    async fn describe_show(&mut self, prepared: &Prepared) -> Result<Described> {
-        match self.describe_on_coordinator(prepared.text(), &[]).await {
-            // A setting of ours that nobody has set is not known to the coordinator.
-            Err(failure) if failure.sqlstate() == "42704" && self.txn.block != Block::Explicit => {
-                self.describe_on_coordinator("SHOW server_version", &[]).await
+    /// The column of SHOW is the setting's name as the server spells it; ours the coordinator does not know.
+    pub async fn describe_show(&mut self, prepared: &Prepared) -> Result<Described> {
+        if let Some(Statement { kind: StatementKind::Show { name }, .. }) = &prepared.statement
+            && crate::settings::is_own(name)
+        {
+            if self.own_setting(name).await?.is_none() {
+                return Err(crate::settings::unknown(name));
             }
-            other => other,
+            return Ok(Described { param_types: Vec::new(), fields: Some(vec![FieldDescription::text(name)]) });
         }
+        self.describe_on_coordinator(prepared.text(), &prepared.declared).await
     }
 
     /// Parse and Describe on the coordinator, inside the open block where that may have changed what names mean.

@@ -81,6 +81,16 @@ pub fn check_own(name: &str, value: Option<&str>) -> Result<Verdict> {
     }
 }
 
+/// Settings that the router answers for.
+pub fn is_own(name: &str) -> bool {
+    name.starts_with("citus.") || name.starts_with("pgherd.")
+}
+
+/// The error of a setting that there is not.
+pub fn unknown(name: &str) -> Failure {
+    Failure::new("42704", format!("unrecognized configuration parameter \"{name}\""))
+}
+
 /// `options` of the startup packet: `-c name=value`, `-cname=value`, `--name=value`, backslash escapes a space.
 pub fn parse_options(options: &str, settings: &mut Settings) -> Result<()> {
     let mut words = Vec::new();

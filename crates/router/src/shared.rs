@@ -15,6 +15,7 @@ use crate::client::Link;
 use crate::database::Database;
 use crate::describe::StatementCache;
 use crate::listen::ServeConfig;
+use crate::run::TableOrigin;
 use crate::session::LaneContext;
 
 /// A session's cancel key and what it interrupts.
@@ -172,6 +173,8 @@ pub struct Thread {
     /// The clients of this thread's sessions, by session.
     links: RefCell<HashMap<i32, Weak<Link>>>,
     stopping: Cell<bool>,
+    /// What workers' tables are to the coordinator, likewise.
+    pub table_oids: RefCell<HashMap<(String, pgherd_catalog::GroupId, u32), Rc<TableOrigin>>>,
 }
 
 impl Thread {
@@ -190,6 +193,7 @@ impl Thread {
             values: RefCell::default(),
             links: RefCell::default(),
             stopping: Cell::new(false),
+            table_oids: RefCell::default(),
         }
     }
 

@@ -345,6 +345,17 @@ impl Session {
         self.collect_on(group, sql).await.map(drop)
     }
 
+    /// Where a worker's error failed the client's block: settings of the block end with it, and the coordinator, which
+    /// reports them to the client, has not failed itself.
+    pub async fn fail_on_coordinator(&mut self) {
+        let sets = self.txn.log.iter().any(|item| matches!(item, LogItem::Set { .. }));
+        let is_alive = |p: &Participant| !p.lease.is_broken() && p.lease.in_flight == 0 && p.lease.status == b'T';
+        if sets && self.txn.participants.get(&COORDINATOR_GROUP).is_some_and(is_alive) {
+            const FAIL: &str = "DO $$ BEGIN RAISE EXCEPTION 'the transaction has failed on another server'; END $$";
+            let _ = self.run_quiet(COORDINATOR_GROUP, FAIL).await;
+        }
+    }
+
     /// COMMIT of whatever is open. On an error everything is rolled back. The block is over either way.
     pub async fn commit(&mut self) -> Result<()> {
         if self.txn.block == Block::Failed {
@@ -417,6 +428,7 @@ impl Session {
         let changed_defaults = self.txn.changed_defaults;
         self.txn = Transaction::new();
         self.cursors.clear();
+        self.declared_cursors.retain(|_, cursor| cursor.hold && committed);
         self.forget_search_path();
         self.forget_transaction_portals();
         if committed && changed_defaults {

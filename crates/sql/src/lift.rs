@@ -124,8 +124,8 @@ impl Lifter {
                     }
                     at += 1;
                 }
-                b'(' | b')' | b',' | b'.' | b'*' | b'=' | b'<' | b'>' | b'+' | b'-' | b'/' | b'%' | b'[' | b']' | b'|'
-                | b'!' | b':' => at += 1,
+                b'(' | b')' | b',' | b'.' | b'*' | b'=' | b'<' | b'>' | b'+' | b'-' | b'/' | b'%' | b'[' | b']'
+                | b'|' | b'!' | b':' => at += 1,
                 _ => return false,
             }
             if self.literals.len() > LITERALS_MAX {
@@ -291,7 +291,10 @@ mod tests {
         check("SELECT a FROM t WHERE id = 42;", "SELECT a FROM t WHERE id = $1; | i 42");
         check("SELECT a FROM t WHERE 42=id AND b<>'x''y'", "SELECT a FROM t WHERE $1=id AND b<>$2 | iu 42 x'y");
         check("select * from t where k = 3000000000", "select * from t where k = $1 | l 3000000000");
-        check("select * from t where k = 99999999999999999999", "select * from t where k = $1 | n 99999999999999999999");
+        check(
+            "select * from t where k = 99999999999999999999",
+            "select * from t where k = $1 | n 99999999999999999999",
+        );
         check("select * from t where k = 2147483648", "select * from t where k = $1 | l 2147483648");
         check("select * from t where k >= 1.50", "select * from t where k >= $1 | n 1.50");
         check("SELECT \"A b\" FROM \"T\" WHERE \"k\" = 'é'", "SELECT \"A b\" FROM \"T\" WHERE \"k\" = $1 | u é");
@@ -307,12 +310,18 @@ mod tests {
         check("SELECT a FROM t WHERE k =-1", "SELECT a FROM t WHERE k =-1 | ");
         check("SELECT a FROM t WHERE k = -2147483648", "SELECT a FROM t WHERE k = $1 | l -2147483648");
         check("INSERT INTO t VALUES (-1, 2)", "INSERT INTO t VALUES ($1, $2) | ii -1 2");
-        check("SELECT CASE WHEN true THEN -5 END FROM t WHERE k = 1", "SELECT CASE WHEN true THEN -5 END FROM t WHERE k = $1 | i 1");
+        check(
+            "SELECT CASE WHEN true THEN -5 END FROM t WHERE k = 1",
+            "SELECT CASE WHEN true THEN -5 END FROM t WHERE k = $1 | i 1",
+        );
     }
 
     #[test]
     fn what_means_something_else_as_a_parameter_stays() {
-        check("SELECT a FROM t WHERE k = 1 ORDER BY 1 LIMIT 5", "SELECT a FROM t WHERE k = $1 ORDER BY 1 LIMIT 5 | i 1");
+        check(
+            "SELECT a FROM t WHERE k = 1 ORDER BY 1 LIMIT 5",
+            "SELECT a FROM t WHERE k = $1 ORDER BY 1 LIMIT 5 | i 1",
+        );
         check("SELECT 'x', 5 FROM t WHERE k = 1", "SELECT 'x', 5 FROM t WHERE k = $1 | i 1");
         check("SELECT f('x') FROM t WHERE k = 1", "SELECT f('x') FROM t WHERE k = $1 | i 1");
         check("SELECT a FROM t WHERE k = '1'::int", "SELECT a FROM t WHERE k = '1'::int | ");
@@ -324,9 +333,15 @@ mod tests {
         check("INSERT INTO t VALUES (1, 2 + 3, now())", "INSERT INTO t VALUES ($1, 2 + 3, now()) | i 1");
         check("INSERT INTO t SELECT 1, 'x'", "INSERT INTO t SELECT 1, 'x' | ");
         check("UPDATE t SET (a, b) = (1, 2) WHERE k = 3", "UPDATE t SET (a, b) = ($1, $2) WHERE k = $3 | iii 1 2 3");
-        check("UPDATE t SET (a, b) = (SELECT 1, 2) WHERE k = 3", "UPDATE t SET (a, b) = (SELECT 1, 2) WHERE k = $1 | i 3");
+        check(
+            "UPDATE t SET (a, b) = (SELECT 1, 2) WHERE k = 3",
+            "UPDATE t SET (a, b) = (SELECT 1, 2) WHERE k = $1 | i 3",
+        );
         check("UPDATE t SET a[1] = 5 WHERE k = 3", "UPDATE t SET a[1] = 5 WHERE k = $1 | i 3");
-        check("SELECT a FROM t WHERE k = 1 AND j -> 'a' = '1'", "SELECT a FROM t WHERE k = $1 AND j -> 'a' = '1' | i 1");
+        check(
+            "SELECT a FROM t WHERE k = 1 AND j -> 'a' = '1'",
+            "SELECT a FROM t WHERE k = $1 AND j -> 'a' = '1' | i 1",
+        );
     }
 
     #[test]

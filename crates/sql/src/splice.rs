@@ -141,23 +141,6 @@ impl Edits {
 
 impl Splice {
     /// Appends text that the user wrote (`origin`: where) or that was made.
-    /// Puts text where the byte at `origin` of the user's statement is.
-    pub fn insert_at_origin(&mut self, origin: usize, text: &str) {
-        let found = self.parts.iter().position(|part| match part {
-            Part::Text { text, origin: Some(start) } => (*start..=*start + text.len()).contains(&origin),
-            _ => false,
-        });
-        let Some(index) = found else { return };
-        let Part::Text { text: whole, origin: Some(start) } = self.parts.remove(index) else { return };
-        let (before, after) = whole.split_at(origin - start);
-        let pieces = [
-            Part::Text { text: before.to_owned(), origin: Some(start) },
-            Part::Text { text: text.to_owned(), origin: None },
-            Part::Text { text: after.to_owned(), origin: Some(origin) },
-        ];
-        self.parts.splice(index..index, pieces);
-    }
-
     pub fn push_text(&mut self, text: &str, origin: Option<usize>) {
         if !text.is_empty() {
             self.parts.push(Part::Text { text: text.to_owned(), origin });

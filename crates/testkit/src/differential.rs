@@ -55,9 +55,6 @@ pub struct Report {
     pub known: Vec<Difference>,
     /// Lines of the list of known failures that answer alike now.
     pub fixed: Vec<String>,
-    /// Statements whose columns do not say which table they come from although PostgreSQL's do, or say another one.
-    /// The protocol allows not to say it; drivers with updatable result sets ask for it.
-    pub origin_lost: BTreeSet<(String, usize)>,
     pub refused: BTreeSet<String>,
     pub skipped: BTreeSet<String>,
 }
@@ -69,7 +66,6 @@ impl Report {
         self.different.extend(other.different);
         self.known.extend(other.known);
         self.fixed.extend(other.fixed);
-        self.origin_lost.extend(other.origin_lost);
         self.refused.extend(other.refused);
         self.skipped.extend(other.skipped);
     }
@@ -84,9 +80,6 @@ impl Report {
             self.refused.len(),
             self.skipped.len()
         );
-        if !self.origin_lost.is_empty() {
-            let _ = writeln!(text, "  columns do not name their table in {} statements", self.origin_lost.len());
-        }
         for line in &self.refused {
             let _ = writeln!(text, "  refused: {line}");
         }
@@ -297,6 +290,10 @@ struct Run<'a> {
     mode: Mode,
     /// Both ends of each session, by its name.
     sessions: HashMap<String, (Client, Client)>,
+    /// Beside those, to ask what object ids mean; they see what is committed.
+    namers: Option<(Client, Client)>,
+    /// Names of relations on the oracle (false) and on the tested side (true).
+    relation_names: HashMap<(bool, u32), Option<String>>,
     statement_number: usize,
     settings_reported: BTreeSet<String>,
     report: Report,
@@ -310,6 +307,8 @@ impl<'a> Run<'a> {
             database,
             mode,
             sessions: HashMap::new(),
+            namers: None,
+            relation_names: HashMap::new(),
             statement_number: 0,
             settings_reported: BTreeSet::new(),
             report: Report::default(),
@@ -431,6 +430,58 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    /// Which table's column each column says it is: the number of the column, and the table by its name where it can be
+    /// asked for.
+    fn origin_difference(&mut self, expected: &Reply, found: &Reply) -> Result<Vec<String>> {
+        let columns = |reply: &Reply| -> Vec<Column> {
+            reply.answers.iter().filter_map(|a| a.columns.as_ref()).flatten().cloned().collect()
+        };
+        let mut reasons = Vec::new();
+        for (a, b) in columns(expected).iter().zip(&columns(found)) {
+            let (name_a, name_b) = match (a.table_oid, b.table_oid) {
+                (0, 0) => continue,
+                (0, _) | (_, 0) => (Some("a table".to_owned()), None),
+                (a, b) if a < FIRST_USER_OID => (Some(a.to_string()), Some(b.to_string())),
+                (a, b) => match self.relation_name(false, a)? {
+                    // Of a transaction that is still open, or gone again.
+                    None => (None, None),
+                    name => (name, self.relation_name(true, b)?),
+                },
+            };
+            if (a.attnum, &name_a) != (b.attnum, &name_b) {
+                let shown = |name: Option<String>, column: &Column| {
+                    format!("column {} of {}", column.attnum, name.as_deref().unwrap_or("no known table"))
+                };
+                reasons.push(format!("column {} is {} and {}", a.name, shown(name_a, a), shown(name_b, b)));
+            }
+        }
+        Ok(reasons)
+    }
+
+    /// A relation's name with its schema, where it is there for everybody.
+    fn relation_name(&mut self, tested: bool, oid: u32) -> Result<Option<String>> {
+        if let Some(name) = self.relation_names.get(&(tested, oid)) {
+            return Ok(name.clone());
+        }
+        if self.namers.is_none() {
+            let (oracle, tested) = (&self.runner.oracle, &self.runner.tested);
+            self.namers = Some((oracle.connect(self.database)?, tested.connect(self.database)?));
+        }
+        let Some((oracle, other)) = self.namers.as_mut() else { return Ok(None) };
+        let sql = format!(
+            "SELECT pg_catalog.regexp_replace(n.nspname, '^pg_temp_.*', 'pg_temp') || '.' || c.relname \
+             FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = {oid}"
+        );
+        let reply = if tested { other } else { oracle }.simple(&sql, None)?;
+        let row = reply.answers.iter().flat_map(|a| &a.rows).next();
+        let name = row.and_then(|r| r.first().cloned().flatten()).map(|n| String::from_utf8_lossy(&n).into_owned());
+        // One that is not there yet may come, and may be renamed.
+        if name.is_some() {
+            self.relation_names.insert((tested, oid), name.clone());
+        }
+        Ok(name)
+    }
+
     /// Runs a request on both sides. Gives back the columns that the oracle described, or none where it failed.
     fn compare(
         &mut self,
@@ -478,7 +529,6 @@ impl<'a> Run<'a> {
             _ => {}
         }
         difference(statement, &expected, &found, &mut reasons);
-        let origin_lost = !same_origin(&expected, &found);
         let settings = |client: &Client| {
             let mut settings = client.settings.clone();
             settings.remove("in_hot_standby");
@@ -493,10 +543,8 @@ impl<'a> Run<'a> {
             }
         }
         let failed = expected.error().is_some();
+        reasons.extend(self.origin_difference(&expected, &found)?);
         self.report.executions += 1;
-        if origin_lost {
-            self.report.origin_lost.insert((self.file.to_owned(), statement.line));
-        }
         if !reasons.is_empty() {
             let mut text = format!("--- {}:{} [{}", self.file, statement.line, self.mode.name());
             if !what.is_empty() {
@@ -628,22 +676,13 @@ fn answer_difference(statement: &Statement, a: &Answer, b: &Answer, reasons: &mu
 }
 
 /// The parts of a column that are the same on two servers: all but the object ids of its table and of its user type.
-/// Which table it comes from is compared apart, see [`same_origin`].
+/// Which table it comes from is compared apart, see [`Run::origin_difference`].
 fn comparable_column(column: &Column) -> Column {
     Column { table_oid: 0, attnum: 0, type_oid: column.type_oid.min(FIRST_USER_OID), ..column.clone() }
 }
 
 fn show_column(column: &Column) -> String {
     format!("{} type {} {} {} format {}", column.name, column.type_oid, column.typlen, column.typmod, column.format)
-}
-
-/// Whether both say, or both do not say, which table's column each column is.
-fn same_origin(a: &Reply, b: &Reply) -> bool {
-    let origins = |reply: &Reply| -> Vec<(bool, i16)> {
-        let columns = reply.answers.iter().filter_map(|a| a.columns.as_ref()).flatten();
-        columns.map(|c| (c.table_oid != 0, c.attnum)).collect()
-    };
-    origins(a) == origins(b)
 }
 
 /// An error without the place in PostgreSQL's source and without its context, which may name a remote statement.

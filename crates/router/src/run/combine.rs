@@ -10,7 +10,7 @@ use pgherd_planner::{Merge, Plan, Scatter};
 use pgherd_wire::backend::{self, FieldDescription};
 use pgherd_wire::frame::Frame;
 
-use super::request::{Errors, Request, Rows, fields_of};
+use super::request::{Announce, Errors, Request, Rows, fields_of};
 use super::{Call, Completion};
 use crate::error::{Failure, Result};
 use crate::session::{Bound, Session};
@@ -99,7 +99,7 @@ impl Session {
             portal: "",
             max_rows: 0,
         };
-        let rows = Rows::Client { describe: false, limit: None };
+        let rows = Rows::Client { announce: Announce::Nothing, limit: None };
         let end = self.run_request(COORDINATOR_GROUP, &request, rows, Errors::default()).await?;
         Ok(Completion::Tag(end.tag))
     }

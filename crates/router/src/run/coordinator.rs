@@ -3,9 +3,10 @@
 
 use pgherd_catalog::{COORDINATOR_GROUP, Resolved};
 use pgherd_control::schema::CATALOG_VIEWS;
-use pgherd_sql::{Edits, Splice, Statement, StatementKind};
+use pgherd_sql::ast::Tree;
+use pgherd_sql::{Edits, Span, Splice, Statement, StatementKind};
 
-use super::request::Errors;
+use super::request::{Announce, Errors};
 use super::{Call, Completion};
 use crate::error::Result;
 use crate::session::Session;
@@ -46,31 +47,56 @@ impl Session {
         }
         let path = self.search_path().await?;
         let catalog = self.catalog();
-        // pg_dump forbids itself views that it does not know.
-        let views = matches!(statement.kind, StatementKind::Select)
-            && !names_system_columns(&statement.text)
-            && !self.settings.contains_key("restrict_nonsystem_relation_kind");
         for relation in &statement.relations {
             let resolved = catalog.resolve(relation.schema.as_deref(), &relation.name, &path);
             if relation.only && matches!(resolved, Resolved::Table(_)) && relation.span.is_known() {
                 edits.replace(relation.full_span, relation.span.of(&statement.text));
-                continue;
-            }
-            let view = CATALOG_VIEWS.iter().find(|(schema, name, _)| {
-                *name == relation.name && relation.schema.as_deref().map_or(*schema == "pg_catalog", |s| s == *schema)
-            });
-            if views
-                && let Some((_, _, view)) = view
-                && relation.span.is_known()
-            {
-                // The name by which columns are qualified stays.
-                let same = view.rsplit('.').next() == Some(relation.name.as_str());
-                let aliased = same || has_alias(statement.text.get(relation.full_span.end..).unwrap_or(""));
-                let alias = if aliased { String::new() } else { format!(" AS {}", relation.name) };
-                edits.replace(relation.full_span, format!("{view}{alias}"));
             }
         }
+        for (span, stand_in) in self.stand_ins(statement) {
+            edits.replace(span, stand_in);
+        }
         Ok(edits.apply(&statement.text))
+    }
+
+    /// What is read in place of catalogs in which our own objects would be seen, or the client's would not.
+    fn stand_ins(&self, statement: &Statement) -> Vec<(Span, String)> {
+        use StatementKind as K;
+        let reads = matches!(statement.kind, K::Select | K::DeclareCursor { .. });
+        // pg_dump forbids itself views that it does not know.
+        let views = reads
+            && !names_system_columns(&statement.text)
+            && !self.settings.contains_key("restrict_nonsystem_relation_kind");
+        let subqueries = reads || matches!(statement.kind, K::SelectInto | K::CreateTableAs(_));
+        // A CTE of a catalog's name hides it.
+        let hidden = |name: &str| match &statement.tree {
+            Tree::Query(query) => query.with.iter().flat_map(|w| &w.ctes).any(|cte| cte.name == name),
+            _ => false,
+        };
+        let mut found = Vec::new();
+        for relation in statement.relations.iter().filter(|r| r.span.is_known()) {
+            let schema = relation.schema.as_deref();
+            if schema.is_none() && hidden(&relation.name) {
+                continue;
+            }
+            let view = CATALOG_VIEWS
+                .iter()
+                .find(|(home, name, _)| *name == relation.name && schema.map_or(*home == "pg_catalog", |s| s == *home))
+                .map(|(_, _, view)| *view);
+            let stand_in = match view {
+                Some(view) if views => Some(view.to_owned()),
+                None if subqueries && schema.is_none_or(|s| s == "pg_catalog") => self.session_view(&relation.name),
+                _ => None,
+            };
+            let Some(mut stand_in) = stand_in else { continue };
+            // The name by which columns are qualified stays.
+            let same = view.is_some_and(|v| v.rsplit('.').next() == Some(relation.name.as_str()));
+            if !same && !has_alias(statement.text.get(relation.full_span.end..).unwrap_or("")) {
+                stand_in = format!("{stand_in} AS {}", relation.name);
+            }
+            found.push((relation.full_span, stand_in));
+        }
+        found
     }
 
     /// Runs planned text on the coordinator, its reply is the client's.
@@ -81,6 +107,7 @@ impl Session {
         writes: bool,
         in_block: bool,
     ) -> Result<Completion> {
+        let announce = self.announce_on_coordinator(call).await?;
         if in_block || call.max_rows > 0 {
             self.open_implicit_block();
         }
@@ -99,12 +126,26 @@ impl Session {
         };
         let errors = Errors { splice: Some(sql), text: call.prepared.text(), renamed: None };
         let text = sql.as_written();
-        let completion = self.run_single(call, COORDINATOR_GROUP, text, None, &types, errors).await?;
+        let completion = self.run_single(call, COORDINATOR_GROUP, text, None, &types, announce, errors).await?;
         self.follow_set_config(call).await?;
         if calls_function {
             self.notice_temporary_tables().await?;
         }
         Ok(completion)
+    }
+
+    /// Whatever stands in for a catalog is described as that catalog: the columns are its own.
+    async fn announce_on_coordinator(&mut self, call: &Call<'_>) -> Result<Announce<'static>> {
+        if !call.describes() {
+            return Ok(Announce::Nothing);
+        }
+        match &call.prepared.statement {
+            Some(statement) if !crate::session::is_planned(&statement.kind) => Ok(Announce::WithRows),
+            Some(statement) if !self.stand_ins(statement).is_empty() => {
+                Ok(Announce::Known(self.described(call.prepared).await?))
+            }
+            _ => Ok(Announce::Columns(&[])),
+        }
     }
 
     /// Functions that a statement calls, or that views, defaults, triggers and operators call behind it, may leave
@@ -128,7 +169,8 @@ impl Session {
         let splice = Splice::verbatim(sql, 0);
         let errors = Errors { splice: Some(&splice), text: call.prepared.text(), renamed: None };
         let types = call.prepared.declared.clone();
-        self.run_single(call, COORDINATOR_GROUP, sql.to_owned(), None, &types, errors).await
+        let announce = if call.describes() { Announce::WithRows } else { Announce::Nothing };
+        self.run_single(call, COORDINATOR_GROUP, sql.to_owned(), None, &types, announce, errors).await
     }
 
     /// DO, CALL, NOTIFY and statements we know nothing of. What a body does with distributed tables arrives as

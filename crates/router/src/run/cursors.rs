@@ -1,12 +1,15 @@
 //! SQL-level cursors and prepared statements. A cursor lives on the coordinator, which answers any query; a prepared
 //! statement lives in the router, so that it follows the client from server to server.
 
+use std::rc::Rc;
+
 use bytes::Bytes;
-use pgherd_sql::{Span, Splice, StatementKind};
+use pgherd_catalog::{COORDINATOR_GROUP, OWN_SCHEMA};
+use pgherd_sql::{Span, Splice, Statement, StatementKind};
 
 use super::{Call, Completion, Errors};
 use crate::error::{Failure, Result};
-use crate::session::{Bound, Session};
+use crate::session::{Bound, DeclaredCursor, Named, Prepared, Session};
 
 impl Session {
     pub(super) async fn run_cursor(&mut self, call: &Call<'_>, kind: &StatementKind) -> Result<Completion> {
@@ -16,7 +19,19 @@ impl Session {
             self.open_implicit_block();
         }
         let sql = self.coordinator_text(call).await?;
-        self.run_coordinator_plan(call, &sql, false, false).await
+        let completion = self.run_coordinator_plan(call, &sql, false, false).await?;
+        match kind {
+            StatementKind::DeclareCursor { name, hold, .. } if sql.as_written() != call.prepared.source() => {
+                let declared = DeclaredCursor { source: call.prepared.source().to_owned(), hold: *hold };
+                self.declared_cursors.insert(name.clone(), declared);
+            }
+            StatementKind::DeclareCursor { name, .. } | StatementKind::CloseCursor { name: Some(name) } => {
+                self.declared_cursors.remove(name);
+            }
+            StatementKind::CloseCursor { name: None } => self.declared_cursors.clear(),
+            _ => {}
+        }
+        Ok(completion)
     }
 
     pub(super) async fn run_sql_prepared(&mut self, call: &Call<'_>, kind: &StatementKind) -> Result<Completion> {
@@ -29,27 +44,17 @@ impl Session {
                 let declared = self.type_oids(types).await?;
                 let inner = statement.of(text).to_owned();
                 let prepared = self.prepare(&inner, declared).await.map_err(|f| shift(f, text, statement.start))?;
-                self.statements.insert(name.clone(), prepared);
+                let named = Named::new(prepared, Some(call.prepared.source().to_owned()));
+                self.statements.insert(name.clone(), named);
                 Ok(Completion::tag("PREPARE"))
             }
             StatementKind::Execute { name, args } => {
-                let prepared =
-                    self.statements.get(name).cloned().ok_or_else(|| {
-                        Failure::new("26000", format!("prepared statement \"{name}\" does not exist"))
-                    })?;
-                let types = match prepared.statement.as_ref() {
-                    Some(s) if crate::session::is_planned(&s.kind) => {
-                        self.described(&prepared).await?.param_types.clone()
-                    }
-                    _ => prepared.declared.clone(),
-                };
-                if args.len() != types.len() {
-                    return Err(Failure::new(
-                        "42601",
-                        format!("wrong number of parameters for prepared statement \"{name}\""),
-                    )
-                    .detail(format!("Expected {} parameters but got {}.", types.len(), args.len())));
+                let prepared = self.prepared_by_name(name)?;
+                if !is_query(&prepared) {
+                    // Parse may have named a utility statement, which has no parameters.
+                    return Box::pin(self.execute(&Call { prepared: &prepared, ..*call })).await;
                 }
+                let types = self.execute_types(name, &prepared, args).await?;
                 let params = self.evaluate_args(text, args, &types).await?;
                 let result_formats = call.bound.map(|b| b.result_formats.clone()).unwrap_or_default();
                 let bound = Bound { param_formats: Vec::new(), params, result_formats };
@@ -61,8 +66,6 @@ impl Session {
                     described: true,
                 };
                 if call.describes()
-                    && let Some(statement) = &prepared.statement
-                    && crate::session::is_planned(&statement.kind)
                     && let Some(fields) = &self.described(&prepared).await?.fields
                 {
                     pgherd_wire::backend::write_row_description(&mut self.client.out, fields);
@@ -74,11 +77,86 @@ impl Session {
                 None => Err(Failure::new("26000", format!("prepared statement \"{name}\" does not exist"))),
             },
             StatementKind::Deallocate { name: None } => {
-                self.statements.clear();
+                self.forget_named();
                 Ok(Completion::tag("DEALLOCATE ALL"))
             }
             _ => Err(Failure::new("XX000", "not a prepared statement")),
         }
+    }
+
+    pub(super) fn prepared_by_name(&self, name: &str) -> Result<Rc<Prepared>> {
+        self.named(name).ok_or_else(|| Failure::new("26000", format!("prepared statement \"{name}\" does not exist")))
+    }
+
+    /// The types of an EXECUTE's arguments, of which there must be as many.
+    async fn execute_types(&mut self, name: &str, prepared: &Prepared, args: &[Span]) -> Result<Vec<u32>> {
+        let types = self.described(prepared).await?.param_types.clone();
+        if args.len() == types.len() {
+            return Ok(types);
+        }
+        Err(Failure::new("42601", format!("wrong number of parameters for prepared statement \"{name}\""))
+            .detail(format!("Expected {} parameters but got {}.", types.len(), args.len())))
+    }
+
+    /// The statement and the values of `EXPLAIN EXECUTE name (args)`; `text` is what the arguments are ranges of.
+    pub(super) async fn explained_execute(
+        &mut self,
+        text: &str,
+        name: &str,
+        args: &[Span],
+    ) -> Result<(Rc<Prepared>, Bound)> {
+        let prepared = self.prepared_by_name(name)?;
+        let types = self.execute_types(name, &prepared, args).await?;
+        let params = self.evaluate_args(text, args, &types).await?;
+        Ok((prepared, Bound { param_formats: Vec::new(), params, result_formats: Vec::new() }))
+    }
+
+    /// `CREATE TABLE … AS EXECUTE`: the coordinator is given the prepared statement for a moment under a name of ours,
+    /// and the statement that creates the table is the user's own but for that name. Gives that text and the name.
+    pub(super) async fn lend_prepared(&mut self, text: &str, query: Span) -> Result<Option<(Splice, String)>> {
+        let parsed = pgherd_sql::split(query.of(text)).unwrap_or_default().pop();
+        let Some(Statement { kind: StatementKind::Execute { name, args }, offset, .. }) = parsed else {
+            return Ok(None);
+        };
+        let prepared = self.prepared_by_name(&name)?;
+        let Some(inner) = prepared.statement.as_ref().filter(|s| matches!(s.kind, StatementKind::Select)) else {
+            return Err(Failure::new("42809", "prepared statement is not a SELECT"));
+        };
+        let types = self.execute_types(&name, &prepared, &args).await?;
+        let lent = format!("{OWN_SCHEMA}_execute_{}", crate::session::next_id());
+        let names = self.type_names(&types).await?;
+        let list = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
+        let sql = self.coordinator_text_of(inner).await?.as_written();
+        self.join(COORDINATOR_GROUP).await?;
+        self.run_quiet(COORDINATOR_GROUP, &format!("PREPARE {lent}{list} AS {sql}")).await?;
+        let mut splice = Splice::default();
+        splice.push_text(&text[..query.start], Some(0));
+        splice.push_text(&format!("EXECUTE {lent}"), None);
+        let rest = match args.first() {
+            Some(first) => {
+                splice.push_text(" (", None);
+                query.start + offset + first.start
+            }
+            None => query.end,
+        };
+        splice.push_text(text.get(rest..).unwrap_or(""), Some(rest));
+        Ok(Some((splice, lent)))
+    }
+
+    /// Types as the coordinator names them.
+    async fn type_names(&mut self, types: &[u32]) -> Result<Vec<String>> {
+        if types.is_empty() {
+            return Ok(Vec::new());
+        }
+        let oids: Vec<String> = types.iter().map(u32::to_string).collect();
+        let names = self
+            .ask_coordinator(&format!(
+                "SELECT pg_catalog.format_type(o, -1) FROM pg_catalog.unnest(ARRAY[{}]::pg_catalog.oid[]) \
+                 WITH ORDINALITY u(o, n) ORDER BY n",
+                oids.join(", ")
+            ))
+            .await?;
+        Ok((0..types.len()).map(|row| names.text(row, 0).unwrap_or("text").to_owned()).collect())
     }
 
     /// Type names of PREPARE as the coordinator numbers them.
@@ -108,18 +186,12 @@ impl Session {
                 );
             }
         }
-        let oids: Vec<String> = types.iter().map(u32::to_string).collect();
-        let names = self
-            .ask_coordinator(&format!(
-                "SELECT pg_catalog.format_type(o, -1) FROM pg_catalog.unnest(ARRAY[{}]::pg_catalog.oid[]) WITH ORDINALITY u(o, n) ORDER BY n",
-                oids.join(", ")
-            ))
-            .await?;
+        let names = self.type_names(types).await?;
         let mut splice = Splice::default();
         for (index, arg) in args.iter().enumerate() {
             splice.push_text(if index == 0 { "SELECT (" } else { ", (" }, None);
             splice.push_text(arg.of(text), Some(arg.start));
-            splice.push_text(&format!(")::{}", names.text(index, 0).unwrap_or("text")), None);
+            splice.push_text(&format!(")::{}", names.get(index).map_or("text", String::as_str)), None);
         }
         let errors = Errors { splice: Some(&splice), text, renamed: None };
         let mut result = self.ask_coordinator(&splice.as_written()).await.map_err(|failure| match failure {
@@ -128,6 +200,11 @@ impl Session {
         })?;
         Ok(result.rows.pop().unwrap_or_default())
     }
+}
+
+/// A data statement: it has parameters and columns that the coordinator describes.
+fn is_query(prepared: &Prepared) -> bool {
+    prepared.statement.as_ref().is_some_and(|s| crate::session::is_planned(&s.kind))
 }
 
 /// A position inside the prepared text counts from the start of PREPARE.

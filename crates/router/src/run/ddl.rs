@@ -8,7 +8,7 @@ use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Resolved, Table};
 use pgherd_control::ddl::{self, Hints};
 use pgherd_control::describe::TableDescription;
 use pgherd_control::distribute;
-use pgherd_sql::{DdlInfo, Name, StatementKind};
+use pgherd_sql::{CreateTableAs, DdlInfo, Name, Splice, StatementKind};
 
 use super::distribute::refusal;
 use super::{Call, Completion};
@@ -65,7 +65,11 @@ impl Session {
                 self.run_local_ddl(call).await
             }
             K::CreateTableAs(create) => {
-                if create.temp || create.name.schema.as_deref() == Some("pg_temp") {
+                let temp = create.temp || create.name.schema.as_deref() == Some("pg_temp");
+                if create.is_execute {
+                    return self.run_create_as_execute(call, create, temp).await;
+                }
+                if temp {
                     return self.run_create_temp(call, &create.name).await;
                 }
                 self.run_local_ddl(call).await
@@ -94,10 +98,14 @@ impl Session {
     }
 
     async fn run_create_temp(&mut self, call: &Call<'_>, name: &Name) -> Result<Completion> {
-        self.pin = true;
         self.open_implicit_block();
         let sql = self.coordinator_text(call).await?;
-        let completion = self.run_coordinator_plan(call, &sql, true, true).await?;
+        self.run_create_temp_as(call, name, &sql).await
+    }
+
+    async fn run_create_temp_as(&mut self, call: &Call<'_>, name: &Name, sql: &Splice) -> Result<Completion> {
+        self.pin = true;
+        let completion = self.run_coordinator_plan(call, sql, true, true).await?;
         self.temp.insert(name.name.clone());
         self.forget_search_path();
         Ok(completion)
@@ -107,8 +115,35 @@ impl Session {
     async fn run_local_ddl(&mut self, call: &Call<'_>) -> Result<Completion> {
         self.open_implicit_block();
         let sql = self.coordinator_text(call).await?;
-        let completion = self.run_coordinator_plan(call, &sql, true, true).await?;
+        self.run_local_ddl_as(call, &sql).await
+    }
+
+    async fn run_local_ddl_as(&mut self, call: &Call<'_>, sql: &Splice) -> Result<Completion> {
+        let completion = self.run_coordinator_plan(call, sql, true, true).await?;
         self.after_ddl().await?;
+        Ok(completion)
+    }
+
+    async fn run_create_as_execute(
+        &mut self,
+        call: &Call<'_>,
+        create: &CreateTableAs,
+        temp: bool,
+    ) -> Result<Completion> {
+        self.open_implicit_block();
+        let Some((sql, lent)) = self.lend_prepared(call.prepared.text(), create.query).await? else {
+            return self.run_local_ddl(call).await;
+        };
+        // Prepared statements outlive a rollback: an error here leaves this one to the connection's end or wiping.
+        if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
+            participant.lease.tainted = true;
+        }
+        let completion = if temp {
+            self.run_create_temp_as(call, &create.name, &sql).await?
+        } else {
+            self.run_local_ddl_as(call, &sql).await?
+        };
+        self.run_quiet(COORDINATOR_GROUP, &format!("DEALLOCATE {lent}")).await?;
         Ok(completion)
     }
 

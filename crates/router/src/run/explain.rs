@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId};
 use pgherd_planner::{Combine, Plan, Tier};
-use pgherd_sql::Span;
+use pgherd_sql::{Span, Statement, StatementKind};
 use pgherd_wire::backend::{self, FieldDescription};
 
-use super::planned::refuse;
+use super::planned::{parameters, refuse};
 use super::request::{Errors, Request, Rows, fields_of};
 use super::{Call, Completion};
 use crate::error::{Failure, Result};
@@ -32,12 +32,32 @@ impl Session {
         let Some(statement) = pgherd_sql::split(inner_text).ok().and_then(|mut s| s.pop()) else {
             return self.run_on_coordinator(call, text, false).await;
         };
+        if let StatementKind::Execute { name, args } = &statement.kind {
+            let shift = inner.start + statement.offset;
+            let args: Vec<Span> = args.iter().map(|a| Span::new(a.start + shift, a.end + shift)).collect();
+            let (prepared, bound) = self.explained_execute(text, name, &args).await?;
+            let Some(statement) = &prepared.statement else { return Ok(Completion::tag("EXPLAIN")) };
+            let executed = Call { prepared: &prepared, bound: Some(&bound), ..*call };
+            return self.explain_statement(call, &executed, statement, options, &text[..inner.start]).await;
+        }
         if !crate::session::is_planned(&statement.kind) {
             self.open_implicit_block();
             return self.run_on_coordinator(call, text, true).await;
         }
+        self.explain_statement(call, call, &statement, options, &text[..inner.start]).await
+    }
+
+    /// `call` is the EXPLAIN; `inner` has the values of what it explains, which is another call for EXPLAIN EXECUTE.
+    async fn explain_statement(
+        &mut self,
+        call: &Call<'_>,
+        inner: &Call<'_>,
+        statement: &Statement,
+        options: &[(String, Option<String>)],
+        head: &str,
+    ) -> Result<Completion> {
         let (catalog, path) = (self.catalog(), self.search_path().await?);
-        let plan = self.plan_statement(&statement, &catalog, &path, false);
+        let plan = self.plan_statement(statement, &catalog, &path, false);
         let format = options
             .iter()
             .rev()
@@ -49,25 +69,30 @@ impl Session {
             matches!(name.as_str(), "analyze" | "analyse")
                 && !matches!(value.as_deref(), Some("off" | "false" | "0" | "OFF" | "FALSE"))
         });
-        let head = &text[..inner.start];
         if let Tier::Refuse(refusal) = &plan.tier {
             return Err(refuse(refusal));
         }
         if matches!(plan.tier, Tier::Coordinator { .. }) {
-            let sql = pgherd_sql::qualify_own(&statement).as_written();
+            let sql = pgherd_sql::qualify_own(statement).as_written();
             if plan.writes || analyze {
                 self.open_implicit_block();
+            }
+            if is_execute(call, inner) {
+                let task = Task { group: COORDINATOR_GROUP, sql };
+                let lines = self.run_task(inner, head, &plan, &task).await?;
+                self.taint_coordinator(inner);
+                return Ok(self.write_explained(call, &format, lines));
             }
             let completion = self.run_on_coordinator(call, &format!("{head}{sql}"), plan.writes).await?;
             self.taint_coordinator(call);
             return Ok(completion);
         }
         self.open_implicit_block();
-        let tasks = self.explain_tasks(call, &plan).await?;
+        let tasks = self.explain_tasks(inner, &plan, is_execute(call, inner)).await?;
         let shown = if analyze {
-            self.run_all_tasks(call, head, &plan, &tasks).await?
+            self.run_all_tasks(inner, head, &plan, &tasks).await?
         } else {
-            self.run_first_task(call, head, &plan, &tasks).await?
+            self.run_first_task(inner, head, &plan, &tasks).await?
         };
         let lines = match format.as_str() {
             "text" => self.as_text(&plan, &tasks, &shown),
@@ -75,31 +100,35 @@ impl Session {
             "xml" => vec![self.as_xml(&plan, &tasks, &shown)],
             _ => vec![self.as_yaml(&plan, &tasks, &shown)],
         };
-        let type_oid = match format.as_str() {
-            "json" => 114,
-            "xml" => 142,
-            _ => 25,
-        };
+        Ok(self.write_explained(call, &format, lines))
+    }
+
+    fn write_explained(&mut self, call: &Call<'_>, format: &str, lines: Vec<String>) -> Completion {
         if call.describes() {
             let mut field = FieldDescription::text("QUERY PLAN");
-            field.type_oid = type_oid;
+            field.type_oid = match format {
+                "json" => 114,
+                "xml" => 142,
+                _ => 25,
+            };
             backend::write_row_description(&mut self.client.out, &[field]);
         }
         for line in lines {
             backend::write_data_row(&mut self.client.out, &[Some(line.as_bytes())]);
         }
-        Ok(Completion::tag("EXPLAIN"))
+        Completion::tag("EXPLAIN")
     }
 
     /// What each server would run; the coordinator alone for what it federates.
-    async fn explain_tasks(&mut self, call: &Call<'_>, plan: &Plan) -> Result<Vec<Task>> {
+    async fn explain_tasks(&mut self, call: &Call<'_>, plan: &Plan, is_execute: bool) -> Result<Vec<Task>> {
         let mut tasks = Vec::new();
         match &plan.tier {
             Tier::Route(route) => {
-                // A parameter has no value here: any shard shows the plan.
-                let remainder = match (&route.key, call.bound) {
-                    (pgherd_planner::KeyValue::Param(_), _) => 0,
-                    (key, _) => self.remainder_of(&route.table, key, None).await?.unwrap_or(0),
+                let types = self.explained_types(call);
+                let remainder = match &route.key {
+                    // A parameter of EXPLAIN itself: any shard shows the plan.
+                    pgherd_planner::KeyValue::Param(_) if !is_execute => 0,
+                    key => self.remainder_of(&route.table, key, parameters(call, &types)).await?.unwrap_or(0),
                 };
                 let tables = plan.tables.clone();
                 let parent_only = route.parent_only || tables.iter().any(|t| t.parent_only);
@@ -134,6 +163,10 @@ impl Session {
             Tier::Refuse(refusal) => return Err(refuse(refusal)),
         }
         Ok(tasks)
+    }
+
+    fn explained_types(&self, call: &Call<'_>) -> Vec<u32> {
+        call.prepared.last_described().map_or_else(|| call.prepared.declared.clone(), |d| d.param_types.clone())
     }
 
     async fn run_first_task(
@@ -173,7 +206,7 @@ impl Session {
             self.mark_writer(task.group);
         }
         let bound = call.bound.map(|b| Bound { result_formats: Vec::new(), ..b.clone() });
-        let types = call.prepared.declared.clone();
+        let types = self.explained_types(call);
         let request = Request {
             sql: format!("{head}{}", task.sql).into(),
             id: None,
@@ -273,6 +306,11 @@ impl Session {
         }
         out
     }
+}
+
+/// EXPLAIN EXECUTE: what is explained is another statement than the EXPLAIN.
+fn is_execute(call: &Call<'_>, inner: &Call<'_>) -> bool {
+    !std::ptr::eq(call.prepared, inner.prepared)
 }
 
 fn title(plan: &Plan) -> &'static str {

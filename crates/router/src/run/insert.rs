@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Table};
+use pgherd_catalog::{COORDINATOR_GROUP, ColumnDefault, GroupId, Table};
 use pgherd_planner::{Field, InsertRow, InsertRows, InsertSelect, Plan, RowKey, Tier};
 use pgherd_sql::ast::Tree;
 use pgherd_sql::{Splice, Statement};
@@ -15,7 +15,7 @@ use pgherd_wire::copy::write_text_row;
 
 use super::combine::text_array;
 use super::copy::CopyIn;
-use super::request::{Errors, Request, Rows, fields_of};
+use super::request::{Announce, Errors, Request, Rows, fields_of};
 use super::{Call, Completion};
 use crate::error::{Failure, Result};
 use crate::session::{Bound, Session};
@@ -114,7 +114,7 @@ impl Session {
         call: &Call<'_>,
         insert: &InsertRows,
     ) -> Result<Vec<BTreeMap<usize, Option<Bytes>>>> {
-        let mut sql = String::new();
+        let mut queries = Vec::new();
         let mut positions = Vec::new();
         for (index, row) in insert.rows.iter().enumerate() {
             let mut list = String::new();
@@ -127,25 +127,19 @@ impl Session {
             }
             positions.push(fields);
             if !list.is_empty() {
-                let union = if sql.is_empty() { "" } else { " UNION ALL " };
-                let _ = write!(sql, "{union}SELECT {index}{list}");
+                queries.push(format!("SELECT {index}{list}"));
             }
         }
         let mut computed = vec![BTreeMap::new(); insert.rows.len()];
-        if sql.is_empty() {
+        if queries.is_empty() {
             return Ok(computed);
         }
         // Rows may have different numbers of computed fields: then one query each.
         let widths: Vec<usize> = positions.iter().map(Vec::len).filter(|w| *w > 0).collect();
         let uniform = widths.windows(2).all(|w| w[0] == w[1]);
-        let queries: Vec<String> = if uniform {
-            vec![sql]
-        } else {
-            sql.split(" UNION ALL SELECT ")
-                .enumerate()
-                .map(|(i, q)| if i == 0 { q.to_owned() } else { format!("SELECT {q}") })
-                .collect()
-        };
+        if uniform {
+            queries = vec![queries.join(" UNION ALL ")];
+        }
         self.open_implicit_block();
         self.join(COORDINATOR_GROUP).await?;
         self.mark_writer(COORDINATOR_GROUP);
@@ -197,7 +191,14 @@ impl Session {
         };
         for (index, name) in columns.iter().enumerate() {
             let separator = if index == 0 { "" } else { ", " };
-            let _ = write!(list, "{separator}(pgherd_s.c{index})::{}", base_type(name)?);
+            let is_identity =
+                insert.table.column(name).is_some_and(|c| matches!(c.default, ColumnDefault::Identity { .. }));
+            let own = insert.identity_is_own && is_identity;
+            let value = match insert.defaults.iter().find(|(column, _)| own && column == name) {
+                Some((_, default)) => default.clone(),
+                None => format!("pgherd_s.c{index}"),
+            };
+            let _ = write!(list, "{separator}({value})::{}", base_type(name)?);
             let _ = write!(names, "{separator}c{index}");
         }
         let left_out: Vec<&(String, String)> =
@@ -381,8 +382,9 @@ impl Session {
             let _ = write!(arrays, "{separator}${}::pg_catalog.text[]", first + index + 1);
             let _ = write!(names, "{separator}c{index}");
         }
+        let alias = insert.alias.as_ref().map_or_else(String::new, |alias| format!(" AS {}", quote_ident(alias)));
         let sql = format!(
-            "INSERT INTO {}.{} ({}) SELECT {select} FROM unnest({arrays}) AS pgherd_u({names}) {}",
+            "INSERT INTO {}.{}{alias} ({}) SELECT {select} FROM unnest({arrays}) AS pgherd_u({names}) {}",
             quote_ident(&insert.table.schema),
             quote_ident(&insert.table.name),
             quoted.join(", "),
@@ -415,7 +417,7 @@ impl Session {
                     portal: "",
                     max_rows: 0,
                 };
-                let rows = Rows::Client { describe: false, limit: None };
+                let rows = Rows::Client { announce: Announce::Nothing, limit: None };
                 let end = self.run_request(group, &request, rows, errors).await?;
                 total += backend::command_tag_rows(&end.tag).unwrap_or(0);
             }
@@ -460,12 +462,18 @@ impl Session {
             .map(|c| c.name.clone())
             .collect();
         let all: Vec<&str> = table.columns.iter().map(|c| c.name.as_str()).collect();
+        // What the client's own RETURNING list asks for comes before the table's columns in each row.
+        let fields = match returning {
+            true => self.described(call.prepared).await?.fields.clone().unwrap_or_default(),
+            false => Vec::new(),
+        };
+        let own = fields.len();
         let mut lines = bytes::BytesMut::new();
         for raw in &kept {
             let fields = fields_of(&pgherd_wire::frame::Frame { raw: raw.clone() })?;
             let row: Vec<Option<Bytes>> = all
                 .iter()
-                .zip(fields)
+                .zip(fields.into_iter().skip(own))
                 .filter(|(name, _)| columns.iter().any(|c| c == *name))
                 .map(|(_, value)| value)
                 .collect();
@@ -476,14 +484,12 @@ impl Session {
             self.copy_lines_to(group, table, &columns, &lines).await?;
         }
         if returning {
-            // RETURNING * was asked for with the row's own columns first.
-            let fields = self.described(call.prepared).await?.fields.clone().unwrap_or_default();
             self.return_rows(call, &fields, table, kept).await?;
         }
         Ok(Completion::Tag(end.tag))
     }
 
-    /// What the client's own RETURNING list asks for follows the table's columns in each row.
+    /// The fields of each row that the client's own RETURNING list asked for.
     async fn return_rows(
         &mut self,
         call: &Call<'_>,
@@ -503,22 +509,19 @@ impl Session {
         }
         for raw in kept {
             let row = fields_of(&pgherd_wire::frame::Frame { raw })?;
-            backend::write_data_row(&mut self.client.out, &row[table.columns.len().min(row.len())..]);
+            backend::write_data_row(&mut self.client.out, &row[..fields.len().min(row.len())]);
             self.client.flush_if_full().await?;
         }
         Ok(())
     }
 }
 
-/// The statement with the whole row, under the target's name, in front of what it returns.
+/// The statement with the whole row, under the target's name, behind what it returns.
 fn returning_all(sql: &Splice, statement: Option<&Statement>, returning: bool) -> Splice {
     let mut sql = sql.clone();
     let Some(Tree::Insert(insert)) = statement.map(|s| &s.tree) else { return sql };
-    let all = format!("{}.*", quote_ident(insert.target.reference_name()));
-    match insert.returning.first() {
-        Some(item) if returning => sql.insert_at_origin(item.expr.span.start, &format!("{all}, ")),
-        _ => sql.push_text(&format!(" RETURNING {all}"), None),
-    }
+    let word = if returning { "," } else { "RETURNING" };
+    sql.push_text(&format!("\n{word} {}.*", quote_ident(insert.target.reference_name())), None);
     sql
 }
 

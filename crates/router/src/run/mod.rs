@@ -14,6 +14,7 @@ mod nodes;
 mod own;
 mod planned;
 mod request;
+mod session_views;
 mod shard_key;
 mod state;
 
@@ -24,7 +25,7 @@ use crate::session::{Bound, Prepared, Session};
 use crate::transaction::Block;
 
 pub use planned::{add_tags, refuse};
-pub use request::{Errors, Request, Rows, fields_of};
+pub use request::{Errors, Request, Rows, TableOrigin, fields_of};
 
 /// One execution of a statement.
 #[derive(Clone, Copy)]

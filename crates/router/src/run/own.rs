@@ -5,7 +5,7 @@ use pgherd_catalog::COORDINATOR_GROUP;
 use pgherd_control::schema::ROUTER_FUNCTIONS;
 use pgherd_sql::{ArgValue, Edits, OwnCall};
 
-use super::request::Errors;
+use super::request::{Announce, Errors};
 use super::{Call, Completion};
 use crate::error::{Failure, Result};
 use crate::session::Session;
@@ -89,7 +89,8 @@ impl Session {
             Some(described) => described.param_types.clone(),
             None => call.prepared.declared.clone(),
         };
-        self.run_single(call, COORDINATOR_GROUP, splice.as_written(), None, &types, errors).await.map(Some)
+        let announce = if call.describes() { Announce::Columns(&[]) } else { Announce::Nothing };
+        self.run_single(call, COORDINATOR_GROUP, splice.as_written(), None, &types, announce, errors).await.map(Some)
     }
 
     async fn arguments(&mut self, call: &Call<'_>, own: &OwnCall) -> Result<Arguments> {

@@ -7,7 +7,7 @@ use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Snapshot, Table};
 use pgherd_planner::{Combine, Plan, Refusal, Route, Scatter, Tier};
 use pgherd_sql::Splice;
 
-use super::request::{End, Errors, Request, Rows};
+use super::request::{Announce, End, Errors, Request, Rows, tells_origin};
 use super::shard_key::Parameters;
 use super::{Call, Completion};
 use crate::error::{Failure, Result};
@@ -130,8 +130,9 @@ impl Session {
         let sql = route.sql.render(name_of);
         // One text per shard: the server-side statement's number tells them apart.
         let id = call.bound.is_some().then(|| plan_id * 65_536 + remainder as u64);
+        let announce = self.announce(call, &plan.tables).await?;
         let errors = Errors { splice: Some(&route.sql), text: call.prepared.text(), renamed: Some(&name_of) };
-        let completion = self.run_single(call, group, sql, id, &types, errors).await?;
+        let completion = self.run_single(call, group, sql, id, &types, announce, errors).await?;
         if by_partition && !fence && call.bound.is_some() {
             self.compile(call.prepared, plan, plan_id, &catalog);
         }
@@ -158,7 +159,23 @@ impl Session {
         }
     }
 
+    /// What a planned call's client is told of the columns.
+    async fn announce<'a>(&mut self, call: &Call<'_>, tables: &'a [Arc<Table>]) -> Result<Announce<'a>> {
+        if !call.describes() {
+            return Ok(Announce::Nothing);
+        }
+        if self.txn.catalog.is_some() && !tells_origin(tables) {
+            // Tables of this transaction's own cannot be looked up beside it; it has the coordinator with it already.
+            return Ok(Announce::Known(self.described(call.prepared).await?));
+        }
+        Ok(match call.prepared.described_under(&self.catalog()) {
+            Some(described) => Announce::Known(described),
+            None => Announce::Columns(tables),
+        })
+    }
+
     /// Sends a statement to one server, whose reply is the client's.
+    #[allow(clippy::too_many_arguments)]
     pub(super) async fn run_single(
         &mut self,
         call: &Call<'_>,
@@ -166,6 +183,7 @@ impl Session {
         sql: String,
         id: Option<u64>,
         types: &[u32],
+        announce: Announce<'_>,
         errors: Errors<'_>,
     ) -> Result<Completion> {
         let portal = if call.max_rows > 0 { format!("pgherd_p{}", call.portal) } else { String::new() };
@@ -174,11 +192,11 @@ impl Session {
             id,
             param_types: types,
             bound: call.bound,
-            describe: call.describes(),
+            describe: announce.is_needed(),
             portal: &portal,
             max_rows: call.max_rows,
         };
-        let rows = Rows::Client { describe: call.describes(), limit: None };
+        let rows = Rows::Client { announce, limit: None };
         let end = self.run_request(group, &request, rows, errors).await?;
         if end.suspended
             && let Some(portal_state) = self.portals.get_mut(call.portal)
@@ -199,7 +217,7 @@ impl Session {
         let mut participant = self.take(group)?;
         pgherd_wire::frontend::write_execute(participant.lease.buffer(), &name, max_rows);
         participant.lease.send_sync();
-        let rows = Rows::Client { describe: false, limit: None };
+        let rows = Rows::Client { announce: Announce::Nothing, limit: None };
         let end = self.read_reply(group, &mut participant, None, rows, Errors::default()).await;
         self.put_back(group, participant);
         let end = end?;
@@ -299,6 +317,7 @@ impl Session {
         types: &[u32],
         limit: Option<u64>,
     ) -> Result<Completion> {
+        let announce = self.announce(call, &plan.tables).await?;
         let request = Request {
             sql: scatter.sql.as_written().into(),
             id: None,
@@ -314,7 +333,8 @@ impl Session {
         for (index, group) in groups.iter().enumerate() {
             let mut participant = self.take(*group)?;
             let rest = limit.map(|l| l.saturating_sub(total.rows));
-            let rows = Rows::Client { describe: index == 0 && call.describes(), limit: rest };
+            let announce = if index == 0 { announce.clone() } else { Announce::Nothing };
+            let rows = Rows::Client { announce, limit: rest };
             let end = self.read_reply(*group, &mut participant, None, rows, errors).await;
             self.put_back(*group, participant);
             match end {
@@ -395,7 +415,8 @@ impl Session {
             };
             let mut dropped = Vec::new();
             let rows = if group == COORDINATOR_GROUP {
-                Rows::Client { describe: call.describes(), limit: None }
+                let announce = if call.describes() { Announce::Columns(&[]) } else { Announce::Nothing };
+                Rows::Client { announce, limit: None }
             } else {
                 Rows::Keep(&mut dropped)
             };

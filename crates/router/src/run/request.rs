@@ -2,15 +2,19 @@
 //! parameters, formats and row limits have one path. Callbacks of the coordinator are served while it runs.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use pgherd_backend::{Connection, QueryResult};
-use pgherd_catalog::{COORDINATOR_GROUP, GroupId, OWN_SCHEMA};
+use pgherd_catalog::{COORDINATOR_GROUP, GroupId, OWN_SCHEMA, Snapshot, Table};
 use pgherd_sql::Splice;
 use pgherd_wire::backend::{self, ErrorFields, FieldDescription};
 use pgherd_wire::frame::Frame;
 use pgherd_wire::frontend;
 
+use crate::describe::Described;
 use crate::error::{Failure, Result};
 use crate::session::{Bound, Session};
 use crate::transaction::Participant;
@@ -34,6 +38,21 @@ impl<'a> Request<'a> {
     }
 }
 
+/// Object ids from here on are each server's own.
+const FIRST_USER_OID: u32 = 16384;
+const TEXT_OID: u32 = 25;
+/// Tables of workers whose numbers are kept per thread.
+const TABLE_OIDS_MAX: usize = 20_000;
+
+/// What a worker's table is to the coordinator.
+pub struct TableOrigin {
+    /// Under which this is true.
+    catalog: Arc<Snapshot>,
+    oid: u32,
+    /// Column numbers there and here.
+    columns: HashMap<i16, i16>,
+}
+
 /// How a server's errors are put in terms of the user's statement.
 #[derive(Clone, Copy, Default)]
 pub struct Errors<'a> {
@@ -53,10 +72,28 @@ pub struct End {
     pub empty: bool,
 }
 
+/// What the client is told of the columns when the server describes them.
+#[derive(Clone)]
+pub enum Announce<'a> {
+    Nothing,
+    /// What the server says, in the coordinator's numbers; with the distributed and reference tables of the statement.
+    Columns(&'a [Arc<Table>]),
+    /// The same of a utility statement, which describes its rows when it has them and not when it fails before.
+    WithRows,
+    /// What the coordinator has said of the client's own text.
+    Known(Rc<Described>),
+}
+
+impl Announce<'_> {
+    pub fn is_needed(&self) -> bool {
+        !matches!(self, Announce::Nothing)
+    }
+}
+
 /// Where rows go.
 pub enum Rows<'a> {
-    /// To the client as they are. `describe`: with a RowDescription. At most `limit`.
-    Client { describe: bool, limit: Option<u64> },
+    /// To the client as they are. At most `limit`.
+    Client { announce: Announce<'a>, limit: Option<u64> },
     /// Into memory, as whole DataRow messages.
     Keep(&'a mut Vec<Bytes>),
 }
@@ -66,16 +103,27 @@ pub enum Rows<'a> {
 pub fn send(connection: &mut Connection, request: &Request<'_>, close: bool) {
     let empty = Bound::default();
     let bound = request.bound.unwrap_or(&empty);
+    let mut types = worker_types(request.param_types);
+    let mut params = Cow::Borrowed(bound.params.as_slice());
+    // Where this part of the user's statement does not have the parameter, nothing tells the server its type.
+    for index in (0..types.len()).filter(|i| request.param_types[*i] >= FIRST_USER_OID) {
+        if !has_parameter(&request.sql, index + 1) {
+            types[index] = TEXT_OID;
+            if let Some(value) = params.to_mut().get_mut(index) {
+                *value = None;
+            }
+        }
+    }
     let name = match request.id {
         Some(id) => {
             let name = format!("{OWN_SCHEMA}_{id}");
             if !connection.prepared.contains(&id) {
-                frontend::write_parse(connection.buffer(), &name, &request.sql, &worker_types(request.param_types));
+                frontend::write_parse(connection.buffer(), &name, &request.sql, &types);
             }
             name
         }
         None => {
-            frontend::write_parse(connection.buffer(), "", &request.sql, &worker_types(request.param_types));
+            frontend::write_parse(connection.buffer(), "", &request.sql, &types);
             String::new()
         }
     };
@@ -84,7 +132,7 @@ pub fn send(connection: &mut Connection, request: &Request<'_>, close: bool) {
         request.portal,
         &name,
         &bound.param_formats,
-        &bound.params,
+        &params,
         &bound.result_formats,
     );
     if request.describe {
@@ -99,7 +147,13 @@ pub fn send(connection: &mut Connection, request: &Request<'_>, close: bool) {
 
 /// Types outside the built-in range have other numbers on other servers: left for the server to infer.
 fn worker_types(types: &[u32]) -> Vec<u32> {
-    types.iter().map(|oid| if *oid < 16384 { *oid } else { 0 }).collect()
+    types.iter().map(|oid| if *oid < FIRST_USER_OID { *oid } else { 0 }).collect()
+}
+
+/// `$number` stands in the text, if only in a literal.
+fn has_parameter(sql: &str, number: usize) -> bool {
+    let name = format!("${number}");
+    sql.match_indices(&name).any(|(at, _)| !sql[at + name.len()..].starts_with(|c: char| c.is_ascii_digit()))
 }
 
 impl Session {
@@ -130,6 +184,7 @@ impl Session {
     ) -> Result<End> {
         let mut end = End::default();
         let mut failure: Option<ErrorFields> = None;
+        let mut described: Option<Frame> = None;
         loop {
             let frame = match self.next_frame(group, participant).await {
                 Ok(frame) => frame,
@@ -139,6 +194,11 @@ impl Session {
                 }
                 Err(other) => return Err(other),
             };
+            if matches!(frame.tag(), b'D' | b'C')
+                && let Some(described) = described.take()
+            {
+                self.client.forward(&described);
+            }
             match frame.tag() {
                 b'D' => {
                     end.rows += 1;
@@ -153,13 +213,20 @@ impl Session {
                     }
                 }
                 b'T' => {
-                    if let Rows::Client { describe: true, .. } = rows {
-                        if group == COORDINATOR_GROUP {
-                            self.client.forward(&frame);
-                        } else {
-                            let fields = backend::parse_row_description(&frame)?;
-                            let fields = self.coordinator_fields(group, fields).await?;
-                            backend::write_row_description(&mut self.client.out, &fields);
+                    if let Rows::Client { announce, .. } = &rows {
+                        match announce {
+                            Announce::Nothing => {}
+                            Announce::WithRows => described = Some(frame),
+                            Announce::Columns(_) if group == COORDINATOR_GROUP => self.client.forward(&frame),
+                            Announce::Columns(tables) => {
+                                let fields = backend::parse_row_description(&frame)?;
+                                let fields = self.coordinator_fields(group, fields, tables).await?;
+                                backend::write_row_description(&mut self.client.out, &fields);
+                            }
+                            Announce::Known(known) => {
+                                let fields = known.fields.as_deref().unwrap_or_default();
+                                backend::write_row_description(&mut self.client.out, fields);
+                            }
                         }
                     }
                 }
@@ -301,24 +368,72 @@ impl Session {
         catalog.all_tables().find(|t| t.shards().iter().any(|s| s.id == id)).map(|t| t.schema.clone())
     }
 
-    /// Column descriptions of a worker in the coordinator's numbers. Table numbers are the worker's own and dropped;
-    /// types outside the built-in range are looked up by name.
+    /// Column descriptions of a worker in the coordinator's numbers: types outside the built-in range by name, tables
+    /// by the partition or parent that they are there.
     async fn coordinator_fields(
         &mut self,
         group: GroupId,
         mut fields: Vec<FieldDescription>,
+        tables: &[Arc<Table>],
     ) -> Result<Vec<FieldDescription>> {
-        for field in &mut fields {
-            field.table_oid = 0;
-            field.column_id = 0;
-        }
-        if fields.iter().all(|f| f.type_oid < 16384) {
-            return Ok(fields);
-        }
-        for field in fields.iter_mut().filter(|f| f.type_oid >= 16384) {
+        for field in fields.iter_mut().filter(|f| f.type_oid >= FIRST_USER_OID) {
             field.type_oid = self.coordinator_type(group, field.type_oid).await?;
         }
+        for field in fields.iter_mut().filter(|f| f.table_oid >= FIRST_USER_OID) {
+            let origin = match tables {
+                [table] if tells_origin(tables) => Some((table.oid, field.column_id)),
+                _ => self.coordinator_column(group, field.table_oid, field.column_id).await?,
+            };
+            (field.table_oid, field.column_id) = origin.unwrap_or((0, 0));
+        }
         Ok(fields)
+    }
+
+    /// The coordinator's numbers of a column of a worker's table; none where there is no such table, or not yet for
+    /// anybody but its own transaction.
+    async fn coordinator_column(&mut self, group: GroupId, oid: u32, column: i16) -> Result<Option<(u32, i16)>> {
+        let catalog = self.catalog();
+        let key = (self.db.name.clone(), group, oid);
+        let known = self.thread.table_oids.borrow().get(&key).filter(|o| Arc::ptr_eq(&o.catalog, &catalog)).cloned();
+        let origin = match known {
+            Some(origin) => origin,
+            None => {
+                let origin = Rc::new(self.look_up_table(group, oid, catalog).await?);
+                let mut known = self.thread.table_oids.borrow_mut();
+                if known.len() >= TABLE_OIDS_MAX {
+                    known.clear();
+                }
+                known.insert(key, origin.clone());
+                origin
+            }
+        };
+        Ok(origin.columns.get(&column).map(|column| (origin.oid, *column)))
+    }
+
+    async fn look_up_table(&mut self, group: GroupId, oid: u32, catalog: Arc<Snapshot>) -> Result<TableOrigin> {
+        // The participant's own connection is in the middle of a reply.
+        let mut lease = self.lease_aside(group).await?;
+        let named = lease
+            .query(&format!(
+                "SELECT n.nspname, c.relname, a.attnum, a.attname FROM pg_catalog.pg_class c \
+                 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+                 JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped \
+                 WHERE c.oid = {oid}"
+            ))
+            .await?;
+        let schema = named.text(0, 0).unwrap_or_default();
+        let schema = self.schema_of_shard(schema).unwrap_or_else(|| schema.to_owned());
+        let table = catalog.tables.get(&schema).and_then(|t| t.get(named.text(0, 1).unwrap_or_default())).cloned();
+        let mut columns = HashMap::new();
+        for row in 0..named.rows.len() {
+            let number = named.text(row, 2).and_then(|n| n.parse().ok());
+            let column =
+                table.as_ref().and_then(|t| t.columns.iter().find(|c| Some(c.name.as_str()) == named.text(row, 3)));
+            if let (Some(number), Some(column)) = (number, column) {
+                columns.insert(number, column.attnum);
+            }
+        }
+        Ok(TableOrigin { catalog, oid: table.map_or(0, |t| t.oid), columns })
     }
 
     /// The coordinator's number of a worker's type, by name; 0 becomes text where the coordinator lacks it.
@@ -342,6 +457,15 @@ impl Session {
         let Some(found) = found.text(0, 0).and_then(|t| t.parse().ok()) else { return Ok(25) };
         self.thread.type_oids.borrow_mut().insert(key, found);
         Ok(found)
+    }
+}
+
+/// Whether a worker's table and column numbers say which the coordinator's are without a look at that worker's
+/// catalog: there is only one table, and the coordinator has dropped none of its columns, so that no worker has either.
+pub fn tells_origin(tables: &[Arc<Table>]) -> bool {
+    match tables {
+        [table] => (1..).zip(&table.columns).all(|(number, column): (i16, _)| column.attnum == number),
+        _ => false,
     }
 }
 

@@ -153,13 +153,12 @@ impl Session {
     }
 
     async fn run_show(&mut self, call: &Call<'_>, name: &str) -> Result<Completion> {
-        let own = name.starts_with("citus.") || name.starts_with("pgherd.");
-        if !own {
+        if !settings::is_own(name) {
             return self.run_on_coordinator(call, call.prepared.text(), false).await;
         }
         let value = self.own_setting(name).await?;
         let Some(value) = value else {
-            return Err(Failure::new("42704", format!("unrecognized configuration parameter \"{name}\"")));
+            return Err(settings::unknown(name));
         };
         if call.describes() {
             let mut field = backend::FieldDescription::text(name);
@@ -171,7 +170,7 @@ impl Session {
     }
 
     /// A setting of ours: the session's, the role's or database's, the system's, or the default.
-    pub(super) async fn own_setting(&mut self, name: &str) -> Result<Option<String>> {
+    pub async fn own_setting(&mut self, name: &str) -> Result<Option<String>> {
         if let Some(value) = self.settings.get(name) {
             return Ok(Some(value.clone()));
         }
@@ -215,7 +214,7 @@ impl Session {
         match what {
             DiscardKind::All => {
                 self.settings.clear();
-                self.statements.clear();
+                self.forget_named();
                 self.portals.clear();
                 self.temp.clear();
                 self.pin = false;

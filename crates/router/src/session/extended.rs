@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use pgherd_sql::StatementKind;
@@ -12,7 +13,7 @@ use pgherd_wire::backend;
 use pgherd_wire::frame::Frame;
 use pgherd_wire::frontend::{FrontendMessage, format_of, parse_frontend};
 
-use super::{Prepared, Session};
+use super::{Named, Prepared, Session};
 use crate::error::{Failure, Result};
 use crate::run::{Call, Completion};
 use crate::transaction::Block;
@@ -35,6 +36,7 @@ pub struct Portal {
     pub prepared: Rc<Prepared>,
     pub bound: Rc<Bound>,
     pub progress: Progress,
+    pub made: SystemTime,
     /// Where BindComplete was written: taken back if a server does not accept a value.
     mark: (u64, usize),
 }
@@ -82,7 +84,7 @@ impl Session {
                 self.skip_until_sync = true;
                 self.pending = None;
                 if self.txn.block == Block::Explicit {
-                    self.txn.block = Block::Failed;
+                    self.fail_block().await;
                 }
                 Ok(())
             }
@@ -170,7 +172,7 @@ impl Session {
         if name.is_empty() {
             self.learn_parsed(sql, &declared, &prepared);
         }
-        self.statements.insert(name.to_owned(), prepared);
+        self.statements.insert(name.to_owned(), Named::new(prepared, None));
         backend::write_parse_complete(&mut self.client.out);
         Ok(())
     }
@@ -193,7 +195,7 @@ impl Session {
         if statements.len() > 1 {
             return Err(Failure::new("42601", "cannot insert multiple commands into a prepared statement"));
         }
-        let prepared = Prepared::new(statements.pop(), param_types);
+        let prepared = Prepared::new(statements.pop(), sql, param_types);
         self.check_accepted(&prepared)?;
         if prepared.statement.as_ref().is_some_and(|s| is_planned(&s.kind)) {
             self.described(&prepared).await?;
@@ -201,7 +203,23 @@ impl Session {
                 self.thread.statements.borrow_mut().insert(key, prepared.clone());
             }
         }
+        if prepared.statement.as_ref().is_some_and(|s| matches!(s.kind, StatementKind::Show { .. })) {
+            // An unknown name is an error of Parse.
+            let catalog = self.catalog();
+            let described = self.describe_show(&prepared).await?;
+            prepared.set_described(catalog, Rc::new(described));
+        }
         Ok(prepared)
+    }
+
+    /// The statement of a name; the unnamed one has the empty name.
+    pub fn named(&self, name: &str) -> Option<Rc<Prepared>> {
+        self.statements.get(name).map(|named| named.prepared.clone())
+    }
+
+    /// DEALLOCATE ALL: the unnamed statement is not among them.
+    pub fn forget_named(&mut self) {
+        self.statements.retain(|name, _| name.is_empty());
     }
 
     /// In a failed transaction only its end may be parsed.
@@ -211,7 +229,7 @@ impl Session {
     }
 
     async fn bind_message(&mut self, portal: &str, statement: &str, bound: Bound) -> Result<()> {
-        let prepared = self.statements.get(statement).cloned().ok_or_else(|| no_statement(statement))?;
+        let prepared = self.named(statement).ok_or_else(|| no_statement(statement))?;
         self.check_accepted(&prepared)?;
         if prepared.statement.as_ref().is_some_and(|s| is_planned(&s.kind)) {
             // DDL may have changed what it means since it was parsed.
@@ -259,7 +277,8 @@ impl Session {
             return Err(Failure::new("42P03", format!("cursor \"{portal}\" already exists")));
         }
         let mark = (self.client.flushes, self.client.out.len());
-        let portal_state = Portal { prepared, bound: Rc::new(bound), progress: Progress::NotStarted, mark };
+        let progress = Progress::NotStarted;
+        let portal_state = Portal { prepared, bound: Rc::new(bound), progress, made: SystemTime::now(), mark };
         self.portals.insert(portal.to_owned(), portal_state);
         backend::write_bind_complete(&mut self.client.out);
         Ok(())
@@ -270,21 +289,23 @@ impl Session {
             return self.describe_cursor(name).await;
         }
         let (prepared, formats) = if kind == b'S' {
-            (self.statements.get(name).cloned().ok_or_else(|| no_statement(name))?, None)
+            (self.named(name).ok_or_else(|| no_statement(name))?, None)
         } else {
             let portal = self.portals.get(name).ok_or_else(|| no_portal(name))?;
             (portal.prepared.clone(), Some(portal.bound.clone()))
         };
         self.check_accepted(&prepared)?;
+        if kind == b'S' {
+            // They were settled by Parse; what has become of the columns since may be an error, which comes after them.
+            let described = prepared.last_described();
+            let types = described.as_ref().map_or(&prepared.declared, |d| &d.param_types);
+            backend::write_parameter_description(&mut self.client.out, types);
+        }
         let described = match &prepared.statement {
             None => None,
             Some(statement) if is_planned(&statement.kind) => Some(self.described(&prepared).await?),
             Some(_) => self.describe_utility(&prepared).await?,
         };
-        if kind == b'S' {
-            let types = described.as_ref().map_or(&prepared.declared, |d| &d.param_types);
-            backend::write_parameter_description(&mut self.client.out, types);
-        }
         match described.as_ref().and_then(|d| d.fields.as_ref()) {
             None => backend::write_no_data(&mut self.client.out),
             Some(fields) => {

@@ -7,9 +7,9 @@ mod ride;
 mod simple;
 
 use std::collections::{HashMap, HashSet};
-use std::rc::Rc;
 use std::future::Future;
 use std::pin::pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -20,7 +20,7 @@ use pgherd_wire::frame::Frame;
 use tokio::sync::mpsc;
 
 pub use extended::{Bound, Portal, Progress, aborted, ends_block, is_planned};
-pub use prepared::Prepared;
+pub use prepared::{Named, Prepared, next_id, time_text};
 pub use ride::LaneContext;
 
 use ride::Attempt;
@@ -58,8 +58,10 @@ pub struct Session {
     /// What it gave when it connected: RESET goes back to this.
     pub startup_settings: Settings,
     search_path: Option<Rc<Vec<String>>>,
-    pub statements: HashMap<String, Rc<Prepared>>,
+    pub statements: HashMap<String, Named>,
     pub portals: HashMap<String, Portal>,
+    /// Cursors of DECLARE by name, where the coordinator was not given the client's text as it stood.
+    pub declared_cursors: HashMap<String, DeclaredCursor>,
     pub txn: Transaction,
     /// The session has state that only its own coordinator connection has (temporary tables, LISTEN, …).
     pub pin: bool,
@@ -84,6 +86,14 @@ pub struct Session {
     riding: Option<Rc<ride::Compiled>>,
     /// The messages at hand came back from a lane: they go the long way, up to their end.
     no_ride: bool,
+}
+
+/// What `pg_cursors` shows of a cursor that the coordinator cannot know.
+pub struct DeclaredCursor {
+    /// What the client sent.
+    pub source: String,
+    /// WITH HOLD: it outlives its transaction.
+    pub hold: bool,
 }
 
 /// What woke an idle session.
@@ -114,6 +124,7 @@ impl Session {
             search_path: None,
             statements: HashMap::new(),
             portals: HashMap::new(),
+            declared_cursors: HashMap::new(),
             txn: Transaction::new(),
             pin: false,
             pinned: None,

@@ -4,10 +4,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
 
 use pgherd_catalog::Snapshot;
 use pgherd_planner::{Plan, Tier};
-use pgherd_sql::Statement;
+use pgherd_sql::{Statement, StatementKind};
 
 use super::Session;
 use super::ride::Compiled;
@@ -18,9 +19,36 @@ use crate::transaction::Block;
 /// Numbers for server-side statements: unique in this process, so that a name on a server connection means one text.
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
+/// A number that no statement on any server connection has yet.
+pub fn next_id() -> u64 {
+    NEXT_ID.fetch_add(1, Ordering::Relaxed)
+}
+
+/// A statement that the client gave a name, by Parse or by PREPARE: what `pg_prepared_statements` shows of it.
+#[derive(Clone)]
+pub struct Named {
+    pub prepared: Rc<Prepared>,
+    /// The text of the PREPARE that made it; none: Parse did.
+    pub from_sql: Option<String>,
+    pub made: SystemTime,
+}
+
+impl Named {
+    pub fn new(prepared: Rc<Prepared>, from_sql: Option<String>) -> Named {
+        Named { prepared, from_sql, made: SystemTime::now() }
+    }
+
+    /// What the client sent to make it.
+    pub fn source(&self) -> &str {
+        self.from_sql.as_deref().unwrap_or_else(|| self.prepared.source())
+    }
+}
+
 pub struct Prepared {
     /// None for the empty statement.
     pub statement: Option<Statement>,
+    /// What the client sent, where that is more than the statement's own text.
+    source: Option<String>,
     /// Types that the client declared in Parse.
     pub declared: Vec<u32>,
     /// Parameter and result types as the coordinator gives them, good for one catalog.
@@ -38,8 +66,29 @@ struct Planned {
 }
 
 impl Prepared {
-    pub fn new(statement: Option<Statement>, declared: Vec<u32>) -> Rc<Prepared> {
-        Rc::new(Prepared { statement, declared, described: RefCell::new(None), plan: RefCell::new(None), compiled: RefCell::new(None) })
+    pub fn new(statement: Option<Statement>, source: &str, declared: Vec<u32>) -> Rc<Prepared> {
+        let same = statement.as_ref().is_some_and(|s| s.text == source);
+        let source = (!same).then(|| source.to_owned());
+        Rc::new(Prepared {
+            statement,
+            source,
+            declared,
+            described: RefCell::new(None),
+            plan: RefCell::new(None),
+            compiled: RefCell::new(None),
+        })
+    }
+
+    /// A statement that is run once, whose text is all there is to it.
+    fn of_text(statement: Statement) -> Rc<Prepared> {
+        Rc::new(Prepared {
+            statement: Some(statement),
+            source: None,
+            declared: Vec::new(),
+            described: RefCell::new(None),
+            plan: RefCell::new(None),
+            compiled: RefCell::new(None),
+        })
     }
 
     /// As last described; the catalog may have changed since.
@@ -69,12 +118,21 @@ impl Prepared {
     pub fn text(&self) -> &str {
         self.statement.as_ref().map_or("", |s| s.text.as_str())
     }
+
+    /// The text as the client sent it, with whatever stood around the statement.
+    pub fn source(&self) -> &str {
+        self.source.as_deref().unwrap_or_else(|| self.text())
+    }
 }
 
 impl Session {
-    /// A statement of a simple Query.
-    pub fn analyse(&mut self, statement: Statement) -> Result<Rc<Prepared>> {
-        Ok(Prepared::new(Some(statement), Vec::new()))
+    /// A statement of a simple Query. `sql` is the whole of it, which PREPARE and DECLARE keep.
+    pub fn analyse(&mut self, statement: Statement, sql: &str) -> Result<Rc<Prepared>> {
+        let keeps = matches!(statement.kind, StatementKind::Prepare { .. } | StatementKind::DeclareCursor { .. });
+        if keeps {
+            return Ok(Prepared::new(Some(statement), sql, Vec::new()));
+        }
+        Ok(Prepared::of_text(statement))
     }
 
     /// The plan under the session's catalog and search path, and the number under which servers may keep it.
@@ -98,7 +156,7 @@ impl Session {
         let one_server = matches!(plan.tier, Tier::Route(_) | Tier::Coordinator { .. });
         if plan.uses_now && self.txn.now.is_none() && (!one_server || self.txn.block == Block::Explicit) {
             // Several servers must have one time.
-            self.txn.now = Some(clock_text());
+            self.txn.now = Some(time_text(SystemTime::now()));
             plan = self.plan_statement(statement, &catalog, &search_path, false);
             if self.txn.block == Block::None {
                 self.open_implicit_block();
@@ -106,7 +164,7 @@ impl Session {
         }
         let reusable = reusable && !(plan.uses_now && self.txn.now.is_some());
         let plan = Rc::new(plan);
-        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        let id = next_id();
         if reusable {
             *prepared.plan.borrow_mut() = Some(Planned { catalog, search_path, plan: plan.clone(), id });
         }
@@ -130,9 +188,9 @@ impl Session {
     }
 }
 
-/// This moment as timestamptz reads it, in microseconds as PostgreSQL's clock has them.
-fn clock_text() -> String {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+/// A moment as timestamptz reads it, in microseconds as PostgreSQL's clock has them.
+pub fn time_text(time: SystemTime) -> String {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
     let (year, month, day) = civil(days as i64);
     format!(

@@ -18,7 +18,7 @@ use pgherd_planner::{KeyValue, Plan, Route, Tier};
 use pgherd_sql::{Literal, StatementKind};
 use pgherd_wire::backend;
 
-use super::{Prepared, Session};
+use super::{Named, Prepared, Session};
 use crate::describe::Described;
 use crate::error::Failure;
 use crate::settings::{Settings, quote_ident};
@@ -122,7 +122,10 @@ pub struct Compiled {
 
 enum CompiledKey {
     /// Index of the parameter, and how its value is read.
-    Param { index: usize, key_type: KeyType },
+    Param {
+        index: usize,
+        key_type: KeyType,
+    },
     Fixed(usize),
 }
 
@@ -183,7 +186,7 @@ impl Session {
         let Some(Text::Known(prepared)) = context.texts.borrow_mut().get(body) else { return Attempt::No };
         let attempt = self.ride_bound(end, Some(&prepared));
         if attempt == Attempt::Away {
-            self.statements.insert(String::new(), prepared);
+            self.statements.insert(String::new(), Named::new(prepared, None));
         }
         attempt
     }
@@ -347,7 +350,7 @@ impl Session {
         let prepared = match unnamed.filter(|_| name.is_empty()) {
             Some(prepared) => prepared,
             None => match self.statements.get(name) {
-                Some(prepared) => prepared,
+                Some(named) => &named.prepared,
                 None => return Attempt::No,
             },
         };
@@ -518,7 +521,11 @@ impl Session {
 /// not show: triggers and policies can do anything.
 fn may_ride(plan: &Plan, route: &Route, kind: &StatementKind, described: &Described) -> bool {
     let plain = plan.tables.iter().all(|table| {
-        !table.is_reference() && !table.parent_only && !table.has_triggers && !table.row_security && !table.has_user_types
+        !table.is_reference()
+            && !table.parent_only
+            && !table.has_triggers
+            && !table.row_security
+            && !table.has_user_types
     });
     let shown = match kind {
         StatementKind::Select => !plan.writes,
@@ -540,7 +547,9 @@ fn compiled_key(route: &Route, kind: &StatementKind, described: &Described) -> O
     match &route.key {
         KeyValue::Null => Some(CompiledKey::Fixed(0)),
         KeyValue::Literal(text) => match own_type.hash_text(text.as_bytes()) {
-            Hashed::Value(hash) => Some(CompiledKey::Fixed(remainder(hash, route.table.shards().len() as u32) as usize)),
+            Hashed::Value(hash) => {
+                Some(CompiledKey::Fixed(remainder(hash, route.table.shards().len() as u32) as usize))
+            }
             Hashed::AskServer => None,
         },
         KeyValue::Param(number) => {

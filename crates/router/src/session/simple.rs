@@ -52,7 +52,7 @@ impl Session {
                 self.open_implicit_block();
             }
             let offset = statement.offset;
-            let prepared = self.analyse(statement)?;
+            let prepared = self.analyse(statement, sql)?;
             let call = Call::simple(&prepared);
             let completion = match self.execute(&call).await {
                 Ok(completion) => completion,
@@ -91,7 +91,10 @@ impl Session {
         match self.txn.block {
             Block::None => self.release_autocommit().await,
             Block::Implicit => self.rollback().await,
-            Block::Explicit => self.txn.block = Block::Failed,
+            Block::Explicit => {
+                self.txn.block = Block::Failed;
+                self.fail_on_coordinator().await;
+            }
             Block::Failed => {}
         }
     }

@@ -1,0 +1,107 @@
+//! `pg_prepared_statements` and `pg_cursors` as the client expects them: its statements and portals live in the
+//! router, and what is on the coordinator connection under our names is none of its business. Each view becomes a
+//! subquery of the same columns over the session's state and what SQL itself left on the connection.
+
+use std::fmt::Write;
+
+use pgherd_catalog::OWN_SCHEMA;
+use pgherd_sql::StatementKind;
+
+use crate::session::{Prepared, Session, is_planned, time_text};
+use crate::settings::quote_literal;
+
+/// `text`, the type of SHOW's and EXPLAIN's column.
+const TEXT_OID: u32 = 25;
+/// The first version whose `pg_prepared_statements` has `result_types`.
+const RESULT_TYPES_SINCE: u32 = 16;
+
+impl Session {
+    /// What to read in place of a view of `pg_catalog` that shows a session; without an alias.
+    pub(super) fn session_view(&self, name: &str) -> Option<String> {
+        match name {
+            "pg_prepared_statements" => Some(self.prepared_statements_sql()),
+            "pg_cursors" => Some(self.cursors_sql()),
+            _ => None,
+        }
+    }
+
+    fn prepared_statements_sql(&self) -> String {
+        let major: u32 = self.server_version.split(['.', ' ']).next().and_then(|v| v.parse().ok()).unwrap_or(0);
+        let with_results = major >= RESULT_TYPES_SINCE;
+        let (results, null) = if with_results { (" result_types,", " NULL::pg_catalog.regtype[],") } else { ("", "") };
+        let columns =
+            format!("name, statement, prepare_time, parameter_types,{results} from_sql, generic_plans, custom_plans");
+        let mut sql = format!(
+            "(SELECT {columns} FROM pg_catalog.pg_prepared_statements WHERE from_sql AND \
+             pg_catalog.left(name, {}) <> '{OWN_SCHEMA}_execute_' UNION ALL \
+             SELECT * FROM (VALUES (NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.timestamptz, \
+             NULL::pg_catalog.regtype[],{null} NULL::pg_catalog.bool, 0::pg_catalog.int8, 0::pg_catalog.int8)",
+            OWN_SCHEMA.len() + "_execute_".len()
+        );
+        // The unnamed statement is not shown.
+        for (name, named) in self.statements.iter().filter(|(name, _)| !name.is_empty()) {
+            let described = named.prepared.last_described();
+            let parameters = described.as_ref().map_or(&named.prepared.declared, |d| &d.param_types);
+            let _ = write!(
+                sql,
+                ", ({}, {}, '{}', {}, ",
+                quote_literal(name),
+                quote_literal(named.source()),
+                time_text(named.made),
+                types(parameters)
+            );
+            if with_results {
+                let _ = write!(sql, "{}, ", result_types(&named.prepared).map_or("NULL".to_owned(), |r| types(&r)));
+            }
+            let _ = write!(sql, "{}, 0, 0)", named.from_sql.is_some());
+        }
+        let _ = write!(sql, ") pgherd_v ({columns}) WHERE name IS NOT NULL)");
+        sql
+    }
+
+    fn cursors_sql(&self) -> String {
+        const COLUMNS: &str = "name, statement, is_holdable, is_binary, is_scrollable, creation_time";
+        let mut sql = String::from(
+            "(SELECT c.name, coalesce(d.statement, c.statement) AS statement, is_holdable, is_binary, is_scrollable, \
+             creation_time FROM pg_catalog.pg_cursors c LEFT JOIN (VALUES \
+             (NULL::pg_catalog.text, NULL::pg_catalog.text)",
+        );
+        for (name, declared) in &self.declared_cursors {
+            let _ = write!(sql, ", ({}, {})", quote_literal(name), quote_literal(&declared.source));
+        }
+        let _ = write!(
+            sql,
+            ") d (name, statement) ON d.name = c.name WHERE c.name <> '' AND pg_catalog.left(c.name, {}) <> \
+             '{OWN_SCHEMA}_p' UNION ALL SELECT * FROM (VALUES (NULL::pg_catalog.text, NULL::pg_catalog.text, \
+             NULL::pg_catalog.bool, NULL::pg_catalog.bool, NULL::pg_catalog.bool, NULL::pg_catalog.timestamptz)",
+            OWN_SCHEMA.len() + "_p".len()
+        );
+        for (name, portal) in &self.portals {
+            let _ = write!(
+                sql,
+                ", ({}, {}, false, false, false, '{}')",
+                quote_literal(name),
+                quote_literal(portal.prepared.source()),
+                time_text(portal.made)
+            );
+        }
+        let _ = write!(sql, ") pgherd_v ({COLUMNS}) WHERE name IS NOT NULL)");
+        sql
+    }
+}
+
+/// An array of types as SQL.
+fn types(oids: &[u32]) -> String {
+    let list: Vec<String> = oids.iter().map(u32::to_string).collect();
+    format!("'{{{}}}'::pg_catalog.oid[]::pg_catalog.regtype[]", list.join(","))
+}
+
+/// The types of the columns; none where the statement returns no rows, or where nobody has asked yet.
+fn result_types(prepared: &Prepared) -> Option<Vec<u32>> {
+    let kind = &prepared.statement.as_ref()?.kind;
+    if !is_planned(kind) {
+        return matches!(kind, StatementKind::Show { .. } | StatementKind::Explain { .. }).then(|| vec![TEXT_OID]);
+    }
+    let described = prepared.last_described()?;
+    Some(described.fields.as_ref()?.iter().map(|f| f.type_oid).collect())
+}
