@@ -1,6 +1,7 @@
 //! One connection to one server: frames go out through a buffer and come back in order. Statements that the caller
-//! does not want to see the replies of (settings, BEGIN, savepoints) travel in the same packet as the next one and
-//! their replies are swallowed here; their error, if any, surfaces at the next read.
+//! does not want to see the replies of (BEGIN, savepoints, locks) are **steps**: they travel under the same Sync, or in
+//! the same Query, as the next request, and their replies are swallowed here. Their error is the request's error, which
+//! then does not run: a cancel that hits BEGIN must not let what follows commit by itself.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -24,9 +25,12 @@ pub struct Connection {
     read: BytesMut,
     write: BytesMut,
     address: String,
-    /// Replies still to be swallowed, counted in ReadyForQuery messages.
-    discard: u32,
-    discard_error: Option<Box<ErrorFields>>,
+    /// Steps that wait for the next request.
+    steps: Vec<String>,
+    /// Replies still to be swallowed, counted in CommandComplete messages.
+    swallow: u32,
+    /// Characters in front of the caller's own text in the Query that is being answered.
+    shifted: usize,
     /// As the server reported them.
     pub parameters: BTreeMap<String, String>,
     pub cancel_key: Option<CancelKey>,
@@ -67,8 +71,9 @@ impl Connection {
             read: BytesMut::with_capacity(8 * 1024),
             write: BytesMut::with_capacity(4 * 1024),
             address,
-            discard: 0,
-            discard_error: None,
+            steps: Vec::new(),
+            swallow: 0,
+            shifted: 0,
             parameters: BTreeMap::new(),
             cancel_key: None,
             status: b'I',
@@ -88,12 +93,25 @@ impl Connection {
     /// Where messages for the server are written; they leave at the next [`flush`](Self::flush) or
     /// [`frame`](Self::frame).
     pub fn buffer(&mut self) -> &mut BytesMut {
+        if !self.steps.is_empty() {
+            self.write_steps();
+        }
         &mut self.write
+    }
+
+    /// The steps as part of the pipeline up to the next Sync.
+    fn write_steps(&mut self) {
+        for sql in std::mem::take(&mut self.steps) {
+            frontend::write_parse(&mut self.write, "", &sql, &[]);
+            frontend::write_bind::<&[u8]>(&mut self.write, "", "", &[], &[], &[]);
+            frontend::write_execute(&mut self.write, "", 0);
+            self.swallow += 1;
+        }
     }
 
     /// No reply is owed and the stream is whole.
     pub fn is_idle(&self) -> bool {
-        !self.broken && self.in_flight == 0 && self.discard == 0 && self.write.is_empty() && self.status == b'I'
+        !self.broken && self.in_flight == 0 && self.steps.is_empty() && self.write.is_empty() && self.status == b'I'
     }
 
     pub fn is_broken(&self) -> bool {
@@ -105,25 +123,35 @@ impl Connection {
         self.broken = true;
     }
 
-    /// A simple Query whose replies the caller will read.
+    /// A simple Query whose replies the caller will read. Only while the caller has no reply outstanding, if there are
+    /// steps.
     pub fn send_query(&mut self, sql: &str) {
-        frontend::write_query(&mut self.write, sql);
+        if self.steps.is_empty() {
+            frontend::write_query(&mut self.write, sql);
+        } else {
+            let mut text = String::new();
+            for step in std::mem::take(&mut self.steps) {
+                text.push_str(&step);
+                // A comment may stand at the step's end.
+                text.push_str("\n;");
+                self.swallow += 1;
+            }
+            self.shifted = text.chars().count();
+            text.push_str(sql);
+            frontend::write_query(&mut self.write, &text);
+        }
         self.in_flight += 1;
     }
 
     /// A Sync whose ReadyForQuery the caller will read.
     pub fn send_sync(&mut self) {
-        frontend::write_sync(&mut self.write);
+        frontend::write_sync(self.buffer());
         self.in_flight += 1;
     }
 
-    /// A simple Query whose replies are swallowed before the next one the caller reads. Only while the caller has no
-    /// reply outstanding.
-    pub fn send_quietly(&mut self, sql: &str) {
-        debug_assert!(self.in_flight == self.discard, "quiet statements come before the caller's own");
-        frontend::write_query(&mut self.write, sql);
-        self.in_flight += 1;
-        self.discard += 1;
+    /// One statement that goes with the next request.
+    pub fn add_step(&mut self, sql: impl Into<String>) {
+        self.steps.push(sql.into());
     }
 
     /// Pushes everything written so far to the socket.
@@ -164,27 +192,40 @@ impl Connection {
                 }
             };
             self.note(&frame)?;
-            if self.discard == 0 {
+            if self.swallow == 0 && self.shifted == 0 {
                 return Ok(frame);
             }
             match frame.tag() {
                 b'E' => {
-                    let fields = backend::parse_error(&frame).map_err(|e| self.garbled(&e.to_string()))?;
-                    self.discard_error.get_or_insert(Box::new(fields));
+                    // Whatever follows is skipped by the server.
+                    self.swallow = 0;
+                    return Ok(if self.shifted > 0 { self.shift_back(frame)? } else { frame });
                 }
                 b'Z' => {
-                    self.discard -= 1;
-                    if self.discard == 0
-                        && let Some(fields) = self.discard_error.take()
-                    {
-                        // What the caller believes to be set here may not be.
-                        self.tainted = true;
-                        return Err(BackendError::Server(fields));
-                    }
+                    self.swallow = 0;
+                    self.shifted = 0;
+                    return Ok(frame);
                 }
-                _ => {}
+                b'C' | b'I' if self.swallow > 0 => self.swallow -= 1,
+                b'1' | b'2' | b'T' | b'D' | b'n' | b'N' if self.swallow > 0 => {}
+                _ => return Ok(frame),
             }
         }
+    }
+
+    /// Positions count from the start of what the caller sent.
+    fn shift_back(&mut self, frame: Frame) -> Result<Frame, BackendError> {
+        let mut fields = backend::parse_error(&frame).map_err(|e| self.garbled(&e.to_string()))?;
+        let Some(position) = fields.get(b'P').and_then(|p| p.parse::<usize>().ok()) else { return Ok(frame) };
+        match position.checked_sub(self.shifted) {
+            Some(position) if position > 0 => fields.set(b'P', position.to_string()),
+            _ => {
+                fields.remove(b'P');
+            }
+        }
+        let mut raw = BytesMut::new();
+        backend::write_error(&mut raw, &fields);
+        Ok(Frame { raw: raw.freeze() })
     }
 
     /// Keeps what every reader of this connection relies on.
@@ -232,14 +273,7 @@ impl Connection {
     pub async fn drain(&mut self) -> Result<Option<ErrorFields>, BackendError> {
         let mut first = None;
         while self.in_flight > 0 {
-            let frame = match self.frame().await {
-                Ok(frame) => frame,
-                Err(BackendError::Server(fields)) => {
-                    first.get_or_insert(*fields);
-                    continue;
-                }
-                Err(error) => return Err(error),
-            };
+            let frame = self.frame().await?;
             match frame.tag() {
                 b'E' => {
                     let fields = backend::parse_error(&frame).map_err(|e| self.garbled(&e.to_string()))?;
@@ -263,15 +297,7 @@ impl Connection {
         let mut result = QueryResult::default();
         let mut failure = None;
         loop {
-            let frame = match self.frame().await {
-                Ok(frame) => frame,
-                // A quiet statement failed: the caller's own reply is still to come and is read to its end.
-                Err(BackendError::Server(fields)) => {
-                    failure.get_or_insert(fields);
-                    continue;
-                }
-                Err(error) => return Err(error),
-            };
+            let frame = self.frame().await?;
             match frame.tag() {
                 b'T' => {
                     result.rows.clear();

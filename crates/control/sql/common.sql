@@ -195,6 +195,24 @@ BEGIN
 END
 $$;
 
+-- DROP INDEX of an index that CREATE INDEX CONCURRENTLY has not brought to its end: partitions have it, their parent does not.
+CREATE OR REPLACE FUNCTION pgherd.drop_shard_indexes(shards bigint[], index_name name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    leftover record;
+BEGIN
+    FOR leftover IN
+        SELECT n.nspname, c.relname
+        FROM unnest(shards) s(id)
+            JOIN pg_namespace n ON n.nspname = 'pgherd_' || s.id
+            JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = index_name AND c.relkind = 'i'
+        WHERE NOT EXISTS (SELECT FROM pg_inherits h WHERE h.inhrelid = c.oid)
+    LOOP
+        EXECUTE format('DROP INDEX %I.%I', leftover.nspname, leftover.relname);
+    END LOOP;
+END
+$$;
+
 -- ADD COLUMN with a sequence: only where there are no rows that would need its values.
 CREATE OR REPLACE FUNCTION pgherd.require_empty(relation regclass, column_name text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$

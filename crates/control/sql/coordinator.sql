@@ -70,6 +70,36 @@ CREATE INDEX IF NOT EXISTS pg_dist_placement_groupid_index ON pgherd.pg_dist_pla
 -- ALTER SYSTEM SET of citus.* and pgherd.* names, which PostgreSQL before 16 refuses.
 CREATE TABLE IF NOT EXISTS pgherd.setting (name text PRIMARY KEY, value text NOT NULL);
 
+-- Statements that PostgreSQL refuses in a transaction block, step by step (DESIGN section 6). relation 0: no single table.
+-- known_indexes: those of the table before the statement; index: the one it made. pid: the backend here that runs it.
+CREATE TABLE IF NOT EXISTS pgherd.operation (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    kind text NOT NULL,
+    statement text NOT NULL,
+    relation oid NOT NULL,
+    index oid,
+    known_indexes oid[] NOT NULL DEFAULT '{}',
+    username name NOT NULL DEFAULT session_user,
+    state text NOT NULL DEFAULT 'running' CHECK (state IN ('running', 'failed', 'done')),
+    attempts int NOT NULL DEFAULT 1,
+    error text,
+    pid int NOT NULL DEFAULT pg_catalog.pg_backend_pid(),
+    started timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
+    ended timestamptz
+);
+CREATE TABLE IF NOT EXISTS pgherd.operation_step (
+    operation bigint NOT NULL REFERENCES pgherd.operation ON DELETE CASCADE,
+    number int NOT NULL,
+    groupid int NOT NULL,
+    action text NOT NULL,
+    command text NOT NULL,
+    state text NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'running', 'failed', 'done')),
+    error text,
+    started timestamptz,
+    ended timestamptz,
+    PRIMARY KEY (operation, number)
+);
+
 CREATE TABLE IF NOT EXISTS pgherd.epoch (epoch bigint NOT NULL);
 CREATE UNIQUE INDEX IF NOT EXISTS epoch_single_row ON pgherd.epoch ((true));
 INSERT INTO pgherd.epoch VALUES (1) ON CONFLICT DO NOTHING;
@@ -408,6 +438,129 @@ LANGUAGE sql STABLE AS $$
     FROM pgherd.pg_dist_partition p
     WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = p.logicalrelid)
 $$;
+
+-- Operations ---------------------------------------------------------------------------------------------------------
+
+-- Whether somebody is at it: the router that ran it may be gone.
+CREATE OR REPLACE FUNCTION pgherd.is_under_way(o pgherd.operation) RETURNS bool
+LANGUAGE sql STABLE AS $$
+    SELECT $1.state = 'running' AND EXISTS (SELECT FROM pg_catalog.pg_stat_activity a WHERE a.pid = $1.pid)
+$$;
+
+-- Forgets what is of no use any more: finished long ago or before many others, or about a table or index that is gone.
+CREATE OR REPLACE FUNCTION pgherd.forget_operations() RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    DELETE FROM pgherd.operation o WHERE NOT pgherd.is_under_way(o) AND (
+        (o.state = 'done' AND (o.ended < now() - interval '7 days' OR o.id <= (SELECT max(x.id) - 100 FROM pgherd.operation x)))
+        OR (o.relation <> 0 AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = o.relation))
+        OR (o.state <> 'done' AND o.index IS NOT NULL AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indexrelid = o.index))
+        OR (o.state <> 'done' AND o.kind <> 'create index' AND o.started < now() - interval '30 days'))
+$$;
+
+-- Begins an operation, or takes up again one of the same statement that has not come to its end. index_oid: the index that
+-- it has made here already.
+CREATE OR REPLACE FUNCTION pgherd.begin_operation(kind text, statement text, relation oid, index_name name,
+    OUT id bigint, OUT index_oid oid, OUT resumed bool)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    found pgherd.operation;
+BEGIN
+    PERFORM pgherd.forget_operations();
+    SELECT o.* INTO found FROM pgherd.operation o
+        WHERE o.kind = $1 AND o.statement = $2 AND o.relation = $3 AND o.state <> 'done' AND NOT pgherd.is_under_way(o)
+            AND (o.username = session_user
+                OR EXISTS (SELECT FROM pg_class c WHERE c.oid = $3 AND pg_has_role(session_user, c.relowner, 'MEMBER')))
+        ORDER BY o.id DESC LIMIT 1 FOR UPDATE;
+    resumed := found.id IS NOT NULL;
+    IF resumed THEN
+        id := found.id;
+        -- Broken off before the index was written down: it is known by the name that the statement gives it.
+        SELECT i.indexrelid INTO index_oid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+            WHERE i.indrelid = $3 AND CASE WHEN found.index IS NOT NULL THEN i.indexrelid = found.index
+                ELSE c.relname = index_name AND i.indexrelid <> ALL (found.known_indexes) END;
+        UPDATE pgherd.operation o SET state = 'running', username = session_user, attempts = o.attempts + 1, error = NULL,
+                pid = pg_backend_pid(), ended = NULL, index = index_oid
+            WHERE o.id = found.id;
+    ELSE
+        INSERT INTO pgherd.operation AS o (kind, statement, relation, known_indexes)
+            SELECT $1, $2, $3, coalesce(array_agg(i.indexrelid), '{}') FROM pg_index i WHERE i.indrelid = $3
+            RETURNING o.id INTO id;
+    END IF;
+END
+$$;
+
+-- Writes down the steps: [{group, action, command}]. Those of the same number and command that are done stay so, but for
+-- `again`.
+CREATE OR REPLACE FUNCTION pgherd.plan_operation(operation bigint, index_oid oid, steps jsonb, again bool) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE pgherd.operation o SET index = index_oid WHERE o.id = $1 AND o.username = session_user;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    DELETE FROM pgherd.operation_step s WHERE s.operation = $1 AND (again OR s.state <> 'done'
+        OR s.command IS DISTINCT FROM steps->(s.number - 1)->>'command');
+    INSERT INTO pgherd.operation_step (operation, number, groupid, action, command)
+        SELECT $1, x.number, (x.step->>'group')::int, x.step->>'action', x.step->>'command'
+        FROM jsonb_array_elements(steps) WITH ORDINALITY x(step, number)
+        ON CONFLICT DO NOTHING;
+END
+$$;
+
+-- A step begins ('running') or ends.
+CREATE OR REPLACE FUNCTION pgherd.operation_step(operation bigint, number int, state text, error text) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    UPDATE pgherd.operation_step s SET state = $3, error = $4,
+            started = CASE WHEN $3 = 'running' THEN clock_timestamp() ELSE s.started END,
+            ended = CASE WHEN $3 = 'running' THEN NULL ELSE clock_timestamp() END
+        FROM pgherd.operation o
+        WHERE o.id = $1 AND o.username = session_user AND s.operation = o.id AND s.number = $2
+$$;
+
+-- operation NULL: whatever this backend has begun and not ended.
+CREATE OR REPLACE FUNCTION pgherd.end_operation(operation bigint, state text, error text) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    UPDATE pgherd.operation o SET state = $2, error = $3, ended = clock_timestamp()
+        WHERE o.username = session_user AND (o.id = $1 OR ($1 IS NULL AND o.pid = pg_backend_pid() AND o.state = 'running'))
+$$;
+
+-- An operation that has changed nothing leaves no trace.
+CREATE OR REPLACE FUNCTION pgherd.forget_operation(operation bigint) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    DELETE FROM pgherd.operation o WHERE o.id = $1 AND o.username = session_user
+$$;
+
+-- Another statement has changed the table's indexes: what was broken off before it was known which index it makes cannot be
+-- told from that statement's any more.
+CREATE OR REPLACE FUNCTION pgherd.indexes_changed(relation oid) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    DELETE FROM pgherd.operation o WHERE o.relation = $1 AND o.kind = 'create index' AND o.state <> 'done'
+        AND (o.index IS NULL OR NOT EXISTS (SELECT FROM pg_index i WHERE i.indexrelid = o.index)) AND NOT pgherd.is_under_way(o)
+$$;
+
+CREATE OR REPLACE VIEW pgherd.pgherd_operations AS
+    SELECT o.id AS operation, o.kind, CASE WHEN o.relation <> 0 THEN o.relation::regclass END AS table_name,
+        CASE WHEN r.is_mine THEN o.statement END AS statement, o.username,
+        CASE WHEN o.state = 'running' AND NOT pgherd.is_under_way(o) THEN 'interrupted' ELSE o.state END AS state,
+        o.attempts, count(s.number) AS steps, count(s.number) FILTER (WHERE s.state = 'done') AS steps_done,
+        CASE WHEN r.is_mine THEN o.error END AS error, o.started, o.ended
+    FROM pgherd.operation o
+        LEFT JOIN pgherd.operation_step s ON s.operation = o.id
+        CROSS JOIN LATERAL (SELECT coalesce((SELECT pg_catalog.pg_has_role(a.oid, 'MEMBER') FROM pg_catalog.pg_roles a
+            WHERE a.rolname = o.username), false)) r(is_mine)
+    -- What was left half done and is gone since is not left any more.
+    WHERE o.state = 'done' OR pgherd.is_under_way(o)
+        OR ((o.relation = 0 OR EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = o.relation))
+            AND (o.index IS NULL OR EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indexrelid = o.index)))
+    GROUP BY o.id, r.is_mine;
+
+CREATE OR REPLACE VIEW pgherd.pgherd_operation_steps AS
+    SELECT s.operation, s.number, s.groupid, s.action, CASE WHEN r.is_mine THEN s.command END AS command, s.state,
+        CASE WHEN r.is_mine THEN s.error END AS error, s.started, s.ended
+    FROM pgherd.operation o
+        JOIN pgherd.operation_step s ON s.operation = o.id
+        CROSS JOIN LATERAL (SELECT coalesce((SELECT pg_catalog.pg_has_role(a.oid, 'MEMBER') FROM pg_catalog.pg_roles a
+            WHERE a.rolname = o.username), false)) r(is_mine);
 
 -- Nodes, colocation groups, tables and shards as crates/control reads them (ClusterState).
 CREATE OR REPLACE FUNCTION pgherd.cluster_state() RETURNS jsonb
@@ -752,4 +905,6 @@ REVOKE EXECUTE ON FUNCTION pgherd.register_node(text, int, int, text, text) FROM
 GRANT SELECT ON ALL TABLES IN SCHEMA pgherd TO PUBLIC;
 -- What a password might one day be in.
 REVOKE SELECT ON pgherd.pg_user_mapping FROM PUBLIC;
+-- Other people's statements: the views show each his own.
+REVOKE SELECT ON pgherd.operation, pgherd.operation_step FROM PUBLIC;
 INSERT INTO pgherd.schema_version (version) VALUES (1) ON CONFLICT DO NOTHING;

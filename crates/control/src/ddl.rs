@@ -25,8 +25,6 @@ pub struct Hints<'a> {
     pub using: &'a [(String, String)],
     /// No rows on any worker: a column that is filled from a sequence can be added. Otherwise each worker makes sure.
     pub is_empty: bool,
-    /// CREATE INDEX CONCURRENTLY: every statement must run outside a transaction block.
-    pub concurrently: bool,
 }
 
 /// Whether the table as altered can still be distributed by its column: to be called after the statement ran on the
@@ -250,7 +248,14 @@ impl Site<'_> {
             self.drop_statistics(object, &mut out);
         }
         // In the parent's schema, which SET SCHEMA has moved it to.
-        out.extend(indexes.gone.iter().map(|i| format!("DROP INDEX IF EXISTS {}", qualified(&after.schema, &i.name))));
+        for index in &indexes.gone {
+            out.push(format!("DROP INDEX IF EXISTS {}", qualified(&after.schema, &index.name)));
+            if !self.is_reference && !self.leaves.is_empty() {
+                let ids: Vec<String> = self.leaves.iter().filter_map(|l| l.shard).map(|s| s.id.to_string()).collect();
+                let name = quote_literal(&index.name);
+                out.push(format!("SELECT pgherd.drop_shard_indexes('{{{}}}', {name})", ids.join(",")));
+            }
+        }
         for constraint in
             constraints.gone.iter().filter(|c| c.kind == 'f').chain(constraints.gone.iter().filter(|c| c.kind != 'f'))
         {
@@ -279,13 +284,12 @@ impl Site<'_> {
         }
 
         // What comes: on partitions first, so that the parent adopts what has the user's name.
-        let concurrently = if hints.concurrently { "CONCURRENTLY " } else { "" };
         for constraint in &constraints.new {
             self.add_constraint(after, constraint, &table, &mut out)?;
         }
         for index in indexes.new.iter().filter(|i| i.valid && i.tail.is_some()) {
             for leaf in &self.leaves {
-                out.push(create_index(index, &leaf.name).replacen("INDEX ", &format!("INDEX {concurrently}"), 1));
+                out.push(create_index(index, &leaf.name));
                 for (column, target) in index.statistics.iter().flatten() {
                     out.push(index_statistics(&leaf.schema, &index.name, *column, *target));
                 }
@@ -686,6 +690,6 @@ fn option_changes(old: Option<&[String]>, new: Option<&[String]>) -> Vec<String>
     out
 }
 
-fn index_statistics(schema: &str, index: &str, column: i32, target: i32) -> String {
+pub(crate) fn index_statistics(schema: &str, index: &str, column: i32, target: i32) -> String {
     format!("ALTER INDEX {} ALTER COLUMN {column} SET STATISTICS {target}", qualified(schema, index))
 }

@@ -166,4 +166,6 @@ pub const COORDINATOR_RELATIONS: &[&str] = &[
     "citus_tables",
     "citus_shards",
     "citus_nodes",
+    "pgherd_operations",
+    "pgherd_operation_steps",
 ];

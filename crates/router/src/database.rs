@@ -214,7 +214,7 @@ async fn listen_once(shared: &Shared, database: &Database) -> std::result::Resul
 pub async fn load(connection: &mut Connection) -> std::result::Result<Snapshot, BackendError> {
     let own_block = connection.status == b'I';
     if own_block {
-        connection.send_quietly("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+        connection.add_step("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
     }
     // Type names must print qualified, whatever the user's search path is; put back at the end.
     let path = connection.query("SHOW search_path").await?.text(0, 0).unwrap_or_default().to_owned();
@@ -286,16 +286,19 @@ JOIN pg_catalog.pg_class c ON c.oid = p.logicalrelid
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 ORDER BY 1";
 
+// pg_get_expr without the table takes no lock on it (defaults name no columns): a definition in an open block holds up
+// nobody who loads the catalog.
 const COLUMNS: &str = "
 SELECT a.attrelid::oid, a.attnum, a.attname, a.atttypid::oid, a.atttypmod,
        pg_catalog.format_type(a.atttypid, a.atttypmod), pg_catalog.format_type(a.atttypid, -1),
        a.attcollation::oid, a.attnotnull, a.attidentity, a.attgenerated,
-       CASE WHEN a.attgenerated = '' THEN pg_catalog.pg_get_expr(d.adbin, d.adrelid) END,
+       CASE WHEN a.attgenerated = '' THEN pg_catalog.pg_get_expr(d.adbin, 0) END,
        d.oid IS NOT NULL AND (
          EXISTS (SELECT FROM pg_catalog.pg_depend s JOIN pg_catalog.pg_class q ON q.oid = s.refobjid AND q.relkind = 'S'
                  WHERE s.classid = 'pg_catalog.pg_attrdef'::pg_catalog.regclass AND s.objid = d.oid
                    AND s.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass)
-         OR coalesce(pgherd.default_on_coordinator(d.oid, pg_catalog.pg_get_expr(d.adbin, d.adrelid)), false)),
+         OR coalesce(pgherd.default_on_coordinator(d.oid,
+             CASE WHEN a.attgenerated = '' THEN pg_catalog.pg_get_expr(d.adbin, 0) END), false)),
        CASE WHEN a.attidentity <> '' THEN pg_catalog.pg_get_serial_sequence(pg_catalog.format('%I.%I', n.nspname, c.relname), a.attname) END,
        coalesce(o.collisdeterministic, true), t.oid >= 16384
 FROM pgherd.pg_dist_partition p

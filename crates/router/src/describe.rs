@@ -191,14 +191,7 @@ async fn describe_on(connection: &mut Connection, sql: &str, types: &[u32]) -> R
     let mut described = Described::default();
     let mut failure = None;
     loop {
-        let frame = match connection.frame().await {
-            Ok(frame) => frame,
-            Err(pgherd_backend::BackendError::Server(fields)) => {
-                failure.get_or_insert(*fields);
-                continue;
-            }
-            Err(error) => return Err(error.into()),
-        };
+        let frame = connection.frame().await?;
         match frame.tag() {
             b't' => described.param_types = backend::parse_parameter_description(&frame)?,
             b'T' => described.fields = Some(backend::parse_row_description(&frame)?),

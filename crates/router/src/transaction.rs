@@ -138,17 +138,18 @@ impl Session {
         if !participant.in_block {
             let difference = settings::difference(&participant.lease.applied, settings_before);
             if !difference.is_empty() {
-                participant.lease.send_quietly(&difference);
+                // Awaited: a cancel that hit it would leave the statement behind it with other settings.
+                participant.lease.query(&difference).await?;
                 participant.lease.applied = settings_before.clone();
             }
         }
         if wants_block && !participant.in_block {
-            participant.lease.send_quietly(begin);
+            participant.lease.add_step(begin.as_str());
             participant.in_block = true;
         }
         if participant.in_block {
             for item in &log[participant.told.min(log.len())..] {
-                participant.lease.send_quietly(&item.to_sql());
+                participant.lease.add_step(item.to_sql());
             }
             participant.told = log.len();
         }
@@ -181,7 +182,7 @@ impl Session {
             && participant.in_block
             && participant.fenced.insert(colocation)
         {
-            participant.lease.send_quietly(&format!("SELECT pgherd.fence({colocation}, {epoch})"));
+            participant.lease.add_step(format!("SELECT pgherd.fence({colocation}, {epoch})"));
         }
     }
 

@@ -79,7 +79,7 @@ impl Lifter {
                     while bytes.get(at).is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_') {
                         at += 1;
                     }
-                    // A prefix that changes what the quotes mean (E'', U&"", …), or a name with other characters in it.
+                    // A prefix that changes what the quotes mean (E'', U&"", …), or a name with other characters.
                     if matches!(bytes.get(at), Some(b'\'' | b'"' | b'&' | b'$' | 128..)) {
                         return false;
                     }
@@ -172,7 +172,7 @@ pub fn write_value(sql: &str, literal: Literal, out: &mut Vec<u8>) {
             let inner = text.get(1..text.len().saturating_sub(1)).unwrap_or_default();
             let mut rest = inner;
             while let Some(at) = rest.find("''") {
-                out.extend_from_slice(rest[..=at].as_bytes());
+                out.extend_from_slice(&rest.as_bytes()[..=at]);
                 rest = &rest[at + 2..];
             }
             out.extend_from_slice(rest.as_bytes());

@@ -58,6 +58,8 @@ pub const OWN_RELATIONS: &[&str] = &[
     "citus_stat_tenants",
     "citus_tables",
     "citus_worker_stat_activity",
+    "pgherd_operation_steps",
+    "pgherd_operations",
     "time_partitions",
 ];
 

@@ -1,5 +1,6 @@
 -- worker of group 1
 DROP INDEX IF EXISTS public.account_opened;
+SELECT pgherd.drop_shard_indexes('{102009,102011}', 'account_opened');
 ALTER TABLE public.account DROP CONSTRAINT IF EXISTS account_balance_check CASCADE;
 ALTER TABLE public.account RENAME COLUMN opened TO since;
 ALTER TABLE public.account ALTER COLUMN since TYPE timestamp without time zone;

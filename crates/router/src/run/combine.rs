@@ -163,11 +163,7 @@ impl Session {
         let result = loop {
             let frame = match self.next_frame(group, &mut participant).await {
                 Ok(frame) => frame,
-                Err(Failure::Statement(fields)) if !participant.lease.is_broken() => {
-                    failure.get_or_insert(*fields);
-                    continue;
-                }
-                Err(other) => break Err(other),
+                Err(failure) => break Err(failure),
             };
             match frame.tag() {
                 b'T' => {

@@ -62,14 +62,7 @@ impl Session {
         let mut failure = None;
         let mut tag = String::new();
         loop {
-            let frame = match self.next_frame(COORDINATOR_GROUP, &mut participant).await {
-                Ok(frame) => frame,
-                Err(Failure::Statement(fields)) if !participant.lease.is_broken() => {
-                    failure.get_or_insert(*fields);
-                    continue;
-                }
-                Err(other) => return Err(other),
-            };
+            let frame = self.next_frame(COORDINATOR_GROUP, &mut participant).await?;
             match frame.tag() {
                 b'H' | b'd' | b'c' | b'N' => {
                     self.client.forward(&frame);
@@ -175,14 +168,7 @@ impl Session {
             let mut first_data = true;
             let mut failure = None;
             loop {
-                let frame = match participant.lease.frame().await {
-                    Ok(frame) => frame,
-                    Err(pgherd_backend::BackendError::Server(fields)) => {
-                        failure.get_or_insert(*fields);
-                        continue;
-                    }
-                    Err(error) => return Err(error.into()),
-                };
+                let frame = participant.lease.frame().await?;
                 match frame.tag() {
                     b'H' if index == 0 => self.client.forward(&frame),
                     b'd' => {
@@ -483,10 +469,6 @@ impl Session {
         let started = loop {
             let frame = match participant.lease.frame().await {
                 Ok(frame) => frame,
-                Err(pgherd_backend::BackendError::Server(fields)) => {
-                    failure.get_or_insert(*fields);
-                    continue;
-                }
                 Err(error) => break Err(error.into()),
             };
             match frame.tag() {

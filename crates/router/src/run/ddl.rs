@@ -1,6 +1,7 @@
-//! Definition statements. The coordinator's table is the schema of record: a statement runs there first, and workers are
-//! brought from the description before to the description after (`pgherd-control::ddl`). Everything is one transaction,
-//! but for what PostgreSQL refuses inside a block: that runs step by step and can be repeated.
+//! Definition statements. The coordinator's table is the schema of record: a statement runs there first, and workers
+//! are brought from the description before to the description after (`pgherd-control::ddl`). Everything is one
+//! transaction; what PostgreSQL refuses inside a block is in `operation.rs`. Definitions of one table take turns, as
+//! PostgreSQL's own.
 
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Resolved, Table};
 use pgherd_control::ddl::{self, Hints};
 use pgherd_control::describe::TableDescription;
 use pgherd_control::distribute;
+use pgherd_control::operation;
 use pgherd_sql::{CreateTableAs, DdlInfo, Name, Splice, StatementKind};
 
 use super::distribute::refusal;
@@ -19,6 +21,8 @@ use crate::transaction::Block;
 
 /// Statements that change no table: the workers hear of them as they stand.
 const ON_EVERY_NODE: &[&str] = &["role", "schema"];
+/// How often the affected tables are looked up again because others changed them meanwhile.
+pub(super) const LOCK_ROUNDS_MAX: usize = 20;
 /// Objects that workers have only where a table needed them: told, and it does not matter if they are not there.
 const WHERE_PRESENT: &[&str] =
     &["type", "domain", "function", "procedure", "aggregate", "operator", "collation", "extension"];
@@ -30,11 +34,16 @@ impl Session {
             K::Truncate { relations, restart_identity, cascade } => {
                 self.run_truncate(call, relations, *restart_identity, *cascade).await
             }
-            K::Vacuum { relations, .. } => self.run_maintenance(call, relations).await,
-            K::Cluster => self.run_maintenance(call, &[]).await,
-            K::Reindex { relation, .. } => {
+            K::Vacuum { relations, .. } => self.run_maintenance(call, relations, false).await,
+            K::Cluster => {
+                let relations = call.prepared.statement.iter().flat_map(|s| &s.relations);
+                let relations: Vec<Name> =
+                    relations.map(|r| Name { schema: r.schema.clone(), name: r.name.clone() }).collect();
+                self.run_maintenance(call, &relations, false).await
+            }
+            K::Reindex { relation, object, .. } => {
                 let relations: Vec<Name> = relation.iter().cloned().collect();
-                self.run_maintenance(call, &relations).await
+                self.run_maintenance(call, &relations, *object == "index").await
             }
             K::Lock { relations } => self.run_lock(call, relations).await,
             K::CreateTable(create) => {
@@ -80,7 +89,22 @@ impl Session {
                 Ok(completion)
             }
             K::RefreshMatView { .. } => self.run_local_ddl(call).await,
-            K::Ddl(info) => self.run_definition(call, info).await,
+            K::Ddl(info) => {
+                let (fresh, mark) = (self.txn.block == Block::None, self.client.out.len());
+                match self.run_definition(call, info).await {
+                    // The table has become distributed while the statement waited for it.
+                    Err(failure) if fresh && failure.sqlstate() == "PH001" && self.client.out.len() == mark => {
+                        match self.txn.block {
+                            Block::Implicit => self.rollback().await,
+                            _ => self.release_autocommit().await,
+                        }
+                        self.db.reload(&self.thread.shared).await?;
+                        self.forget_search_path();
+                        self.run_definition(call, info).await
+                    }
+                    other => other,
+                }
+            }
             _ => self.run_local_ddl(call).await,
         }
     }
@@ -165,7 +189,7 @@ impl Session {
         self.refuse_key_to_distributed(call, info, &affected).await?;
         let everywhere = ON_EVERY_NODE.contains(&info.object) || is_role_grant(info);
         if info.concurrently && !affected.is_empty() {
-            return self.run_concurrently(call, affected).await;
+            return self.run_concurrently(call, info, &affected).await;
         }
         if info.concurrently || is_outside_blocks(info) {
             let completion = self.run_on_coordinator(call, call.prepared.text(), true).await?;
@@ -175,6 +199,7 @@ impl Session {
         self.open_implicit_block();
         self.join(COORDINATOR_GROUP).await?;
         self.mark_writer(COORDINATOR_GROUP);
+        let affected = if affected.is_empty() { affected } else { self.lock_affected(info).await? };
         let drops = info.tag.starts_with("DROP");
         let mut before = Vec::new();
         for table in &affected {
@@ -211,6 +236,63 @@ impl Session {
         Ok(completion)
     }
 
+    /// The affected tables, locked on the coordinator before they are described: what is described then is what the
+    /// statement changes, and two definitions of one table take turns, in one order everywhere. The lock is the one
+    /// that the statement, or taking the foreign child away, wants in any case. Whoever waited may find the tables
+    /// changed: gone, renamed, or no longer distributed.
+    async fn lock_affected(&mut self, info: &DdlInfo) -> Result<Vec<Arc<Table>>> {
+        for _ in 0..LOCK_ROUNDS_MAX {
+            let affected = self.affected_tables(info).await?;
+            if affected.is_empty() {
+                return Ok(affected);
+            }
+            let list: Vec<String> = affected.iter().map(|t| t.oid.to_string()).collect();
+            let look = format!(
+                "SELECT c.oid, pg_catalog.format('%I.%I', n.nspname, c.relname), \
+                     pg_catalog.pg_has_role(c.relowner, 'USAGE'), e.epoch \
+                 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace, pgherd.epoch e \
+                 WHERE c.oid IN ({}) ORDER BY c.oid",
+                list.join(", ")
+            );
+            let before = self.collect_on(COORDINATOR_GROUP, &look).await?;
+            let mut locks = Vec::new();
+            for row in 0..before.rows.len() {
+                let (Some(oid), Some(name)) = (before.text(row, 0), before.text(row, 1)) else { continue };
+                let mode = match affected.iter().find(|t| t.oid.to_string() == oid) {
+                    Some(table) if table.is_reference() => reference_lock(info),
+                    _ => "ACCESS EXCLUSIVE",
+                };
+                // A statement of somebody who is not the owner is refused, or changes rights only.
+                if before.text(row, 2) == Some("t") {
+                    locks.push(format!("LOCK TABLE ONLY {name} IN {mode} MODE"));
+                }
+            }
+            if !locks.is_empty() {
+                let sql = format!("SAVEPOINT pgherd_lock; {}; RELEASE SAVEPOINT pgherd_lock", locks.join("; "));
+                if let Err(failure) = self.run_quiet(COORDINATOR_GROUP, &sql).await {
+                    if !matches!(failure.sqlstate(), "42P01" | "3F000" | "42501" | "42809") {
+                        return Err(super::own::without_position(failure));
+                    }
+                    let sql = "ROLLBACK TO SAVEPOINT pgherd_lock; RELEASE SAVEPOINT pgherd_lock";
+                    self.run_quiet(COORDINATOR_GROUP, sql).await?;
+                    if failure.sqlstate() == "42501" {
+                        // An owner who took his own rights away.
+                        return Ok(affected);
+                    }
+                }
+            }
+            let after = self.collect_on(COORDINATOR_GROUP, &look).await?;
+            let epoch = self.catalog().epoch.to_string();
+            let is_current = (0..after.rows.len()).all(|row| after.text(row, 3) == Some(epoch.as_str()));
+            if after.rows.len() == affected.len() && before.rows == after.rows && is_current {
+                return Ok(affected);
+            }
+            self.reload_catalog_in_block().await?;
+        }
+        Err(Failure::new("40001", "could not serialize access due to concurrent definitions")
+            .hint("The statement might succeed if retried."))
+    }
+
     /// A foreign key of a local table would be checked against the coordinator's heap, which is always empty.
     async fn refuse_key_to_distributed(
         &mut self,
@@ -234,7 +316,7 @@ impl Session {
     }
 
     /// The tables whose description a statement may change: those it names, those whose index it names, or all.
-    async fn affected_tables(&mut self, info: &DdlInfo) -> Result<Vec<Arc<Table>>> {
+    pub(super) async fn affected_tables(&mut self, info: &DdlInfo) -> Result<Vec<Arc<Table>>> {
         let catalog = self.catalog();
         if catalog.by_oid.is_empty() {
             return Ok(Vec::new());
@@ -256,25 +338,29 @@ impl Session {
                 add(table);
                 continue;
             }
-            if matches!(info.object, "index" | "statistics" | "trigger" | "policy" | "rule" | "table" | "constraint") {
-                let qualified = match &name.schema {
-                    Some(schema) => format!("{}.{}", quote_ident(schema), quote_ident(&name.name)),
-                    None => quote_ident(&name.name),
-                };
-                let sql = format!(
-                    "SELECT i.indrelid::oid FROM pg_catalog.pg_index i WHERE i.indexrelid = pg_catalog.to_regclass({})",
-                    quote_literal(&qualified)
-                );
-                let result = self.ask_coordinator(&sql).await?;
-                if let Some(table) =
-                    result.text(0, 0).and_then(|t| t.parse::<u32>().ok()).and_then(|o| catalog.by_oid.get(&o))
-                {
-                    add(table.clone());
-                }
+            let may_be_index =
+                matches!(info.object, "index" | "statistics" | "trigger" | "policy" | "rule" | "table" | "constraint");
+            if may_be_index && let Some(table) = self.table_of_index(&name).await? {
+                add(table);
             }
         }
         found.sort_by_key(|t| t.oid);
         Ok(found)
+    }
+
+    /// The distributed or reference table that an index of this name belongs to.
+    async fn table_of_index(&mut self, name: &Name) -> Result<Option<Arc<Table>>> {
+        let qualified = match &name.schema {
+            Some(schema) => format!("{}.{}", quote_ident(schema), quote_ident(&name.name)),
+            None => quote_ident(&name.name),
+        };
+        let sql = format!(
+            "SELECT i.indrelid::oid FROM pg_catalog.pg_index i WHERE i.indexrelid = pg_catalog.to_regclass({})",
+            quote_literal(&qualified)
+        );
+        let result = self.ask_coordinator(&sql).await?;
+        let oid = result.text(0, 0).and_then(|t| t.parse::<u32>().ok());
+        Ok(oid.and_then(|oid| self.catalog().by_oid.get(&oid).cloned()))
     }
 
     /// Brings the workers from the tables as they were to the tables as they are.
@@ -297,7 +383,11 @@ impl Session {
                 continue;
             }
             let new = self.describe_table(table.oid).await?;
-            let hints = Hints { using: &using, is_empty: false, concurrently: false };
+            let oids = |t: &TableDescription| t.indexes.iter().map(|i| i.oid).collect::<Vec<_>>();
+            if oids(old) != oids(&new) {
+                self.run_quiet(COORDINATOR_GROUP, &format!("SELECT pgherd.indexes_changed({})", table.oid)).await?;
+            }
+            let hints = Hints { using: &using, is_empty: false };
             if table.is_reference() {
                 ddl::check_altered_reference(&new, &state).map_err(refusal)?;
             } else {
@@ -392,61 +482,7 @@ impl Session {
         Ok(())
     }
 
-    /// CREATE, DROP and REINDEX … CONCURRENTLY: outside any block, the coordinator first, then each worker in turn.
-    async fn run_concurrently(&mut self, call: &Call<'_>, affected: Vec<Arc<Table>>) -> Result<Completion> {
-        if self.txn.block != Block::None {
-            return Err(Failure::new(
-                "25001",
-                format!("{} cannot run inside a transaction block", first_words(call.prepared.text())),
-            ));
-        }
-        let mut before = Vec::new();
-        for table in &affected {
-            before.push((table.clone(), self.describe_table(table.oid).await?));
-        }
-        let completion = self.run_on_coordinator(call, call.prepared.text(), true).await?;
-        let state = self.cluster_state().await?;
-        for (table, old) in &before {
-            let new = self.describe_table(table.oid).await?;
-            if table.is_reference() {
-                ddl::check_altered_reference(&new, &state).map_err(refusal)?;
-            } else {
-                let key = table.key_column().map_or("", |c| c.name.as_str());
-                if let Err(refused) = ddl::check_altered(old, &new, key, &state) {
-                    // The coordinator has made what cannot be: it is taken back there.
-                    self.drop_new_indexes(old, &new).await?;
-                    return Err(refusal(refused));
-                }
-            }
-            let hints = Hints { using: &[], is_empty: false, concurrently: true };
-            for group in state.worker_groups() {
-                let statements = if table.is_reference() {
-                    ddl::alter_reference_ddl(old, &new, hints)
-                } else {
-                    let shards = state.table(table.oid).map(|k| k.shards().to_vec()).unwrap_or_default();
-                    ddl::alter_ddl(old, &new, &shards, group, &state, hints)
-                };
-                self.join(group).await?;
-                for sql in statements.map_err(refusal)? {
-                    self.run_quiet(group, &sql).await.map_err(|failure| {
-                        failure.hint("The statement was carried out on some nodes only. Drop the index with DROP INDEX IF EXISTS and repeat it.")
-                    })?;
-                }
-            }
-        }
-        self.reload_after_plain_ddl().await;
-        Ok(completion)
-    }
-
-    async fn drop_new_indexes(&mut self, old: &TableDescription, new: &TableDescription) -> Result<()> {
-        for index in new.indexes.iter().filter(|i| old.indexes.iter().all(|o| o.oid != i.oid)) {
-            let sql = format!("DROP INDEX {}.{}", quote_ident(&new.schema), quote_ident(&index.name));
-            self.run_quiet(COORDINATOR_GROUP, &sql).await?;
-        }
-        Ok(())
-    }
-
-    async fn reload_after_plain_ddl(&mut self) {
+    pub(super) async fn reload_after_plain_ddl(&mut self) {
         if let Err(error) = self.db.reload(&self.thread.shared).await {
             tracing::warn!("could not load the catalog again: {error}");
         }
@@ -505,47 +541,72 @@ impl Session {
         Ok(Completion::tag("TRUNCATE TABLE"))
     }
 
-    /// VACUUM, ANALYZE, CLUSTER and REINDEX: on the coordinator, then the same text on each worker that has the tables.
-    async fn run_maintenance(&mut self, call: &Call<'_>, relations: &[Name]) -> Result<Completion> {
+    /// VACUUM, ANALYZE, CLUSTER and REINDEX: on the coordinator, then on each worker that has the tables.
+    async fn run_maintenance(&mut self, call: &Call<'_>, relations: &[Name], index: bool) -> Result<Completion> {
         let text = call.prepared.text();
-        let mut distributed = relations.is_empty() && !self.catalog().by_oid.is_empty();
+        let mut tables = Vec::new();
         for name in relations {
-            distributed |= self.distributed(name).await?.is_some();
+            let table = if index { self.table_of_index(name).await? } else { self.distributed(name).await? };
+            tables.push(table);
         }
+        let distributed = tables.iter().any(Option::is_some);
+        if !distributed && (!relations.is_empty() || self.catalog().by_oid.is_empty()) {
+            return self.run_on_coordinator(call, text, true).await;
+        }
+        if tables.iter().any(Option::is_none) {
+            return Err(Failure::refused(
+                "maintenance of local and distributed tables in one statement is not supported",
+            )
+            .hint("Name them in separate statements."));
+        }
+        let word = first_words(text).split(' ').next().unwrap_or_default().to_owned();
+        let word = if word == "ANALYSE" { "ANALYZE".to_owned() } else { word };
         // ANALYZE of the coordinator's table would read every row through its foreign child; its heap is empty anyway.
-        let only_distributed = {
-            let mut all = !relations.is_empty();
-            for name in relations {
-                all &= self.distributed(name).await?.is_some_and(|t| !t.is_reference());
-            }
-            all
+        let is_empty_there = matches!(word.as_str(), "ANALYZE" | "VACUUM")
+            && !tables.is_empty()
+            && tables.iter().flatten().all(|t| !t.is_reference());
+        let concurrently = matches!(
+            call.prepared.statement.as_ref().map(|s| &s.kind),
+            Some(StatementKind::Reindex { concurrently: true, .. })
+        );
+        let table = match tables.as_slice() {
+            [Some(table)] => Some(table.clone()),
+            _ => None,
         };
-        let completion = if only_distributed {
-            let word = first_words(text).split(' ').next().unwrap_or_default().to_owned();
-            Completion::Tag(if word == "ANALYSE" { "ANALYZE".into() } else { word })
-        } else {
-            self.run_on_coordinator(call, text, true).await?
+        let work = match &table {
+            Some(table) if concurrently => operation::Work::Reindex {
+                table: format!("{}.{}", quote_ident(&table.schema), quote_ident(&table.name)),
+            },
+            _ => operation::Work::Command,
         };
-        if distributed {
-            let catalog = self.catalog();
-            let mut names = Vec::new();
-            for name in relations {
-                names.push(self.distributed(name).await?);
-            }
-            if relations.is_empty() || names.iter().all(Option::is_some) {
-                for group in catalog.worker_groups() {
-                    self.join(group).await?;
-                    self.mark_writer(group);
-                    self.run_quiet(group, &text_for_worker(text)).await.map_err(super::own::without_position)?;
-                }
-            } else {
-                return Err(Failure::refused(
-                    "maintenance of local and distributed tables in one statement is not supported",
-                )
-                .hint("Name them in separate statements."));
-            }
+        let catalog = self.catalog();
+        let command = text_for_worker(text);
+        let mut steps = Vec::new();
+        if !is_empty_there {
+            steps.push(operation::Step { work: work.clone(), ..operation::on_coordinator(&command) });
         }
-        Ok(completion)
+        steps.extend(catalog.worker_groups().into_iter().map(|group| operation::Step {
+            group,
+            action: "on the worker".to_owned(),
+            command: command.clone(),
+            work: work.clone(),
+        }));
+        let tag = Completion::Tag(word.clone());
+        if self.txn.block == Block::None && word != "ANALYZE" {
+            let relation = table.map_or(0, |t| t.oid);
+            return Ok(self.run_recorded(call, &word.to_ascii_lowercase(), relation, steps).await?.unwrap_or(tag));
+        }
+        let mut completion = None;
+        for step in steps {
+            if step.group == COORDINATOR_GROUP {
+                completion = Some(self.run_on_coordinator(call, text, true).await?);
+                continue;
+            }
+            self.join(step.group).await?;
+            self.mark_writer(step.group);
+            self.run_quiet(step.group, &step.command).await.map_err(super::own::without_position)?;
+        }
+        Ok(completion.unwrap_or(tag))
     }
 
     async fn run_lock(&mut self, call: &Call<'_>, relations: &[Name]) -> Result<Completion> {
@@ -565,6 +626,15 @@ impl Session {
             self.run_everywhere(call.prepared.text()).await?;
         }
         Ok(completion)
+    }
+}
+
+/// What keeps two definitions of a reference table apart, and its readers no longer than PostgreSQL would.
+fn reference_lock(info: &DdlInfo) -> &'static str {
+    match info.tag {
+        "CREATE INDEX" | "CREATE TRIGGER" => "SHARE ROW EXCLUSIVE",
+        "GRANT" | "REVOKE" | "COMMENT" | "CREATE STATISTICS" => "SHARE UPDATE EXCLUSIVE",
+        _ => "ACCESS EXCLUSIVE",
     }
 }
 
@@ -607,7 +677,7 @@ fn using_clauses(text: &str, info: &DdlInfo) -> Vec<(String, String)> {
 }
 
 /// The statement's first two words in upper case, for messages.
-fn first_words(text: &str) -> String {
+pub(super) fn first_words(text: &str) -> String {
     text.split_whitespace().take(2).map(str::to_ascii_uppercase).collect::<Vec<_>>().join(" ")
 }
 

@@ -331,10 +331,7 @@ impl Session {
     pub(super) async fn describe_table(&mut self, oid: u32) -> Result<TableDescription> {
         self.join(COORDINATOR_GROUP).await?;
         let result = self.collect_on(COORDINATOR_GROUP, &describe::describe_query(oid)).await?;
-        let json = result
-            .text(0, 0)
-            .ok_or_else(|| Failure::new("42P01", format!("relation with OID {oid} does not exist")))?;
-        describe::parse_description(json).map_err(garbled)
+        parse_table(oid, result.text(0, 0))
     }
 
     pub(super) async fn cluster_state(&mut self) -> Result<ClusterState> {
@@ -368,7 +365,7 @@ impl Session {
         first
     }
 
-    fn localise(&self, failure: Failure) -> Failure {
+    pub(super) fn localise(&self, failure: Failure) -> Failure {
         match failure {
             Failure::Statement(fields) => self.translate(*fields, Errors::default()),
             other => other,
@@ -391,6 +388,12 @@ pub fn refusal(refusal: pgherd_control::Refusal) -> Failure {
         failure = failure.hint(hint);
     }
     failure
+}
+
+/// The answer to `describe_query`.
+pub(super) fn parse_table(oid: u32, json: Option<&str>) -> Result<TableDescription> {
+    let json = json.ok_or_else(|| Failure::new("42P01", format!("relation with OID {oid} does not exist")))?;
+    describe::parse_description(json).map_err(garbled)
 }
 
 fn garbled(error: DescriptionError) -> Failure {

@@ -11,6 +11,7 @@ mod distribute;
 mod explain;
 mod insert;
 mod nodes;
+mod operation;
 mod own;
 mod planned;
 mod request;

@@ -446,7 +446,7 @@ impl Session {
                     quote_ident(&table.name)
                 );
                 if let Some(participant) = self.txn.participants.get_mut(group) {
-                    participant.lease.send_quietly(&sql);
+                    participant.lease.add_step(sql);
                 }
             }
         }

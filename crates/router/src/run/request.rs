@@ -186,14 +186,7 @@ impl Session {
         let mut failure: Option<ErrorFields> = None;
         let mut described: Option<Frame> = None;
         loop {
-            let frame = match self.next_frame(group, participant).await {
-                Ok(frame) => frame,
-                Err(Failure::Statement(fields)) if !participant.lease.is_broken() => {
-                    failure.get_or_insert(*fields);
-                    continue;
-                }
-                Err(other) => return Err(other),
-            };
+            let frame = self.next_frame(group, participant).await?;
             if matches!(frame.tag(), b'D' | b'C')
                 && let Some(described) = described.take()
             {
@@ -298,14 +291,7 @@ impl Session {
         let mut result = QueryResult::default();
         let mut failure: Option<ErrorFields> = None;
         loop {
-            let frame = match self.next_frame(group, participant).await {
-                Ok(frame) => frame,
-                Err(Failure::Statement(fields)) if !participant.lease.is_broken() => {
-                    failure.get_or_insert(*fields);
-                    continue;
-                }
-                Err(other) => return Err(other),
-            };
+            let frame = self.next_frame(group, participant).await?;
             match frame.tag() {
                 b'T' => {
                     result.rows.clear();

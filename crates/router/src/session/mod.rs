@@ -373,7 +373,7 @@ impl Session {
         let mut lease = self.thread.pool().lease(&target, true).await?;
         let difference = crate::settings::difference(&lease.applied, &self.settings);
         if !difference.is_empty() {
-            lease.send_quietly(&difference);
+            lease.query(&difference).await?;
             lease.applied = self.settings.clone();
         }
         Ok(lease)
