@@ -1,5 +1,5 @@
-//! What travels with a request must not be separable from it: a server that refuses BEGIN (a cancel may hit it) must not
-//! run the statement behind it outside a transaction. A scripted peer stands in for the server.
+//! What travels with a request must not be separable from it: a server that refuses BEGIN (a cancel may hit it) must
+//! not run the statement behind it outside a transaction. A scripted peer stands in for the server.
 #![allow(clippy::unwrap_used)]
 
 use bytes::BytesMut;

@@ -276,8 +276,8 @@ impl Client {
             })
     }
 
-    /// The first `held` bytes of `read` are on a lane. [`Link`] is the rider, and [`poll_arrival`](Self::poll_arrival) says
-    /// how it ended.
+    /// The first `held` bytes of `read` are on a lane. [`Link`] is the rider, and [`poll_arrival`](Self::poll_arrival)
+    /// says how it ended.
     pub fn depart(&mut self, held: usize) {
         self.held = held;
         self.flushes += 1;
