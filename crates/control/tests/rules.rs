@@ -101,7 +101,7 @@ fn commit_and_abort_records_exclude_each_other() {
     assert_eq!(recovery.answer(), "t");
 
     assert_eq!(recovery.run("SELECT txid, decision FROM pgherd.commit_record ORDER BY 1"), "t0|c\nt1|a\nt2|c\nt3|a");
-    recovery.run("SELECT pgherd.forget_records('{t1,t2}')");
+    recovery.run("SELECT pgherd.forget_records('{t0,t1,t2}')");
     assert_eq!(recovery.run("SELECT txid FROM pgherd.commit_record"), "t3");
 }
 
