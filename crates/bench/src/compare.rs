@@ -13,6 +13,8 @@ use std::time::Instant;
 
 /// How long strace counts.
 const TRACE_SECONDS: u32 = 1;
+/// Less CPU time than this is mostly rounding: /proc counts in steps of 10 ms.
+const CPU_US_MIN: f64 = 50_000.0;
 /// Keys that are looked at for nine in different shards.
 const KEYS_TRIED: u32 = 100;
 const KEYS: usize = 9;
@@ -161,7 +163,7 @@ impl Comparison<'_> {
             verdict: if error.is_some() { Verdict::Failed } else { bar.judge(ratio.median) },
             pgbouncer: values(&rounds.bouncer),
             pgbouncer_ratio: ratios(&rounds.bouncer),
-            router_cpu_us_per_statement: (rounds.statements > 0.0).then(|| rounds.cpu_us / rounds.statements),
+            router_cpu_us_per_statement: (rounds.cpu_us >= CPU_US_MIN).then(|| rounds.cpu_us / rounds.statements),
             system_calls_per_statement,
             failed_transactions: failed,
             error,
