@@ -109,6 +109,10 @@ if ! has_rust; then
             as_root apt-get update -q >/dev/null || say "apt-get update failed"
             find_rust_packages
         fi
+        # Nothing new enough among the packages (Debian 12): rustup's own installer, below.
+        if [ ${#rust_packages[@]} = 0 ] && ! command -v curl >/dev/null; then
+            rust_packages=(curl ca-certificates)
+        fi
     fi
 fi
 packages+=("${rust_packages[@]}")
@@ -133,7 +137,18 @@ if [ ${#packages[@]} -gt 0 ]; then
         "${packages[*]}"
 fi
 
+# Leaves a rustup in PATH, without a toolchain. Into the user's own directory: no privileges are needed.
+install_rustup() {
+    say "installing rustup with its own installer (https://rustup.rs) into ${CARGO_HOME:-$HOME/.cargo}"
+    curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs |
+        sh -s -- -y -q --no-modify-path --profile minimal --default-toolchain none || return 1
+    PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
+}
+
 if ! has_rust; then
+    if ! command -v rustup >/dev/null && command -v curl >/dev/null; then
+        install_rustup || say "rustup's installer did not work"
+    fi
     if command -v rustup >/dev/null; then
         say "installing the newest stable Rust through rustup"
         rustup toolchain install stable --profile minimal --component clippy --component rustfmt ||

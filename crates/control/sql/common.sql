@@ -42,11 +42,14 @@ CREATE TABLE IF NOT EXISTS pgherd.commit_record (
 CREATE OR REPLACE FUNCTION pgherd.record_commit(txid text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    INSERT INTO pgherd.commit_record (txid, decision) VALUES ($1, 'c');
-EXCEPTION WHEN unique_violation THEN
-    RAISE EXCEPTION USING ERRCODE = 'PH003',
-        MESSAGE = format('transaction %s was decided by recovery', $1),
-        HINT = 'The transaction is rolled back on every node; run it again.';
+    -- Waits for recovery's record in flight, as every insert of the same key does.
+    INSERT INTO pgherd.commit_record (txid, decision) VALUES ($1, 'c')
+        ON CONFLICT ON CONSTRAINT commit_record_pkey DO NOTHING;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'PH003',
+            MESSAGE = format('transaction %s was decided by recovery', $1),
+            HINT = 'The transaction is rolled back on every node; run it again.';
+    END IF;
 END
 $$;
 

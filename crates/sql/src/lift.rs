@@ -137,8 +137,8 @@ impl Lifter {
         true
     }
 
-    /// The text with `$1 … $n` for the literals that `chosen` says (by index; beyond its end: none), and behind it their
-    /// kinds: equal for texts that differ in those values only.
+    /// The text with `$1 … $n` for the literals that `chosen` says (by index; beyond its end: none), and behind it
+    /// their kinds: equal for texts that differ in those values only.
     pub fn key(&mut self, sql: &str, chosen: impl Fn(usize) -> bool) -> &str {
         self.key.clear();
         let (mut from, mut number) = (0, 0);

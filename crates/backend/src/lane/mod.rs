@@ -158,7 +158,7 @@ impl Lanes {
         })
     }
 
-    /// Takes a request; `values` as for [`Pipeline::push`]. False: there is no lane for it, and the rider hears nothing.
+    /// Takes a request; `values` as for [`Pipeline::push`]. False: there is no lane, and the rider hears nothing.
     pub fn ride(&self, rider: Boxed, statement: &Rc<LaneStatement>, values: &[u8]) -> bool {
         if self.closed.get() {
             return false;

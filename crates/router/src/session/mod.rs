@@ -2,6 +2,7 @@
 //! [`extended`]; what a statement does is in `run`.
 
 mod extended;
+mod in_block;
 mod prepared;
 mod ride;
 mod simple;
@@ -218,6 +219,7 @@ impl Session {
                     match self.try_ride() {
                         Attempt::Away => {}
                         Attempt::Incomplete => self.client.fill().await?,
+                        Attempt::No if self.run_in_block().await? => {}
                         Attempt::No => {
                             let Some(frame) = self.client.take_frame()? else { continue };
                             self.cancel.begin();

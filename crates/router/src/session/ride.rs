@@ -7,6 +7,7 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::rc::Rc;
 
 use bytes::{BufMut, BytesMut};
@@ -155,12 +156,12 @@ impl Texts {
 pub struct Compiled {
     version: u64,
     names: Rc<Names>,
-    plan: Rc<Plan>,
+    pub(super) plan: Rc<Plan>,
     id: u64,
     key: CompiledKey,
     param_types: Vec<Oid>,
     described: Rc<Described>,
-    writes: bool,
+    pub(super) writes: bool,
     shards: RefCell<Vec<Option<Shard>>>,
     /// Bytes of the texts in `shards`.
     bytes: Cell<usize>,
@@ -182,9 +183,33 @@ enum CompiledKey {
 
 /// The statement as one shard runs it.
 #[derive(Clone)]
-struct Shard {
-    group: GroupId,
-    statement: Rc<LaneStatement>,
+pub(super) struct Shard {
+    pub group: GroupId,
+    pub remainder: usize,
+    pub statement: Rc<LaneStatement>,
+}
+
+/// One execution of a compiled statement, as its messages lie in the client's buffer.
+pub(super) struct BoundGroup {
+    /// Behind the Sync.
+    pub end: usize,
+    /// What Bind says behind the statement's name.
+    pub values: Range<usize>,
+    describes: bool,
+    pub prepared: Rc<Prepared>,
+    pub compiled: Rc<Compiled>,
+    pub shard: Shard,
+}
+
+impl BoundGroup {
+    /// What the client is told in front of the rows.
+    pub fn write_prefix(&self, values: &[u8], out: &mut BytesMut) {
+        backend::write_bind_complete(out);
+        if self.describes {
+            let formats = Values::read(values).map_or(&[][..], |view| view.result_formats);
+            self.compiled.write_columns(formats, out);
+        }
+    }
 }
 
 /// What became of an attempt to ride.
@@ -274,7 +299,7 @@ impl Session {
         let mut values = thread.values.borrow_mut();
         write_values(sql, &lifter.literals, |index| mask.as_ref().is_none_or(|m| m[index]), &mut values);
         let Some(view) = Values::read(&values) else { return Attempt::No };
-        let Some(Shard { group, statement }) = compiled.shard_of(&view) else { return Attempt::No };
+        let Some(Shard { group, statement, .. }) = compiled.shard_of(&view) else { return Attempt::No };
         let Some(lanes) = self.lanes_of(group, compiled.version) else { return Attempt::No };
         let link = self.client.link.clone();
         if compiled.described.fields.is_some() {
@@ -380,65 +405,71 @@ impl Session {
         if !self.has_context() {
             return Attempt::No;
         }
-        let buf: &[u8] = &self.client.read;
-        let Some(bind) = message(buf, at) else { return incomplete(buf, at) };
-        if bind.tag != b'B' {
-            return Attempt::No;
-        }
-        let Some(mut next) = message(buf, bind.end) else { return incomplete(buf, bind.end) };
-        let describes = next.tag == b'D';
-        if describes {
-            if next.body != b"P\0" {
-                return Attempt::No;
-            }
-            let after = next.end;
-            match message(buf, after) {
-                Some(message) => next = message,
-                None => return incomplete(buf, after),
-            }
-        }
-        if next.tag != b'E' || next.body != b"\0\0\0\0\0" {
-            return Attempt::No;
-        }
-        let end = match message(buf, next.end) {
-            Some(Message { tag: b'S', end, .. }) => end,
-            Some(_) => return Attempt::No,
-            None => return incomplete(buf, next.end),
+        let group = match self.bound_group(at, unnamed) {
+            Ok(group) => group,
+            Err(attempt) => return attempt,
         };
-        let Some((name, values)) = bind_target(bind.body) else { return Attempt::No };
-        let prepared = match unnamed.filter(|_| name.is_empty()) {
-            Some(prepared) => prepared,
-            None => match self.statements.get(name) {
-                Some(named) => &named.prepared,
-                None => return Attempt::No,
-            },
-        };
-        let Some(compiled) = prepared.compiled() else { return Attempt::No };
-        if !self.is_current(&compiled) || values.len() > REQUEST_MAX {
-            return Attempt::No;
-        }
-        let Some(view) = Values::read(values) else { return Attempt::No };
-        if view.count != compiled.param_types.len() {
-            return Attempt::No;
-        }
-        let Some(Shard { group, statement }) = compiled.shard_of(&view) else { return Attempt::No };
-        let Some(lanes) = self.lanes_of(group, compiled.version) else { return Attempt::No };
+        let values = &self.client.read[group.values.clone()];
+        let Some(lanes) = self.lanes_of(group.shard.group, group.compiled.version) else { return Attempt::No };
         let link = self.client.link.clone();
         let mut prefix = link.begin();
         if at > 0 {
             backend::write_parse_complete(&mut prefix);
         }
-        backend::write_bind_complete(&mut prefix);
-        let told = !describes || compiled.write_columns(view.result_formats, &mut prefix);
+        group.write_prefix(values, &mut prefix);
         drop(prefix);
-        if !told || !lanes.ride(link, &statement, values) {
+        if !lanes.ride(link, &group.shard.statement, values) {
             self.client.link.stay();
             return Attempt::No;
         }
         self.cancel.begin();
-        self.client.depart(end);
-        self.riding = Some(compiled);
+        self.client.depart(group.end);
+        self.riding = Some(group.compiled);
         Attempt::Away
+    }
+
+    /// The messages of one execution at the front of the client's buffer, if they are all there and their statement is
+    /// one shard's.
+    pub(super) fn bound_group(
+        &self,
+        at: usize,
+        unnamed: Option<&Rc<Prepared>>,
+    ) -> std::result::Result<BoundGroup, Attempt> {
+        let buf: &[u8] = &self.client.read;
+        let next_message = |at: usize| message(buf, at).ok_or_else(|| incomplete(buf, at));
+        let bind = next_message(at)?;
+        if bind.tag != b'B' {
+            return Err(Attempt::No);
+        }
+        let mut next = next_message(bind.end)?;
+        let describes = next.tag == b'D';
+        if describes {
+            if next.body != b"P\0" {
+                return Err(Attempt::No);
+            }
+            next = next_message(next.end)?;
+        }
+        if next.tag != b'E' || next.body != b"\0\0\0\0\0" {
+            return Err(Attempt::No);
+        }
+        let sync = next_message(next.end)?;
+        let (name, values) = bind_target(bind.body).filter(|_| sync.tag == b'S').ok_or(Attempt::No)?;
+        let prepared = match unnamed.filter(|_| name.is_empty()) {
+            Some(prepared) => prepared,
+            None => &self.statements.get(name).ok_or(Attempt::No)?.prepared,
+        };
+        let compiled = prepared.compiled().ok_or(Attempt::No)?;
+        if !self.is_current(&compiled) || values.len() > REQUEST_MAX {
+            return Err(Attempt::No);
+        }
+        let view = Values::read(values).filter(|view| view.count == compiled.param_types.len()).ok_or(Attempt::No)?;
+        let columns = compiled.described.fields.as_ref().map_or(0, Vec::len);
+        if view.result_formats.len() > 2 && view.result_formats.len() != columns * 2 {
+            return Err(Attempt::No);
+        }
+        let shard = compiled.shard_of(&view).ok_or(Attempt::No)?;
+        let values = bind.end - values.len()..bind.end;
+        Ok(BoundGroup { end: sync.end, values, describes, prepared: prepared.clone(), compiled, shard })
     }
 
     /// What was worked out for a statement holds: same catalog, and names mean the same to this session.
@@ -477,7 +508,7 @@ impl Session {
     }
 
     /// Finds out whom this session shares lanes with, unless it is known. False: with nobody.
-    fn has_context(&mut self) -> bool {
+    pub(super) fn has_context(&mut self) -> bool {
         let generation = self.thread.shared.generation();
         if let Some((settings, context)) = &self.context
             && settings.is_same(&self.settings)
@@ -702,12 +733,11 @@ impl Compiled {
             columns: self.described.fields.as_ref().map(|f| f.iter().map(|f| f.type_oid).collect()),
             writes: self.writes,
         });
-        Some(Shard { group, statement })
+        Some(Shard { group, remainder: at, statement })
     }
 
-    /// The answer to Describe of the portal. False: the formats do not fit.
-    fn write_columns(&self, formats: &[u8], out: &mut BytesMut) -> bool {
-        let columns = self.described.fields.as_ref().map_or(0, Vec::len);
+    /// The answer to Describe of the portal; the formats are as many as there are columns, or one, or none.
+    fn write_columns(&self, formats: &[u8], out: &mut BytesMut) {
         let code = |index: usize| formats.get(index * 2 + 1).copied().map_or(0, i16::from);
         match formats.len() / 2 {
             0 => out.put_slice(&self.text_columns),
@@ -717,10 +747,8 @@ impl Compiled {
                 write_columns(&self.described, |_| 1, &mut binary);
                 binary.to_vec()
             })),
-            n if n == columns => write_columns(&self.described, code, out),
-            _ => return false,
+            _ => write_columns(&self.described, code, out),
         }
-        true
     }
 }
 

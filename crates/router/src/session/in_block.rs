@@ -1,0 +1,116 @@
+//! The short way inside a client's block: the same statements that ride on lanes outside one go to the transaction's own
+//! connection as the bytes that the client sent, and the reply passes as it comes.
+
+use bytes::{BufMut, Bytes};
+use pgherd_backend::lane::statement_name;
+use pgherd_planner::Tier;
+use pgherd_wire::backend;
+use pgherd_wire::frontend;
+
+use super::Session;
+use super::ride::BoundGroup;
+use crate::error::{Failure, Result};
+use crate::run::Errors;
+use crate::settings::quote_ident;
+use crate::transaction::{Block, LogItem, Participant};
+
+impl Session {
+    /// Runs the messages at the front of the client's buffer, if they are one execution of a single-shard statement.
+    /// False: they go the long way.
+    pub(super) async fn run_in_block(&mut self) -> Result<bool> {
+        let fit = self.txn.block == Block::Explicit
+            && !self.skip_until_sync
+            && self.pending.is_none()
+            && self.portals.is_empty()
+            && self.temp.is_empty()
+            && self.txn.catalog.is_none()
+            // SET LOCAL and its like may change what names mean.
+            && self.txn.log.iter().all(|item| matches!(item, LogItem::Savepoint { .. }))
+            && self.has_context();
+        if !fit {
+            return Ok(false);
+        }
+        let Ok(group) = self.bound_group(0, None) else { return Ok(false) };
+        if group.compiled.plan.uses_now {
+            return Ok(false);
+        }
+        self.cancel.begin();
+        let messages = self.client.read.split_to(group.end).freeze();
+        match self.run_group(&group, messages.slice(group.values.clone())).await {
+            Ok(()) => {}
+            Err(Failure::Statement(fields)) => {
+                backend::write_error(&mut self.client.out, &fields);
+                self.fail_block().await;
+            }
+            Err(other) => return Err(other),
+        }
+        self.ready().await?;
+        Ok(true)
+    }
+
+    async fn run_group(&mut self, group: &BoundGroup, values: Bytes) -> Result<()> {
+        let server = group.shard.group;
+        self.join(server).await?;
+        if group.compiled.writes {
+            self.mark_writer(server);
+        }
+        let mut participant = self.take(server)?;
+        let result = self.exchange(group, &mut participant, &values).await;
+        self.put_back(server, participant);
+        result
+    }
+
+    async fn exchange(&mut self, group: &BoundGroup, participant: &mut Participant, values: &[u8]) -> Result<()> {
+        let statement = &group.shard.statement;
+        let parses = !participant.lease.prepared.touch(statement.id);
+        let mut forgotten = Vec::new();
+        while parses && let Some(oldest) = participant.lease.prepared.make_room(statement.sql.len()) {
+            forgotten.push(statement_name(oldest));
+        }
+        let out = participant.lease.buffer();
+        if parses {
+            forgotten.iter().for_each(|name| frontend::write_close(out, b'S', name));
+            frontend::write_close(out, b'S', &statement.name);
+            frontend::write_parse(out, &statement.name, &statement.sql, &statement.param_types);
+        }
+        out.reserve(values.len() + statement.name.len() + 32);
+        out.put_u8(b'B');
+        out.put_u32((4 + 1 + statement.name.len() + 1 + values.len()) as u32);
+        out.put_u8(0);
+        out.put_slice(statement.name.as_bytes());
+        out.put_u8(0);
+        out.put_slice(values);
+        frontend::write_execute(out, "", 0);
+        participant.lease.send_sync();
+        let mut failure = None;
+        loop {
+            let frame = self.next_frame(group.shard.group, participant).await?;
+            match frame.tag() {
+                b'D' => {
+                    self.client.forward(&frame);
+                    self.client.flush_if_full().await?;
+                }
+                b'C' | b'N' | b'I' => self.client.forward(&frame),
+                b'1' => {
+                    participant.lease.prepared.insert(statement.id, statement.sql.len());
+                }
+                b'2' => group.write_prefix(values, &mut self.client.out),
+                b'E' => {
+                    failure.get_or_insert(backend::parse_error(&frame)?);
+                }
+                b'Z' => break,
+                _ => {}
+            }
+        }
+        let Some(fields) = failure else { return Ok(()) };
+        let Tier::Route(route) = &group.compiled.plan.tier else { return Err(fields.into()) };
+        let tables = &group.compiled.plan.tables;
+        let name_of = |oid: u32| -> Option<String> {
+            let table = tables.iter().find(|t| t.oid == oid)?;
+            let shard = table.shards().get(group.shard.remainder)?;
+            Some(format!("{}.{}", shard.schema(), quote_ident(&table.name)))
+        };
+        let errors = Errors { splice: Some(&route.sql), text: group.prepared.text(), renamed: Some(&name_of) };
+        Err(self.translate(fields, errors))
+    }
+}
