@@ -223,3 +223,26 @@ SELECT k, v FROM k_bytea ORDER BY k, v;
 SELECT k, v FROM k_inet ORDER BY k, v;
 --@ ordered
 SELECT k, v FROM k_timestamp ORDER BY k DESC, v;
+
+-- A value that its column changes when it is stored goes to the shard of what is stored.
+CREATE TABLE cut (k varchar(3), v int);
+--@ cluster: SELECT create_distributed_table('cut', 'k')
+CREATE TABLE rounded (k numeric(5,1), v int);
+--@ cluster: SELECT create_distributed_table('rounded', 'k')
+--@ params: 'ab    '
+--@ params: 'abc  '
+--@ params: 'a'
+INSERT INTO cut VALUES ($1, 1);
+SELECT k, length(k), v FROM cut;
+--@ params: 'ab '
+--@ params: 'abc'
+SELECT v FROM cut WHERE k = $1;
+INSERT INTO cut VALUES ('xy    ', 2);
+SELECT v FROM cut WHERE k = 'xy ';
+--@ params: 1.04
+--@ params: 2.05
+--@ params: 3
+INSERT INTO rounded VALUES ($1, 1);
+SELECT k, v FROM rounded;
+SELECT v FROM rounded WHERE k = 1.0;
+SELECT v FROM rounded WHERE k = 2.1;

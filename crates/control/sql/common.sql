@@ -42,6 +42,8 @@ CREATE TABLE IF NOT EXISTS pgherd.commit_record (
 CREATE OR REPLACE FUNCTION pgherd.record_commit(txid text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    -- The decision must be durable before anybody acts on it.
+    PERFORM set_config('synchronous_commit', 'on', true);
     -- Waits for recovery's record in flight, as every insert of the same key does.
     INSERT INTO pgherd.commit_record (txid, decision) VALUES ($1, 'c')
         ON CONFLICT ON CONSTRAINT commit_record_pkey DO NOTHING;

@@ -82,6 +82,12 @@ fn commit_and_abort_records_exclude_each_other() {
     assert_eq!(recovery.run("SELECT pgherd.record_abort('t1')"), "t");
     assert_eq!(decider.run("SELECT pgherd.record_commit('t1')"), "ERROR:  PH003");
 
+    // The decision is durable, whatever the session chose for its own commits.
+    decider.run("SET synchronous_commit = off; BEGIN; SELECT pgherd.record_commit('t0')");
+    assert_eq!(decider.run("SHOW synchronous_commit"), "on");
+    decider.run("COMMIT");
+    assert_eq!(decider.run("SHOW synchronous_commit"), "off");
+
     decider.run("SET ROLE a; BEGIN; SELECT pgherd.record_commit('t2')");
     recovery.send("SELECT pgherd.record_abort('t2')");
     wait_for_lock(&server);
@@ -94,8 +100,8 @@ fn commit_and_abort_records_exclude_each_other() {
     decider.run("ROLLBACK");
     assert_eq!(recovery.answer(), "t");
 
-    assert_eq!(recovery.run("SELECT txid, decision FROM pgherd.commit_record ORDER BY 1"), "t1|a\nt2|c\nt3|a");
-    recovery.run("SELECT pgherd.forget_records('{t1,t2}')");
+    assert_eq!(recovery.run("SELECT txid, decision FROM pgherd.commit_record ORDER BY 1"), "t0|c\nt1|a\nt2|c\nt3|a");
+    recovery.run("SELECT pgherd.forget_records('{t0,t1,t2}')");
     assert_eq!(recovery.run("SELECT txid FROM pgherd.commit_record"), "t3");
 }
 

@@ -525,10 +525,8 @@ impl Session {
                     }
                 }
                 Action::Decide(group) => {
-                    // The decision is durable whatever the client chose for its own commits.
-                    let sql = format!(
-                        "SET LOCAL synchronous_commit = on; SELECT pgherd.record_commit('{transaction}'); COMMIT"
-                    );
+                    // It makes this commit synchronous, whatever the client chose for its own.
+                    let sql = format!("SELECT pgherd.record_commit('{transaction}'); COMMIT");
                     let result = self.collect_on(*group, &sql).await.map(drop);
                     let result = self.decided(*group, result);
                     events.push(self.event(*group, result, &mut failure));

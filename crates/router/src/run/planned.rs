@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Snapshot, Table};
 use pgherd_planner::{Combine, Plan, Refusal, Route, Scatter, Tier};
-use pgherd_sql::Splice;
+use pgherd_sql::{Splice, StatementKind};
 
 use super::request::{Announce, End, Errors, Request, Rows, tells_origin};
 use super::shard_key::Parameters;
@@ -82,7 +82,13 @@ impl Session {
     async fn run_route(&mut self, call: &Call<'_>, plan: &Rc<Plan>, route: &Route, plan_id: u64) -> Result<Completion> {
         let catalog = self.catalog();
         let types = self.param_types(call).await?;
-        let pinned = match self.remainder_of(&route.table, &route.key, parameters(call, &types)).await {
+        let stored = call.prepared.statement.as_ref().is_some_and(|s| matches!(s.kind, StatementKind::Insert));
+        let found = if stored {
+            self.remainder_of_stored(&route.table, &route.key, parameters(call, &types)).await.map(Some)
+        } else {
+            self.remainder_of(&route.table, &route.key, parameters(call, &types)).await
+        };
+        let pinned = match found {
             // A literal that its type does not accept: the coordinator says so with the position.
             Err(failure) => return Err(self.explain_key(call, failure).await),
             Ok(pinned) => pinned,

@@ -21,7 +21,8 @@ impl Session {
         let fit = self.txn.block == Block::Explicit
             && !self.skip_until_sync
             && self.pending.is_none()
-            && self.portals.is_empty()
+            // Bind replaces the unnamed one.
+            && self.portals.keys().all(String::is_empty)
             && self.temp.is_empty()
             && self.txn.catalog.is_none()
             // SET LOCAL and its like may change what names mean.
@@ -35,6 +36,7 @@ impl Session {
             return Ok(false);
         }
         self.cancel.begin();
+        self.portals.clear();
         let messages = self.client.read.split_to(group.end).freeze();
         match self.run_group(&group, messages.slice(group.values.clone())).await {
             Ok(()) => {}
