@@ -3,7 +3,7 @@
 //! the same Query, as the next request, and their replies are swallowed here. Their error is the request's error, which
 //! then does not run: a cancel that hits BEGIN must not let what follows commit by itself.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use bytes::{Bytes, BytesMut};
 use pgherd_wire::backend::{self, ErrorFields, FieldDescription};
@@ -11,8 +11,9 @@ use pgherd_wire::frame::{Frame, next_frame};
 use pgherd_wire::frontend;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
 
-use crate::{BackendError, CancelKey, Settings};
+use crate::{BackendError, CancelKey, Settings, Statements};
 
 /// The largest message taken from a server: PostgreSQL's own limit of 1 GiB and some.
 const FRAME_MAX: usize = (1 << 30) + 1024;
@@ -41,12 +42,14 @@ pub struct Connection {
     /// Session settings that we changed on this connection, by lower-case name, with the value in SQL.
     pub applied: Settings,
     /// Server-side statements prepared here, by the router's number.
-    pub prepared: HashSet<u64>,
+    pub prepared: Statements,
     /// The session behind this connection may have state of unknown kind: DISCARD ALL before anyone else uses it.
     pub tainted: bool,
     /// The caller's own mark, given when the connection was opened.
     pub label: Option<String>,
     broken: bool,
+    /// Its part of what the server takes.
+    pub(crate) room: Option<OwnedSemaphorePermit>,
 }
 
 /// The collected answer to one or more statements.
@@ -79,10 +82,11 @@ impl Connection {
             status: b'I',
             in_flight: 1,
             applied: Settings::default(),
-            prepared: HashSet::new(),
+            prepared: Statements::default(),
             tainted: false,
             label: None,
             broken: false,
+            room: None,
         }
     }
 

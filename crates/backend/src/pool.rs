@@ -1,17 +1,17 @@
 //! Idle connections of one thread, by server, database and user. A lease takes one out; dropping it clean puts it back.
-//!
-//! A session that already holds a lease is never made to wait for another one: that is what makes transactions over
-//! several servers deadlock on a pool. Only the first lease of a transaction queues at the limit.
+//! How many connections there may be is the [`Budget`]'s, which all threads share: at its limits leases queue, each kind
+//! where it waits for nobody who may be waiting for it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::budget::{BlockPlace, Budget, ServerBudget};
 use crate::{Address, BackendError, Connection, Target, connect};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -23,24 +23,39 @@ pub struct PoolKey {
 
 #[derive(Debug, Clone, Copy)]
 pub struct PoolLimits {
-    /// Leases to one server at a time before first leases queue.
-    pub leases_per_server: usize,
     /// Idle connections kept per key.
     pub idle_per_key: usize,
-    /// How long a first lease waits in the queue.
+    /// How long one is kept.
+    pub idle_for: Duration,
+    /// How long a lease waits in a queue.
     pub wait: Duration,
 }
 
 impl Default for PoolLimits {
     fn default() -> Self {
-        PoolLimits { leases_per_server: 100, idle_per_key: 100, wait: Duration::from_secs(120) }
+        PoolLimits { idle_per_key: 100, idle_for: Duration::from_secs(300), wait: Duration::from_secs(120) }
     }
 }
 
+/// What a lease is for, which says where it queues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claim {
+    /// A statement that is a transaction of its own, by a session that holds nothing else.
+    Single,
+    /// A question beside whatever the session holds; answered, and given back.
+    Aside,
+    /// Part of a transaction that has its [`BlockPlace`], or of one that holds a lease already: never queues for a place.
+    Placed,
+}
+
+/// After a server that had no room (for reasons that are not ours) it is asked again this much later.
+const REFUSED_PAUSE: Duration = Duration::from_millis(50);
+
 struct Inner {
     limits: PoolLimits,
-    idle: RefCell<HashMap<PoolKey, Vec<Connection>>>,
-    queues: RefCell<HashMap<Address, Arc<Semaphore>>>,
+    budget: Arc<Budget>,
+    idle: RefCell<HashMap<PoolKey, Vec<(Connection, Instant)>>>,
+    servers: RefCell<HashMap<Address, Arc<ServerBudget>>>,
     /// Leases taken before the last [`Pool::forget_all`] are not put back.
     epoch: Cell<u64>,
 }
@@ -51,53 +66,133 @@ pub struct Pool {
 }
 
 impl Pool {
-    pub fn new(limits: PoolLimits) -> Self {
+    pub fn new(limits: PoolLimits, budget: Arc<Budget>) -> Self {
         Pool {
-            inner: Rc::new(Inner { limits, idle: RefCell::default(), queues: RefCell::default(), epoch: Cell::new(0) }),
+            inner: Rc::new(Inner {
+                limits,
+                budget,
+                idle: RefCell::default(),
+                servers: RefCell::default(),
+                epoch: Cell::new(0),
+            }),
         }
     }
 
-    /// Takes an idle connection or opens one. `holds_another`: the caller has a lease already and must not wait.
-    pub async fn lease(&self, target: &Target, holds_another: bool) -> Result<Lease, BackendError> {
-        let queue = self
-            .inner
-            .queues
-            .borrow_mut()
-            .entry(target.address.clone())
-            .or_insert_with(|| Arc::new(Semaphore::new(self.inner.limits.leases_per_server)))
-            .clone();
-        let permit = match queue.clone().try_acquire_owned() {
-            Ok(permit) => Some(permit),
-            Err(_) if holds_another => None,
-            Err(_) => match tokio::time::timeout(self.inner.limits.wait, queue.acquire_owned()).await {
-                Ok(Ok(permit)) => Some(permit),
-                _ => {
-                    return Err(BackendError::Busy {
-                        address: target.address.to_string(),
-                        waited_ms: self.inner.limits.wait.as_millis() as u64,
-                    });
-                }
-            },
+    fn server(&self, address: &Address) -> Arc<ServerBudget> {
+        if let Some(server) = self.inner.servers.borrow().get(address) {
+            return server.clone();
+        }
+        let server = self.inner.budget.server(address);
+        self.inner.servers.borrow_mut().insert(address.clone(), server.clone());
+        server
+    }
+
+    /// A place for a transaction that may go to several servers, before its first lease.
+    pub async fn block_place(&self) -> Result<BlockPlace, BackendError> {
+        let place = self.queue(&self.inner.budget.blocks, "any server").await?;
+        Ok(BlockPlace::new(place))
+    }
+
+    /// The same without waiting, for a session that holds a lease already.
+    pub fn try_block_place(&self) -> Option<BlockPlace> {
+        self.inner.budget.blocks.clone().try_acquire_owned().ok().map(BlockPlace::new)
+    }
+
+    async fn queue(&self, places: &Arc<Semaphore>, what: &str) -> Result<OwnedSemaphorePermit, BackendError> {
+        match tokio::time::timeout(self.inner.limits.wait, places.clone().acquire_owned()).await {
+            Ok(Ok(place)) => Ok(place),
+            _ => Err(BackendError::Busy {
+                address: what.to_owned(),
+                waited_ms: self.inner.limits.wait.as_millis() as u64,
+            }),
+        }
+    }
+
+    /// Takes an idle connection or opens one.
+    pub async fn lease(&self, target: &Target, claim: Claim) -> Result<Lease, BackendError> {
+        let server = self.server(&target.address);
+        let shown = target.address.to_string();
+        let place = match claim {
+            Claim::Single => Some(self.queue(&server.single, &shown).await?),
+            Claim::Aside => Some(self.queue(&server.aside, &shown).await?),
+            Claim::Placed => None,
         };
         let key =
             PoolKey { address: target.address.clone(), database: target.database.clone(), user: target.user.clone() };
         loop {
             let idle = self.inner.idle.borrow_mut().get_mut(&key).and_then(Vec::pop);
             match idle {
-                Some(mut connection) => {
+                Some((mut connection, _)) => {
                     if connection.is_alive() {
-                        return Ok(self.wrap(key, connection, permit));
+                        return Ok(self.wrap(key, connection, place));
                     }
                 }
                 None => break,
             }
         }
-        let connection = connect(target).await?;
-        Ok(self.wrap(key, connection, permit))
+        let deadline = Instant::now() + self.inner.limits.wait;
+        loop {
+            let room = self.room(&server, &target.address).await?;
+            match connect(target).await {
+                Ok(mut connection) => {
+                    connection.room = Some(room);
+                    return Ok(self.wrap(key, connection, place));
+                }
+                // Others have taken what is not ours to count.
+                Err(BackendError::Server(fields)) if fields.sqlstate() == "53300" && Instant::now() < deadline => {
+                    drop(room);
+                    tokio::time::sleep(REFUSED_PAUSE).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
     }
 
-    fn wrap(&self, key: PoolKey, connection: Connection, permit: Option<OwnedSemaphorePermit>) -> Lease {
-        Lease { key, connection: Some(connection), pool: self.clone(), epoch: self.inner.epoch.get(), _permit: permit }
+    /// Room for one more connection. Idle ones, here and in other threads, are closed for it.
+    async fn room(&self, server: &Arc<ServerBudget>, address: &Address) -> Result<OwnedSemaphorePermit, BackendError> {
+        loop {
+            if let Ok(room) = server.open.clone().try_acquire_owned() {
+                return Ok(room);
+            }
+            if !self.close_one_idle(address) {
+                break;
+            }
+        }
+        let _wanted = self.inner.budget.want(server.clone());
+        self.queue(&server.open, &address.to_string()).await
+    }
+
+    fn close_one_idle(&self, address: &Address) -> bool {
+        let mut idle = self.inner.idle.borrow_mut();
+        let oldest = idle
+            .iter_mut()
+            .filter(|(key, list)| key.address == *address && !list.is_empty())
+            .min_by_key(|(_, list)| list.first().map(|(_, since)| *since));
+        match oldest {
+            Some((_, list)) => {
+                list.remove(0);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Closes idle connections to servers where somebody waits for room.
+    pub fn yield_room(&self) {
+        self.inner.idle.borrow_mut().retain(|key, _| !self.server(&key.address).is_wanted());
+    }
+
+    /// Closes what has been idle for long.
+    pub fn close_old(&self) {
+        let limit = self.inner.limits.idle_for;
+        self.inner.idle.borrow_mut().retain(|_, list| {
+            list.retain(|(_, since)| since.elapsed() < limit);
+            !list.is_empty()
+        });
+    }
+
+    fn wrap(&self, key: PoolKey, connection: Connection, place: Option<OwnedSemaphorePermit>) -> Lease {
+        Lease { key, connection: Some(connection), pool: self.clone(), epoch: self.inner.epoch.get(), _place: place }
     }
 
     /// Closes every idle connection to a database on a server (before DROP DATABASE).
@@ -117,10 +212,13 @@ impl Pool {
     }
 
     fn put_back(&self, key: PoolKey, connection: Connection) {
+        if self.server(&key.address).is_wanted() {
+            return;
+        }
         let mut idle = self.inner.idle.borrow_mut();
         let list = idle.entry(key).or_default();
         if list.len() < self.inner.limits.idle_per_key {
-            list.push(connection);
+            list.push((connection, Instant::now()));
         }
     }
 }
@@ -131,7 +229,7 @@ pub struct Lease {
     connection: Option<Connection>,
     pool: Pool,
     epoch: u64,
-    _permit: Option<OwnedSemaphorePermit>,
+    _place: Option<OwnedSemaphorePermit>,
 }
 
 impl Lease {

@@ -1,13 +1,15 @@
 //! Lanes under a seeded simulation: many riders, errors, neighbours' cancels, large replies, notices, evicted
-//! statements, changed columns and servers that die at any byte. Every rider hears exactly once, and hears what its own
-//! request did. The seed of a failure is in the message; `PGHERD_SEED=n` runs one alone.
+//! statements, changed columns, riders handed back and servers that die at any byte. Every rider hears exactly once, and
+//! hears what its own request did. The seed of a failure is in the message; `PGHERD_SEED=n` runs one alone. (Several
+//! lanes to a server with a socket are in `lanes_tcp.rs`.)
 #![allow(clippy::unwrap_used)]
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use pgherd_backend::lane::{Again, LaneStatement, Outcome, Pipeline, REPLY_MAX, STATEMENTS_MAX, statement_name};
+use pgherd_backend::STATEMENTS_MAX;
+use pgherd_backend::lane::{Again, LaneStatement, Outcome, Pipeline, REPLY_MAX, statement_name};
 use pgherd_wire::backend::{self, ErrorFields, FieldDescription};
 use pgherd_wire::frame::next_frame;
 use pgherd_wire::frontend::{FrontendMessage, parse_frontend};
@@ -96,9 +98,11 @@ impl Server {
                     }
                 }
                 FrontendMessage::Close { name, .. } => {
-                    assert!(self.statements.remove(name), "only what is there is closed");
+                    self.statements.remove(name);
                     backend::write_close_complete(&mut self.output);
                 }
+                // A neighbour's cancel, or a lock that the server waits for too long.
+                FrontendMessage::Describe { .. } if random.one_in(8) => self.error("55P03"),
                 FrontendMessage::Describe { name, .. } => {
                     backend::write_parameter_description(&mut self.output, &[23]);
                     if self.writes.contains(name) {
@@ -235,6 +239,13 @@ fn simulate(seed: u64) {
         let leaves = (random.below(400) as usize).min(pipeline.out().len());
         server.input.extend_from_slice(&pipeline.out()[..leaves]);
         pipeline.took(leaves);
+        if random.one_in(20) {
+            pipeline.hand_back(|rider, statement, outcome| {
+                assert!(!statement.writes, "seed {seed}: a write was handed back");
+                assert_eq!(outcome, Outcome::Again(Again::HeldUp));
+                heard[rider].push(Heard::Again(Again::HeldUp));
+            });
+        }
         server.run(&mut random);
         let arrives = (random.below(3) * random.below(40_000)).min(server.output.len() as u64) as usize;
         buf.extend_from_slice(&server.output[..arrives]);

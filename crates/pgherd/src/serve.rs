@@ -30,6 +30,10 @@ pub struct Serve {
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
 
+    /// Connections to each server at most; without it nine tenths of what the server has for ordinary users
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(8..))]
+    connections: Option<u32>,
+
     /// The password of the coordinator's user on the workers, if it is another one there
     #[arg(long, value_name = "PASSWORD", env = "PGHERD_WORKER_PASSWORD", hide_env_values = true)]
     worker_password: Option<String>,
@@ -68,7 +72,7 @@ impl Serve {
     pub fn run(self) -> Result<(), Failure> {
         allow_many_files();
         if let Some(dir) = &self.cluster {
-            return serve_cluster(dir, self.threads);
+            return serve_cluster(dir, self.threads, self.connections);
         }
         let config = ServeConfig {
             coordinator: parse_coordinator(self.coordinator.as_deref().unwrap_or_default())?,
@@ -76,6 +80,7 @@ impl Serve {
             auth: mode(self.auth.into()),
             threads: self.threads,
             worker_password: self.worker_password,
+            connections: self.connections.map(|n| n as usize),
         };
         serve(config, |addresses| {
             for address in addresses {
@@ -110,7 +115,7 @@ fn allow_many_files() {
     }
 }
 
-fn serve_cluster(dir: &Path, threads: usize) -> Result<(), Failure> {
+fn serve_cluster(dir: &Path, threads: usize, connections: Option<u32>) -> Result<(), Failure> {
     // The terminal that `up` was run in may go.
     let _ = rustix::process::setsid();
     let state = ClusterState::read(dir)?.ok_or_else(|| no_cluster(dir))?;
@@ -128,6 +133,7 @@ fn serve_cluster(dir: &Path, threads: usize) -> Result<(), Failure> {
         auth: mode(state.auth),
         threads,
         worker_password: state.password.clone(),
+        connections: connections.map(|n| n as usize),
     };
     let ready = slot.clone();
     serve(config, move |addresses| {

@@ -2,7 +2,12 @@
 //!
 //! A connection is taken off the list before it goes back to a pool, and its release waits for cancels under way, so
 //! that a cancel never hits somebody else's statement.
+//!
+//! A statement on a lane, or one that still waits for a connection, is on no connection of its own: nothing is sent for
+//! it. The request is remembered, and meets the statement when it asks for a lease (lanes send what takes long back
+//! within a moment). If it ends before, the request came too late and is forgotten.
 
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use pgherd_backend::{Address, CancelKey, cancel};
@@ -16,11 +21,19 @@ struct State {
     deadlock: bool,
 }
 
+/// Nothing of the client's is under way.
+const IDLE: u8 = 0;
+const BUSY: u8 = 1;
+/// The statement under way is not to go on.
+const CANCELLED: u8 = 2;
+
 /// The cancel state of one session.
 #[derive(Default)]
 pub struct CancelState {
     state: Mutex<State>,
     settled: Notify,
+    phase: AtomicU8,
+    requested: Notify,
 }
 
 impl CancelState {
@@ -52,8 +65,43 @@ impl CancelState {
         std::mem::take(&mut self.lock().deadlock)
     }
 
+    /// A statement is about to leave on a lane, or a message to be dealt with; it may have been under way already.
+    pub fn begin(&self) {
+        let _ = self.phase.compare_exchange(IDLE, BUSY, Ordering::AcqRel, Ordering::Acquire);
+    }
+
+    /// The client has its answer.
+    pub fn finish(&self) {
+        self.phase.store(IDLE, Ordering::Release);
+    }
+
+    pub fn is_cancelled(&self) -> bool {
+        self.phase.load(Ordering::Acquire) == CANCELLED
+    }
+
+    /// Whether the statement under way is not to go on. Says so once.
+    pub fn take_cancelled(&self) -> bool {
+        self.phase.compare_exchange(CANCELLED, BUSY, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// Returns when the statement under way is not to go on; says so once. Cancel safe.
+    pub async fn cancelled(&self) {
+        loop {
+            let requested = self.requested.notified();
+            tokio::pin!(requested);
+            requested.as_mut().enable();
+            if self.take_cancelled() {
+                return;
+            }
+            requested.await;
+        }
+    }
+
     /// Interrupts everything this session runs.
     pub async fn cancel_all(&self) {
+        if self.phase.compare_exchange(BUSY, CANCELLED, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            self.requested.notify_waiters();
+        }
         let targets = {
             let mut state = self.lock();
             state.under_way += 1;

@@ -65,11 +65,15 @@ impl Database {
     }
 
     /// Loads the catalog afresh through the router's own account.
-    pub async fn reload(&self, shared: &Shared) -> std::result::Result<(), BackendError> {
+    pub async fn reload(&self, shared: &Arc<Shared>) -> std::result::Result<(), BackendError> {
         let mut connection = connect(&shared.own_target(&self.name)).await?;
         let snapshot = load(&mut connection).await?;
         self.replace(snapshot);
         connection.close().await;
+        if self.snapshot().nodes.iter().any(|n| !shared.budget.is_known(&shared.address_of(n))) {
+            let (shared, snapshot) = (shared.clone(), self.snapshot());
+            tokio::spawn(async move { shared.learn_servers(&snapshot).await });
+        }
         Ok(())
     }
 }
@@ -146,6 +150,8 @@ pub async fn open(shared: &Arc<Shared>, name: &str) -> Result<Arc<Database>> {
         sessions: AtomicUsize::new(0),
     });
     databases.insert(name.to_owned(), database.clone());
+    let (learning, snapshot) = (shared.clone(), database.snapshot());
+    tokio::spawn(async move { learning.learn_servers(&snapshot).await });
     tokio::spawn(follow(shared.clone(), database.clone()));
     // What a router that died left prepared in this database holds locks until it is settled.
     let (recovering, opened) = (shared.clone(), database.clone());
@@ -197,7 +203,7 @@ async fn follow(shared: Arc<Shared>, database: Arc<Database>) {
     }
 }
 
-async fn listen_once(shared: &Shared, database: &Database) -> std::result::Result<(), BackendError> {
+async fn listen_once(shared: &Arc<Shared>, database: &Database) -> std::result::Result<(), BackendError> {
     let mut connection = connect(&shared.own_target(&database.name)).await?;
     connection.query(&format!("LISTEN {CHANNEL}")).await?;
     // What changed while nobody listened.

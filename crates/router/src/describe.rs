@@ -14,8 +14,9 @@ use crate::error::{Failure, Result};
 use crate::session::{Prepared, Session};
 use crate::transaction::Block;
 
-/// Distinct statement texts kept per thread.
+/// Distinct statement texts kept per thread, and their bytes.
 const STATEMENTS_MAX: usize = 2000;
+const STATEMENT_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 #[derive(Debug, Clone, Default)]
 pub struct Described {
@@ -41,6 +42,7 @@ pub struct StatementKey {
 pub struct StatementCache {
     statements: HashMap<Rc<StatementKey>, Rc<Prepared>>,
     order: VecDeque<Rc<StatementKey>>,
+    bytes: usize,
 }
 
 impl StatementCache {
@@ -51,12 +53,13 @@ impl StatementCache {
     pub fn insert(&mut self, key: StatementKey, prepared: Rc<Prepared>) {
         let key = Rc::new(key);
         if self.statements.insert(key.clone(), prepared).is_none() {
+            self.bytes += key.sql.len();
             self.order.push_back(key);
         }
-        while self.order.len() > STATEMENTS_MAX {
-            if let Some(oldest) = self.order.pop_front() {
-                self.statements.remove(&oldest);
-            }
+        while self.order.len() > STATEMENTS_MAX || self.bytes > STATEMENT_BYTES_MAX {
+            let Some(oldest) = self.order.pop_front() else { break };
+            self.bytes -= oldest.sql.len();
+            self.statements.remove(&oldest);
         }
     }
 }

@@ -49,6 +49,8 @@ pub struct ServeConfig {
     pub threads: usize,
     /// The password of the router's own account on the workers, where it differs from the coordinator's.
     pub worker_password: Option<String>,
+    /// Connections that the router opens to each server at most; none: what the server takes, less a tenth.
+    pub connections: Option<usize>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -137,6 +139,27 @@ pub fn serve(
     })
 }
 
+/// How often a thread looks for what nobody uses any more.
+const TEND: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// Closes what is idle: now and then, and at once where another thread needs the room.
+async fn tend(thread: std::rc::Weak<Thread>) {
+    let Some(mut pressure) = thread.upgrade().map(|thread| thread.shared.budget.pressure()) else { return };
+    let mut often = tokio::time::interval(TEND);
+    loop {
+        tokio::select! {
+            _ = often.tick() => match thread.upgrade() {
+                Some(thread) => thread.tend(),
+                None => return,
+            },
+            changed = pressure.changed() => match thread.upgrade() {
+                Some(thread) if changed.is_ok() => thread.pool().yield_room(),
+                _ => return,
+            },
+        }
+    }
+}
+
 /// One thread: sessions as tasks of a single-threaded runtime.
 fn run_thread(
     shared: Arc<Shared>,
@@ -160,6 +183,7 @@ fn run_thread(
                 thread.stop();
             }
         });
+        tokio::task::spawn_local(tend(Rc::downgrade(&thread)));
         while let Some(stream) = connections.recv().await {
             let Ok(stream) = tokio::net::TcpStream::from_std(stream) else { continue };
             let thread = thread.clone();

@@ -6,8 +6,8 @@ use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use pgherd_backend::{Address, Credentials, Pool, PoolLimits, Target};
-use pgherd_catalog::Node;
+use pgherd_backend::{Address, Budget, Credentials, Pool, PoolLimits, Target, connections_of};
+use pgherd_catalog::{COORDINATOR_GROUP, Node, Snapshot};
 
 use crate::callback::CallbackSender;
 use crate::cancel::CancelState;
@@ -36,6 +36,8 @@ pub struct Shared {
     generation: AtomicU64,
     /// Where the coordinator's callbacks connect to.
     callback_address: RwLock<Option<(String, u16)>>,
+    /// How many connections servers take from us, whichever thread has them.
+    pub budget: Arc<Budget>,
     /// Secret of this process, for the SCRAM exchange with users that do not exist.
     pub mock_secret: [u8; 32],
 }
@@ -45,13 +47,14 @@ impl Shared {
         let mut mock_secret = [0; 32];
         getrandom::fill(&mut mock_secret)?;
         Ok(Shared {
-            config,
             databases: tokio::sync::Mutex::default(),
             cancels: RwLock::default(),
             callbacks: Mutex::default(),
             next_pid: AtomicI32::new(1),
             generation: AtomicU64::new(0),
             callback_address: RwLock::default(),
+            budget: Arc::new(Budget::new(config.connections)),
+            config,
             mock_secret,
         })
     }
@@ -129,6 +132,50 @@ impl Shared {
         }
     }
 
+    /// Asks servers that have not been asked how many connections they take. One that does not answer is asked when the
+    /// catalog is next loaded.
+    pub async fn learn_servers(&self, snapshot: &Snapshot) {
+        let coordinator = self.own_target(&self.config.coordinator.dbname).address;
+        let mut unknown = vec![(coordinator.clone(), false)];
+        for node in snapshot.nodes.iter().filter(|node| node.group != COORDINATOR_GROUP && node.is_active) {
+            let address = self.address_of(node);
+            if address != coordinator {
+                unknown.push((address, true));
+            }
+        }
+        for (address, has_lanes) in unknown {
+            if self.budget.is_known(&address) {
+                continue;
+            }
+            match self.ask_connections(&address).await {
+                Ok(connections) => {
+                    tracing::debug!("{address} takes {connections} connections");
+                    self.budget.learn(&address, connections, has_lanes);
+                }
+                Err(error) => tracing::debug!("could not ask {address} how many connections it takes: {error}"),
+            }
+        }
+    }
+
+    pub fn address_of(&self, node: &Node) -> Address {
+        Address { host: node.host.clone(), port: node.port }
+    }
+
+    async fn ask_connections(&self, address: &Address) -> Result<usize, pgherd_backend::BackendError> {
+        let mut connection = pgherd_backend::connect(&self.own_target_at(address)).await?;
+        // reserved_connections came with PostgreSQL 16.
+        let asked = connection
+            .query(
+                "SELECT setting FROM pg_catalog.pg_settings WHERE name = 'max_connections' UNION ALL \
+                 SELECT sum(setting::int)::text FROM pg_catalog.pg_settings \
+                 WHERE name IN ('superuser_reserved_connections', 'reserved_connections')",
+            )
+            .await?;
+        connection.close().await;
+        let number = |row| asked.text(row, 0).and_then(|text| text.parse().ok()).unwrap_or(0);
+        Ok(connections_of(number(0), number(1)))
+    }
+
     /// The router's own account on whatever server listens there.
     pub fn own_target_at(&self, address: &Address) -> Target {
         let own = self.own_target(&self.config.coordinator.dbname);
@@ -181,8 +228,8 @@ impl Thread {
     pub fn new(shared: Arc<Shared>) -> Self {
         let generation = shared.generation();
         Thread {
+            pool: Pool::new(PoolLimits::default(), shared.budget.clone()),
             shared,
-            pool: Pool::new(PoolLimits::default()),
             pool_generation: RefCell::new(generation),
             statements: RefCell::default(),
             search_paths: RefCell::default(),
@@ -211,6 +258,12 @@ impl Thread {
         for link in self.links.borrow().values().filter_map(Weak::upgrade) {
             link.wake();
         }
+    }
+
+    /// Closes what nobody has used for a while.
+    pub fn tend(&self) {
+        self.pool().close_old();
+        LaneContext::tend(&mut self.contexts.borrow_mut(), self.shared.generation());
     }
 
     pub fn is_stopping(&self) -> bool {

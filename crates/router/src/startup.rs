@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use bytes::Bytes;
-use pgherd_backend::Credentials;
+use pgherd_backend::{Claim, Credentials};
 use pgherd_wire::backend;
 use pgherd_wire::frame::{Startup, next_startup};
 use pgherd_wire::frontend::{self, FrontendMessage};
@@ -178,7 +178,7 @@ async fn password_message(client: &mut Client) -> Result<Bytes> {
 /// The role's SCRAM verifier; none for an unknown role, one without a password, or one that is no longer valid.
 async fn verifier(thread: &Rc<Thread>, user: &str) -> Result<Option<String>> {
     let target = thread.shared.own_target(&thread.shared.config.coordinator.dbname);
-    let mut lease = thread.pool().lease(&target, false).await?;
+    let mut lease = thread.pool().lease(&target, Claim::Single).await?;
     let name = user.replace('\'', "''");
     let result = lease
         .query(&format!(

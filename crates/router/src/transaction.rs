@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use pgherd_backend::{BackendError, Connection, Lease};
+use pgherd_backend::{BackendError, BlockPlace, Claim, Connection, Lease};
 use pgherd_catalog::{COORDINATOR_GROUP, ColocationId, GroupId, Snapshot};
 use pgherd_txn::{Action, Commit, Event, Gid, Outcome, Protocol};
 
@@ -75,6 +75,8 @@ pub struct Transaction {
     /// COMMIT has begun: workers may be prepared already, and what the coordinator's foreign tables tidy up is no longer
     /// done there.
     pub ending: bool,
+    /// Its place among the transactions that may hold leases to several servers.
+    place: Option<BlockPlace>,
 }
 
 impl Transaction {
@@ -91,6 +93,7 @@ impl Transaction {
             changed_defaults: false,
             now: None,
             ending: false,
+            place: None,
         }
     }
 
@@ -163,7 +166,24 @@ impl Session {
                 self.pinned = pinned;
                 let target = self.target(group)?;
                 let holds_another = !self.txn.participants.is_empty() || self.pinned.is_some();
-                let lease = self.thread.pool().lease(&target, holds_another).await?;
+                let pool = self.thread.pool().clone();
+                let (block, place) = (self.txn.block, &mut self.txn.place);
+                let leased = async {
+                    let claim = match block {
+                        Block::None if !holds_another => Claim::Single,
+                        _ => Claim::Placed,
+                    };
+                    if block != Block::None && place.is_none() {
+                        // Who holds a lease must not wait for the right to hold another.
+                        *place = if holds_another { pool.try_block_place() } else { Some(pool.block_place().await?) };
+                    }
+                    pool.lease(&target, claim).await
+                };
+                let lease = tokio::select! {
+                    biased;
+                    () = self.cancel.cancelled() => return Err(cancelled()),
+                    lease = leased => lease?,
+                };
                 if group == COORDINATOR_GROUP
                     && let Some(token) = &lease.label
                 {
@@ -173,6 +193,10 @@ impl Session {
             }
         };
         self.cancel.add(lease.address(), &lease.cancel_key);
+        if self.cancel.take_cancelled() {
+            self.cancel.remove(&lease.cancel_key);
+            return Err(cancelled());
+        }
         Ok(Participant { lease, told: 0, wrote: false, in_block: false, fenced: HashSet::new() })
     }
 
@@ -637,6 +661,11 @@ impl LogItem {
             LogItem::Raw(sql) => sql.clone(),
         }
     }
+}
+
+/// The client's cancel request found its statement on its way to a server.
+fn cancelled() -> Failure {
+    Failure::new("57014", "canceling statement due to user request")
 }
 
 /// Wipes a connection of everything a session may have left on it.

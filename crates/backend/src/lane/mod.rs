@@ -13,6 +13,7 @@ use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
@@ -21,9 +22,10 @@ use pgherd_wire::frontend;
 use tokio::io::{AsyncReadExt, AsyncWrite};
 use tokio::net::TcpStream;
 
-pub use pipeline::{Again, Broken, LaneStatement, Outcome, Pipeline, REPLY_MAX, STATEMENTS_MAX, statement_name};
+pub use pipeline::{Again, Broken, LaneStatement, Outcome, Pipeline, REPLY_MAX, statement_name};
 
-use crate::{Connection, Target, connect};
+use crate::budget::LanePlace;
+use crate::{Connection, ServerBudget, Target, connect};
 
 /// Read lanes to one server. One busy lane is better than two idle ones; the second takes over behind a slow head.
 const READ_LANES: usize = 2;
@@ -39,8 +41,18 @@ const STUCK: Duration = Duration::from_millis(5);
 const RETRY: Duration = Duration::from_secs(1);
 const READ_CHUNK: usize = 32 * 1024;
 
-/// What a lane's connection is told when it opens. PostgreSQL counts both per Sync.
-const TIMEOUTS: &str = "SET statement_timeout = '250ms'; SET lock_timeout = '50ms'";
+/// Reads behind a head that has been running for this long are handed back.
+const HELD_UP: Duration = Duration::from_millis(50);
+/// A lane that has carried nothing for this long is closed; sooner where another lane finds no place.
+const IDLE: Duration = Duration::from_secs(60);
+const IDLE_REFUSED: Duration = Duration::from_secs(1);
+
+/// What a lane's connection is told when it opens, behind the clients' settings: timeouts of its own, where theirs are
+/// not shorter. PostgreSQL counts both per Sync.
+const TIMEOUTS: &str = "SELECT pg_catalog.set_config(name, CASE WHEN setting::int BETWEEN 1 AND most THEN setting \
+                        ELSE most::text END, false) \
+                        FROM pg_catalog.pg_settings JOIN (VALUES ('statement_timeout', 250), ('lock_timeout', 50)) \
+                        AS lane (name, most) USING (name)";
 
 /// Whoever waits for a reply. Called once per request, on the lane's own task: it must not wait, nor push.
 pub trait Rider {
@@ -56,16 +68,23 @@ struct Lane {
     /// When the head of the queue last changed.
     moved: Cell<Instant>,
     closing: Cell<bool>,
+    /// Its part of what the server takes, until it has gone.
+    place: RefCell<Option<LanePlace>>,
 }
 
 impl Lane {
-    fn new() -> Rc<Lane> {
+    fn new(place: LanePlace) -> Rc<Lane> {
         Rc::new(Lane {
             pipeline: RefCell::default(),
             waker: Cell::default(),
             moved: Cell::new(Instant::now()),
             closing: Cell::new(false),
+            place: RefCell::new(Some(place)),
         })
+    }
+
+    fn is_open(&self) -> bool {
+        !self.closing.get()
     }
 
     fn depth(&self) -> usize {
@@ -88,8 +107,14 @@ impl Lane {
         }
     }
 
+    fn close(&self) {
+        self.closing.set(true);
+        self.wake();
+    }
+
     fn fail(&self) {
         self.closing.set(true);
+        self.place.borrow_mut().take();
         self.pipeline.borrow_mut().close(|rider, _, outcome| rider.arrive(outcome));
     }
 }
@@ -105,6 +130,9 @@ pub struct Lanes {
     me: Weak<Lanes>,
     target: Target,
     settings: String,
+    budget: Arc<ServerBudget>,
+    /// What the budget had refused when these lanes were last tended.
+    refused: Cell<usize>,
     reads: RefCell<Vec<Rc<Lane>>>,
     writes: RefCell<Vec<Rc<Lane>>>,
     /// Writes that found every lane busy, in the order they came.
@@ -115,11 +143,13 @@ pub struct Lanes {
 
 impl Lanes {
     /// `settings`: SQL that brings a fresh connection to the clients' settings. Nothing is opened yet.
-    pub fn new(target: Target, settings: String) -> Rc<Lanes> {
+    pub fn new(target: Target, settings: String, budget: Arc<ServerBudget>) -> Rc<Lanes> {
         Rc::new_cyclic(|me| Lanes {
             me: me.clone(),
             target,
             settings,
+            refused: Cell::new(budget.lanes_refused()),
+            budget,
             reads: RefCell::default(),
             writes: RefCell::default(),
             waiting: RefCell::default(),
@@ -140,10 +170,9 @@ impl Lanes {
             self.failed.set(None);
         }
         if statement.writes {
-            self.write(rider, statement, values);
-            return true;
+            return self.write(rider, statement, values);
         }
-        match self.read_lane(statement) {
+        match self.read_lane() {
             Some(lane) => {
                 lane.push(rider, statement, values);
                 true
@@ -154,10 +183,9 @@ impl Lanes {
 
     /// The first lane that is neither full nor stuck; else the emptiest of the usual ones; a further one where all are
     /// stuck.
-    fn read_lane(&self, statement: &LaneStatement) -> Option<Rc<Lane>> {
+    fn read_lane(&self) -> Option<Rc<Lane>> {
         let mut lanes = self.reads.borrow_mut();
-        lanes.retain(|lane| !lane.closing.get());
-        let _ = statement;
+        lanes.retain(|lane| lane.is_open());
         let now = Instant::now();
         let mut best: Option<(usize, &Rc<Lane>)> = None;
         for lane in lanes.iter() {
@@ -172,40 +200,47 @@ impl Lanes {
                 best = Some((depth, lane));
             }
         }
-        if let Some((_, lane)) = best
-            && lanes.len() >= READ_LANES
-        {
-            return Some(lane.clone());
+        let best = best.map(|(_, lane)| lane.clone());
+        if best.is_some() && lanes.len() >= READ_LANES {
+            return best;
         }
         if lanes.len() >= READ_LANES_MAX {
             return None;
         }
-        let lane = self.open();
-        lanes.push(lane.clone());
-        Some(lane)
+        match self.open() {
+            Some(lane) => {
+                lanes.push(lane.clone());
+                Some(lane)
+            }
+            None => best,
+        }
     }
 
-    fn write(&self, rider: Boxed, statement: &Rc<LaneStatement>, values: &[u8]) {
+    /// False: there is no lane, and none to wait for.
+    fn write(&self, rider: Boxed, statement: &Rc<LaneStatement>, values: &[u8]) -> bool {
         let mut lanes = self.writes.borrow_mut();
-        lanes.retain(|lane| !lane.closing.get());
+        lanes.retain(|lane| lane.is_open());
         let idle = lanes.iter().find(|lane| lane.depth() == 0).cloned();
         let lane = match idle {
             Some(lane) => lane,
-            None if lanes.len() < WRITE_LANES_MAX => {
-                let lane = self.open();
-                lanes.push(lane.clone());
-                lane
-            }
-            None => {
-                self.waiting.borrow_mut().push_back(Waiting {
-                    rider,
-                    statement: statement.clone(),
-                    values: values.to_vec(),
-                });
-                return;
-            }
+            None => match (lanes.len() < WRITE_LANES_MAX).then(|| self.open()).flatten() {
+                Some(lane) => {
+                    lanes.push(lane.clone());
+                    lane
+                }
+                None if lanes.is_empty() => return false,
+                None => {
+                    self.waiting.borrow_mut().push_back(Waiting {
+                        rider,
+                        statement: statement.clone(),
+                        values: values.to_vec(),
+                    });
+                    return true;
+                }
+            },
         };
         lane.push(rider, statement, values);
+        true
     }
 
     /// Gives a write lane that has become idle its next request.
@@ -219,8 +254,9 @@ impl Lanes {
         }
     }
 
-    fn open(&self) -> Rc<Lane> {
-        let lane = Lane::new();
+    /// A new lane, if the server has a place for it.
+    fn open(&self) -> Option<Rc<Lane>> {
+        let lane = Lane::new(self.budget.lane()?);
         let (target, settings) = (self.target.clone(), self.settings.clone());
         let (opened, lanes) = (lane.clone(), self.me.clone());
         tokio::task::spawn_local(async move {
@@ -250,7 +286,7 @@ impl Lanes {
                 lanes.abandon_waiting();
             }
         });
-        lane
+        Some(lane)
     }
 
     /// A write lane has gone: with none left nobody would come for those that wait.
@@ -272,8 +308,22 @@ impl Lanes {
             request.rider.arrive(Outcome::Again(Again::NotSent));
         }
         for lane in self.reads.borrow().iter().chain(self.writes.borrow().iter()) {
-            lane.closing.set(true);
-            lane.wake();
+            lane.close();
+        }
+    }
+
+    /// Closes lanes that have been idle for long. To be called now and then.
+    pub fn tend(&self) {
+        let refused = self.budget.lanes_refused();
+        let limit = if self.refused.replace(refused) != refused { IDLE_REFUSED } else { IDLE };
+        for lanes in [&self.reads, &self.writes] {
+            lanes.borrow_mut().retain(|lane| {
+                let idle = lane.depth() == 0 && lane.moved.get().elapsed() >= limit;
+                if idle {
+                    lane.close();
+                }
+                !idle && lane.is_open()
+            });
         }
     }
 
@@ -287,6 +337,8 @@ impl Lanes {
 /// Runs one lane until it is closed or its server goes.
 async fn drive(lane: &Rc<Lane>, lanes: &Weak<Lanes>, connection: Connection) {
     let (mut stream, mut buf) = connection.into_stream();
+    // Set only while something waits behind the head, and then not for each head.
+    let mut alarm: Option<Pin<Box<tokio::time::Sleep>>> = None;
     poll_fn(|cx| {
         loop {
             match step(lane, &mut stream, &mut buf, cx) {
@@ -298,7 +350,23 @@ async fn drive(lane: &Rc<Lane>, lanes: &Weak<Lanes>, connection: Connection) {
                         lanes.next_write(lane);
                     }
                 }
-                Step::Wait => return Poll::Pending,
+                Step::Wait => {
+                    if lane.depth() < 2 {
+                        return Poll::Pending;
+                    }
+                    let running = lane.moved.get().elapsed();
+                    let sleep =
+                        alarm.get_or_insert_with(|| Box::pin(tokio::time::sleep(HELD_UP.saturating_sub(running))));
+                    if sleep.as_mut().poll(cx).is_pending() {
+                        return Poll::Pending;
+                    }
+                    alarm = None;
+                    if running >= HELD_UP {
+                        lane.pipeline.borrow_mut().hand_back(|rider, _, outcome| rider.arrive(outcome));
+                        // Those that come later find the lane stuck.
+                        return Poll::Pending;
+                    }
+                }
                 Step::End => return Poll::Ready(()),
             }
         }

@@ -5,7 +5,7 @@
 //! A request is a transaction of its own on a statement that the server keeps under a name. A reply with an error in it
 //! was rolled back, so it can be run again elsewhere: this side never passes one on.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::rc::Rc;
 
 use bytes::{Buf, BufMut, BytesMut};
@@ -13,10 +13,10 @@ use pgherd_wire::backend;
 use pgherd_wire::frame::{Frame, HEADER_LEN};
 use pgherd_wire::frontend;
 
+use crate::{STATEMENTS_MAX, Statements};
+
 /// A reply that grows beyond this is dropped and run again on a lease, where it streams.
 pub const REPLY_MAX: usize = 256 * 1024;
-/// Statements that one server connection keeps; the one used longest ago makes room.
-pub const STATEMENTS_MAX: usize = 512;
 
 /// A statement that lanes may carry, as one shard runs it.
 #[derive(Debug)]
@@ -44,6 +44,8 @@ pub enum Again {
     Changed,
     /// It never left, or was a read whose server connection died.
     NotSent,
+    /// A read behind one that takes long: another lane may have it.
+    HeldUp,
 }
 
 /// What became of a request.
@@ -61,7 +63,8 @@ pub enum Outcome<'a> {
 pub struct Broken;
 
 struct InFlight<R> {
-    rider: R,
+    /// None: nobody waits for this reply any more.
+    rider: Option<R>,
     statement: Rc<LaneStatement>,
     /// This request carries the Parse.
     parses: bool,
@@ -78,7 +81,8 @@ struct Reply {
     start: Option<usize>,
     /// Bytes still to come of a message that is dropped.
     skip: usize,
-    parsed: bool,
+    /// The columns were told, and compared.
+    described: bool,
     error: Option<[u8; 5]>,
     changed: bool,
     too_large: bool,
@@ -88,11 +92,12 @@ struct Reply {
 
 pub struct Pipeline<R> {
     queue: VecDeque<InFlight<R>>,
-    /// Statements that the server has, or will have by the time it reads the next request, with the time of last use.
-    prepared: HashMap<u64, u64>,
+    /// Statements that the server has, or will have by the time it reads the next request.
+    prepared: Statements,
     /// Statements whose columns are not what clients were told: requests for them may be under way already.
     changed: HashSet<u64>,
-    uses: u64,
+    /// Statements that were parsed, but an error came before their columns were told: likewise.
+    unseen: HashSet<u64>,
     out: BytesMut,
     /// Bytes ever written into `out`, and ever taken from it.
     written: u64,
@@ -104,9 +109,9 @@ impl<R> Default for Pipeline<R> {
     fn default() -> Self {
         Pipeline {
             queue: VecDeque::new(),
-            prepared: HashMap::new(),
+            prepared: Statements::default(),
             changed: HashSet::new(),
-            uses: 0,
+            unseen: HashSet::new(),
             out: BytesMut::new(),
             written: 0,
             sent: 0,
@@ -134,20 +139,22 @@ impl<R> Pipeline<R> {
 
     /// Whether the server has this statement already.
     pub fn knows(&self, statement: &LaneStatement) -> bool {
-        self.prepared.contains_key(&statement.id)
+        self.prepared.contains(statement.id)
     }
 
     /// Adds a request. `values` is the rest of a Bind message behind the statement's name: formats, parameters, result
     /// formats.
     pub fn push(&mut self, rider: R, statement: &Rc<LaneStatement>, values: &[u8]) {
         let before = self.out.len();
-        self.uses += 1;
-        let parses = !self.prepared.contains_key(&statement.id);
-        if parses && self.prepared.len() >= STATEMENTS_MAX {
-            self.forget_oldest();
-        }
-        self.prepared.insert(statement.id, self.uses);
+        let parses = !self.prepared.touch(statement.id);
         if parses {
+            // Requests for a statement that makes room, where they are under way, come before its Close.
+            while let Some(oldest) = self.prepared.make_room(statement.sql.len()) {
+                frontend::write_close(&mut self.out, b'S', &statement_name(oldest));
+            }
+            self.prepared.insert(statement.id, statement.sql.len());
+            // An earlier attempt may have come as far as Parse. Closing what is not there is no error.
+            frontend::write_close(&mut self.out, b'S', &statement.name);
             frontend::write_parse(&mut self.out, &statement.name, &statement.sql, &statement.param_types);
             frontend::write_describe(&mut self.out, b'S', &statement.name);
         }
@@ -160,16 +167,23 @@ impl<R> Pipeline<R> {
         self.out.put_u8(0);
         self.out.put_slice(values);
         self.out.put_slice(b"E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04");
-        self.queue.push_back(InFlight { rider, statement: statement.clone(), parses, start: self.written });
+        self.queue.push_back(InFlight {
+            rider: Some(rider),
+            statement: statement.clone(),
+            parses,
+            start: self.written,
+        });
         self.written += (self.out.len() - before) as u64;
     }
 
-    /// Makes the server forget the statement that was used longest ago. Requests for it that are under way come before
-    /// the Close.
-    fn forget_oldest(&mut self) {
-        let Some((&id, _)) = self.prepared.iter().min_by_key(|(_, used)| **used) else { return };
-        self.prepared.remove(&id);
-        frontend::write_close(&mut self.out, b'S', &statement_name(id));
+    /// Hands back the reads behind the one that is running: they run elsewhere, and their replies here are nobody's. (A
+    /// read that runs twice does nothing twice.)
+    pub fn hand_back(&mut self, mut deliver: impl FnMut(R, &LaneStatement, Outcome<'_>)) {
+        for request in self.queue.iter_mut().skip(1).filter(|request| !request.statement.writes) {
+            if let Some(rider) = request.rider.take() {
+                deliver(rider, &request.statement, Outcome::Again(Again::HeldUp));
+            }
+        }
     }
 
     /// Takes replies off the front of `buf` and hands each complete one over.
@@ -230,10 +244,10 @@ impl<R> Pipeline<R> {
                     self.finish(done, buf, end, &mut deliver);
                     continue;
                 }
-                b'1' => self.reply.parsed = true,
-                b'3' | b't' => {}
+                b'1' | b'3' | b't' => {}
                 b'T' | b'n' => {
                     let frame = Frame { raw: bytes::Bytes::copy_from_slice(&buf[self.reply.seen..end]) };
+                    self.reply.described = true;
                     self.reply.changed |= !promised(&front.statement, &frame);
                 }
                 b'E' => {
@@ -275,21 +289,41 @@ impl<R> Pipeline<R> {
         deliver: &mut impl FnMut(R, &LaneStatement, Outcome<'_>),
     ) {
         let reply = std::mem::take(&mut self.reply);
-        if done.parses && !reply.parsed {
-            self.prepared.remove(&done.statement.id);
+        let (id, writes) = (done.statement.id, done.statement.writes);
+        if done.parses {
+            if reply.described {
+                self.unseen.remove(&id);
+            } else {
+                self.prepared.remove(id);
+                self.unseen.insert(id);
+            }
+        } else if reply.error == Some(*b"26000") {
+            self.prepared.remove(id);
         }
         if reply.changed {
-            self.changed.insert(done.statement.id);
+            self.changed.insert(id);
         }
-        let again = match reply {
-            Reply { error: Some(sqlstate), .. } => Some(Again::Error(sqlstate)),
-            _ if !self.changed.is_empty() && self.changed.contains(&done.statement.id) => Some(Again::Changed),
-            Reply { too_large: true, .. } | Reply { start: None, .. } => Some(Again::TooLarge),
-            _ => None,
+        if self.changed.len() + self.unseen.len() > STATEMENTS_MAX && self.queue.is_empty() {
+            // Whatever is parsed again is described again.
+            self.changed.retain(|id| self.prepared.contains(*id));
+            self.unseen.retain(|id| self.prepared.contains(*id));
+        }
+        // What a write returns is its tag alone, and it is not run twice for the sake of columns.
+        let again = match reply.error {
+            Some(sqlstate) => Some(Again::Error(sqlstate)),
+            None if writes => None,
+            None if self.changed.contains(&id) => Some(Again::Changed),
+            None if self.unseen.contains(&id) => Some(Again::NotSent),
+            None if reply.too_large || reply.start.is_none() => Some(Again::TooLarge),
+            None => None,
+        };
+        let Some(rider) = done.rider else {
+            buf.advance(end);
+            return;
         };
         match (again, reply.start) {
             (None, Some(start)) if reply.aside.is_empty() => {
-                deliver(done.rider, &done.statement, Outcome::Complete(&buf[start..end]));
+                deliver(rider, &done.statement, Outcome::Complete(&buf[start..end]));
             }
             (None, Some(start)) => {
                 let mut whole = Vec::with_capacity(end - start);
@@ -299,11 +333,11 @@ impl<R> Pipeline<R> {
                     from = after;
                 }
                 whole.extend_from_slice(&buf[from..end]);
-                deliver(done.rider, &done.statement, Outcome::Complete(&whole));
+                deliver(rider, &done.statement, Outcome::Complete(&whole));
             }
-            (again, _) => {
-                deliver(done.rider, &done.statement, Outcome::Again(again.unwrap_or(Again::TooLarge)));
-            }
+            (Some(again), _) => deliver(rider, &done.statement, Outcome::Again(again)),
+            // A server that says nothing of a write and is content all the same.
+            (None, None) => deliver(rider, &done.statement, Outcome::Lost),
         }
         buf.advance(end);
     }
@@ -316,7 +350,9 @@ impl<R> Pipeline<R> {
             } else {
                 Outcome::Again(Again::NotSent)
             };
-            deliver(request.rider, &request.statement, outcome);
+            if let Some(rider) = request.rider {
+                deliver(rider, &request.statement, outcome);
+            }
         }
         self.out.clear();
         self.prepared.clear();

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pgherd_backend::{Connection, QueryResult};
+use pgherd_backend::{Claim, Connection, QueryResult};
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId, OWN_SCHEMA, Snapshot, Table};
 use pgherd_sql::Splice;
 use pgherd_wire::backend::{self, ErrorFields, FieldDescription};
@@ -117,7 +117,13 @@ pub fn send(connection: &mut Connection, request: &Request<'_>, close: bool) {
     let name = match request.id {
         Some(id) => {
             let name = format!("{OWN_SCHEMA}_{id}");
-            if !connection.prepared.contains(&id) {
+            if !connection.prepared.touch(id) {
+                while let Some(oldest) = connection.prepared.make_room(request.sql.len()) {
+                    frontend::write_close(connection.buffer(), b'S', &format!("{OWN_SCHEMA}_{oldest}"));
+                }
+                // It may be there without our knowing, where an error kept its Close from being read. Closing what is not
+                // there is no error.
+                frontend::write_close(connection.buffer(), b'S', &name);
                 frontend::write_parse(connection.buffer(), &name, &request.sql, &types);
             }
             name
@@ -168,17 +174,18 @@ impl Session {
         let mut participant = self.take(group)?;
         let close = group == COORDINATOR_GROUP && request.portal.is_empty();
         send(&mut participant.lease, request, close);
-        let result = self.read_reply(group, &mut participant, request.id, rows, errors).await;
+        let kept = request.id.map(|id| (id, request.sql.len()));
+        let result = self.read_reply(group, &mut participant, kept, rows, errors).await;
         self.put_back(group, participant);
         result
     }
 
-    /// Reads one reply up to ReadyForQuery.
+    /// Reads one reply up to ReadyForQuery. `kept`: the number and length of a text that the server keeps once parsed.
     pub async fn read_reply(
         &mut self,
         group: GroupId,
         participant: &mut Participant,
-        id: Option<u64>,
+        kept: Option<(u64, usize)>,
         mut rows: Rows<'_>,
         errors: Errors<'_>,
     ) -> Result<End> {
@@ -224,8 +231,8 @@ impl Session {
                     }
                 }
                 b'1' => {
-                    if let Some(id) = id {
-                        participant.lease.prepared.insert(id);
+                    if let Some((id, bytes)) = kept {
+                        participant.lease.prepared.insert(id, bytes);
                     }
                 }
                 b'C' => end.tag = backend::parse_command_complete(&frame)?.to_owned(),
@@ -430,7 +437,7 @@ impl Session {
         }
         // The participant's own connection is in the middle of a reply.
         let target = self.target(group)?;
-        let mut lease = self.thread.pool().lease(&target, true).await?;
+        let mut lease = self.thread.pool().lease(&target, Claim::Aside).await?;
         let named = lease
             .query(&format!(
                 "SELECT pg_catalog.format('%I.%I', n.nspname, t.typname) FROM pg_catalog.pg_type t \

@@ -2,6 +2,7 @@
 //! connection as the bytes that the client sent, and the reply passes as it comes.
 
 use bytes::{BufMut, Bytes};
+use pgherd_backend::lane::statement_name;
 use pgherd_planner::Tier;
 use pgherd_wire::backend;
 use pgherd_wire::frontend;
@@ -11,7 +12,7 @@ use super::ride::BoundGroup;
 use crate::error::{Failure, Result};
 use crate::run::Errors;
 use crate::settings::quote_ident;
-use crate::transaction::{Block, Participant};
+use crate::transaction::{Block, LogItem, Participant};
 
 impl Session {
     /// Runs the messages at the front of the client's buffer, if they are one execution of a single-shard statement.
@@ -23,7 +24,10 @@ impl Session {
             // Bind replaces the unnamed one.
             && self.portals.keys().all(String::is_empty)
             && self.temp.is_empty()
-            && self.txn.catalog.is_none();
+            && self.txn.catalog.is_none()
+            // SET LOCAL and its like may change what names mean.
+            && self.txn.log.iter().all(|item| matches!(item, LogItem::Savepoint { .. }))
+            && self.has_context();
         if !fit {
             return Ok(false);
         }
@@ -31,6 +35,7 @@ impl Session {
         if group.compiled.plan.uses_now {
             return Ok(false);
         }
+        self.cancel.begin();
         self.portals.clear();
         let messages = self.client.read.split_to(group.end).freeze();
         match self.run_group(&group, messages.slice(group.values.clone())).await {
@@ -59,9 +64,15 @@ impl Session {
 
     async fn exchange(&mut self, group: &BoundGroup, participant: &mut Participant, values: &[u8]) -> Result<()> {
         let statement = &group.shard.statement;
-        let parses = !participant.lease.prepared.contains(&statement.id);
+        let parses = !participant.lease.prepared.touch(statement.id);
+        let mut forgotten = Vec::new();
+        while parses && let Some(oldest) = participant.lease.prepared.make_room(statement.sql.len()) {
+            forgotten.push(statement_name(oldest));
+        }
         let out = participant.lease.buffer();
         if parses {
+            forgotten.iter().for_each(|name| frontend::write_close(out, b'S', name));
+            frontend::write_close(out, b'S', &statement.name);
             frontend::write_parse(out, &statement.name, &statement.sql, &statement.param_types);
         }
         out.reserve(values.len() + statement.name.len() + 32);
@@ -83,7 +94,7 @@ impl Session {
                 }
                 b'C' | b'N' | b'I' => self.client.forward(&frame),
                 b'1' => {
-                    participant.lease.prepared.insert(statement.id);
+                    participant.lease.prepared.insert(statement.id, statement.sql.len());
                 }
                 b'2' => group.write_prefix(values, &mut self.client.out),
                 b'E' => {

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
-use pgherd_backend::{Address, Credentials, Lease, Target};
+use pgherd_backend::{Address, Claim, Credentials, Lease, Target};
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Snapshot};
 use pgherd_wire::backend;
 use pgherd_wire::frame::Frame;
@@ -37,6 +37,9 @@ use crate::transaction::{Block, LogItem, Transaction};
 
 /// Batches of one callback connection that may wait: it sends one and waits for the answer.
 const CALLBACK_QUEUE: usize = 16;
+
+/// Resolved search paths that a thread keeps.
+const SEARCH_PATHS_MAX: usize = 2000;
 
 /// What startup found out about a client.
 pub struct NewSession {
@@ -87,6 +90,8 @@ pub struct Session {
     riding: Option<Rc<ride::Compiled>>,
     /// The messages at hand came back from a lane: they go the long way, up to their end.
     no_ride: bool,
+    /// How often the statement at hand came back because others held it up.
+    held_up: u8,
 }
 
 /// What `pg_cursors` shows of a cursor that the coordinator cannot know.
@@ -141,6 +146,7 @@ impl Session {
             context: None,
             riding: None,
             no_ride: false,
+            held_up: 0,
         };
         match session.greet(new.long_cancel_key).await {
             Ok(()) => {
@@ -204,19 +210,30 @@ impl Session {
     async fn serve(&mut self) -> Result<()> {
         loop {
             match self.wait().await? {
-                Wake::Arrival(Arrival::Message) => match self.try_ride() {
-                    Attempt::Away => {}
-                    Attempt::Incomplete => self.client.fill().await?,
-                    Attempt::No if self.run_in_block().await? => {}
-                    Attempt::No => {
-                        let Some(frame) = self.client.take_frame()? else { continue };
-                        match frame.tag() {
-                            b'X' => return Ok(()),
-                            b'Q' => Box::pin(self.query_message(&frame)).await?,
-                            _ => Box::pin(self.extended_message(&frame)).await?,
+                Wake::Arrival(Arrival::Message) => {
+                    if self.riding.take().is_some() {
+                        // The one before ended well, and a cancel that was meant for it came too late.
+                        self.held_up = 0;
+                        self.cancel.finish();
+                    }
+                    match self.try_ride() {
+                        Attempt::Away => {}
+                        Attempt::Incomplete => self.client.fill().await?,
+                        Attempt::No if self.run_in_block().await? => {}
+                        Attempt::No => {
+                            let Some(frame) = self.client.take_frame()? else { continue };
+                            self.cancel.begin();
+                            match frame.tag() {
+                                b'X' => return Ok(()),
+                                b'Q' => Box::pin(self.query_message(&frame)).await?,
+                                _ => Box::pin(self.extended_message(&frame)).await?,
+                            }
+                            if !self.no_ride && self.pending.is_none() {
+                                self.cancel.finish();
+                            }
                         }
                     }
-                },
+                }
                 Wake::Arrival(Arrival::Back(again)) => self.after_ride(again),
                 Wake::Arrival(Arrival::Lost) => {
                     self.riding = None;
@@ -266,6 +283,8 @@ impl Session {
     /// ReadyForQuery, and everything before it leaves.
     async fn ready(&mut self) -> Result<()> {
         self.no_ride = false;
+        self.held_up = 0;
+        self.cancel.finish();
         backend::write_ready_for_query(&mut self.client.out, self.txn.status());
         self.client.flush().await
     }
@@ -339,7 +358,11 @@ impl Session {
             (0..result.rows.len()).filter_map(|row| result.text(row, 0).map(str::to_owned)).collect();
         let path = Rc::new(path);
         if cacheable {
-            self.thread.search_paths.borrow_mut().insert(key, (generation, path.clone()));
+            let mut known = self.thread.search_paths.borrow_mut();
+            if known.len() >= SEARCH_PATHS_MAX {
+                known.clear();
+            }
+            known.insert(key, (generation, path.clone()));
         }
         self.search_path = Some(path.clone());
         Ok(path)
@@ -372,7 +395,7 @@ impl Session {
     /// The same on any server.
     pub async fn lease_aside(&mut self, group: GroupId) -> Result<Lease> {
         let target = self.target(group)?;
-        let mut lease = self.thread.pool().lease(&target, true).await?;
+        let mut lease = self.thread.pool().lease(&target, Claim::Aside).await?;
         let difference = crate::settings::difference(&lease.applied, &self.settings);
         if !difference.is_empty() {
             lease.query(&difference).await?;

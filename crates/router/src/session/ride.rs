@@ -23,7 +23,7 @@ use super::{Named, Prepared, Session};
 use crate::describe::Described;
 use crate::error::Failure;
 use crate::settings::{Settings, quote_ident};
-use crate::transaction::Block;
+use crate::transaction::{Block, LogItem};
 
 /// Contexts that one thread keeps; beyond that statements go the long way.
 const CONTEXTS_MAX: usize = 64;
@@ -31,6 +31,10 @@ const CONTEXTS_MAX: usize = 64;
 const REQUEST_MAX: usize = 16 * 1024;
 /// A statement that ran into a lane's timeouts this often is not short.
 const SLOW_AFTER: u32 = 3;
+/// A statement that others held up this often goes to a lease.
+const HELD_UP_MAX: u8 = 2;
+/// Bytes of a statement's texts, one for each shard, that are kept; what is beyond is made for each ride.
+const SHARD_BYTES_MAX: usize = 256 * 1024;
 /// Types from here on have other numbers on other servers.
 const FIRST_USER_OID: Oid = 16_384;
 
@@ -41,6 +45,8 @@ pub struct LaneContext {
     credentials: Credentials,
     settings: Settings,
     generation: u64,
+    /// What names mean to these clients.
+    names: Rc<Names>,
     lanes: RefCell<HashMap<Address, Rc<Lanes>>>,
     /// Statements that clients gave without a name: the text with the declared types, or with literals lifted.
     texts: RefCell<Texts>,
@@ -48,11 +54,47 @@ pub struct LaneContext {
     by_group: RefCell<(u64, HashMap<GroupId, Rc<Lanes>>)>,
 }
 
+/// Settings that unqualified names depend on, beside user and database.
+#[derive(Debug, PartialEq, Eq)]
+struct Names {
+    user: String,
+    database: String,
+    settings: [Option<String>; 3],
+}
+
+impl Names {
+    fn of(user: &str, database: &str, settings: &Settings) -> Names {
+        let setting = |name: &str| settings.get(name).cloned();
+        Names {
+            user: user.to_owned(),
+            database: database.to_owned(),
+            settings: [setting("search_path"), setting("role"), setting("session_authorization")],
+        }
+    }
+}
+
 impl LaneContext {
     pub fn close(&self) {
         for lanes in self.lanes.borrow().values() {
             lanes.close();
         }
+    }
+
+    /// Closes idle lanes, and forgets contexts that are of no use any more: made before defaults changed, or without
+    /// clients and lanes.
+    pub fn tend(contexts: &mut Vec<Rc<LaneContext>>, generation: u64) {
+        contexts.retain(|context| {
+            if context.generation != generation {
+                context.close();
+                return false;
+            }
+            let mut open = 0;
+            for lanes in context.lanes.borrow().values() {
+                lanes.tend();
+                open += lanes.count();
+            }
+            open > 0 || Rc::strong_count(context) > 1
+        });
     }
 }
 
@@ -63,6 +105,8 @@ fn is_aside(name: &str) -> bool {
 
 /// Distinct texts that a context keeps in each of two generations.
 const TEXTS_MAX: usize = 1000;
+/// Bytes of them in each of the two.
+const TEXT_BYTES_MAX: usize = 1024 * 1024;
 /// Longer texts are not looked up.
 const TEXT_MAX: usize = 8 * 1024;
 
@@ -84,6 +128,8 @@ enum Text {
 struct Texts {
     young: HashMap<Box<[u8]>, Text>,
     old: HashMap<Box<[u8]>, Text>,
+    /// Bytes of the younger.
+    bytes: usize,
 }
 
 impl Texts {
@@ -97,9 +143,11 @@ impl Texts {
     }
 
     fn put(&mut self, key: Box<[u8]>, text: Text) {
-        if self.young.len() >= TEXTS_MAX {
+        if self.young.len() >= TEXTS_MAX || self.bytes >= TEXT_BYTES_MAX {
             self.old = std::mem::take(&mut self.young);
+            self.bytes = 0;
         }
+        self.bytes += key.len();
         self.young.insert(key, text);
     }
 }
@@ -107,6 +155,7 @@ impl Texts {
 /// How a statement rides, worked out once per catalog.
 pub struct Compiled {
     version: u64,
+    names: Rc<Names>,
     pub(super) plan: Rc<Plan>,
     id: u64,
     key: CompiledKey,
@@ -114,6 +163,8 @@ pub struct Compiled {
     described: Rc<Described>,
     pub(super) writes: bool,
     shards: RefCell<Vec<Option<Shard>>>,
+    /// Bytes of the texts in `shards`.
+    bytes: Cell<usize>,
     /// RowDescription or NoData with all columns as text, and as binary.
     text_columns: Vec<u8>,
     binary_columns: OnceCell<Vec<u8>>,
@@ -242,7 +293,7 @@ impl Session {
         };
         drop(texts);
         let Some(compiled) = prepared.compiled() else { return Attempt::No };
-        if compiled.never.get() || compiled.version != self.db.version() {
+        if !self.is_current(&compiled) {
             return Attempt::No;
         }
         let mut values = thread.values.borrow_mut();
@@ -261,6 +312,7 @@ impl Session {
             return Attempt::No;
         }
         self.drop_unnamed();
+        self.cancel.begin();
         self.client.depart(end);
         self.riding = Some(compiled);
         Attempt::Away
@@ -284,6 +336,8 @@ impl Session {
         match found {
             None => return context.texts.borrow_mut().put(bytes_of(whole), Text::Once),
             Some(Text::Never(then)) if then == version => return,
+            // It goes the long way for a reason that holds until the catalog changes.
+            Some(Text::Known(prepared)) if self.is_settled(&prepared, version) => return,
             _ => {}
         }
         let Some(statement) = pgherd_sql::split(sql).ok().filter(|s| s.len() == 1).and_then(|mut s| s.pop()) else {
@@ -304,6 +358,11 @@ impl Session {
             None => Text::Never(version),
         };
         context.texts.borrow_mut().put(bytes_of(key), text);
+    }
+
+    fn is_settled(&self, prepared: &Prepared, version: u64) -> bool {
+        let Some((_, context)) = &self.context else { return true };
+        prepared.compiled().is_some_and(|c| c.version == version && c.names == context.names)
     }
 
     /// Plans a text with lifted literals. None: it may not ride.
@@ -329,7 +388,7 @@ impl Session {
         if sql.len() > TEXT_MAX || !prepared.statement.as_ref().is_some_and(|s| super::is_planned(&s.kind)) {
             return;
         }
-        if !self.has_context() || !self.temp.is_empty() || self.txn.catalog.is_some() {
+        if !self.has_context() || !self.temp.is_empty() || self.txn.catalog.is_some() || !self.txn.log.is_empty() {
             return;
         }
         let Some((_, context)) = &self.context else { return };
@@ -363,6 +422,7 @@ impl Session {
             self.client.link.stay();
             return Attempt::No;
         }
+        self.cancel.begin();
         self.client.depart(group.end);
         self.riding = Some(group.compiled);
         Attempt::Away
@@ -399,7 +459,7 @@ impl Session {
             None => &self.statements.get(name).ok_or(Attempt::No)?.prepared,
         };
         let compiled = prepared.compiled().ok_or(Attempt::No)?;
-        if compiled.never.get() || compiled.version != self.db.version() || values.len() > REQUEST_MAX {
+        if !self.is_current(&compiled) || values.len() > REQUEST_MAX {
             return Err(Attempt::No);
         }
         let view = Values::read(values).filter(|view| view.count == compiled.param_types.len()).ok_or(Attempt::No)?;
@@ -412,9 +472,17 @@ impl Session {
         Ok(BoundGroup { end: sync.end, values, describes, prepared: prepared.clone(), compiled, shard })
     }
 
+    /// What was worked out for a statement holds: same catalog, and names mean the same to this session.
+    fn is_current(&self, compiled: &Compiled) -> bool {
+        let Some((_, context)) = &self.context else { return false };
+        let same_names = Rc::ptr_eq(&compiled.names, &context.names) || compiled.names == context.names;
+        same_names && !compiled.never.get() && compiled.version == self.db.version()
+    }
+
     /// A statement came back from its lane: it goes the long way now, and perhaps always.
     pub(super) fn after_ride(&mut self, again: Again) {
-        self.no_ride = true;
+        self.held_up += u8::from(again == Again::HeldUp);
+        self.no_ride = again != Again::HeldUp || self.held_up > HELD_UP_MAX || self.cancel.is_cancelled();
         let Some(compiled) = self.riding.take() else { return };
         match again {
             Again::Error(sqlstate) => match &sqlstate {
@@ -424,12 +492,12 @@ impl Session {
                         compiled.never.set(true);
                     }
                 }
-                // The statement there is not what it was: made anew under another name.
-                b"0A000" | b"26000" | b"42P05" | b"42P01" | b"3F000" | b"42703" => compiled.never.set(true),
+                // The statement there is not what it was: made anew when the catalog is.
+                b"0A000" | b"42P01" | b"3F000" | b"42703" => compiled.never.set(true),
                 _ => {}
             },
             Again::TooLarge | Again::Changed => compiled.never.set(true),
-            Again::NotSent => {}
+            Again::NotSent | Again::HeldUp => {}
         }
     }
 
@@ -440,7 +508,7 @@ impl Session {
     }
 
     /// Finds out whom this session shares lanes with, unless it is known. False: with nobody.
-    fn has_context(&mut self) -> bool {
+    pub(super) fn has_context(&mut self) -> bool {
         let generation = self.thread.shared.generation();
         if let Some((settings, context)) = &self.context
             && settings.is_same(&self.settings)
@@ -458,13 +526,14 @@ impl Session {
         let wanted: Settings =
             self.settings.iter().filter(|(name, _)| !is_aside(name)).map(|(n, v)| (n.clone(), v.clone())).collect();
         let mut contexts = self.thread.contexts.borrow_mut();
-        contexts.retain(|context| {
-            let good = context.generation == generation;
-            if !good {
-                context.close();
-            }
-            good
-        });
+        if contexts.len() >= CONTEXTS_MAX || contexts.iter().any(|c| c.generation != generation) {
+            LaneContext::tend(&mut contexts, generation);
+        }
+        if contexts.len() >= CONTEXTS_MAX
+            && let Some(unused) = contexts.iter().position(|c| Rc::strong_count(c) == 1)
+        {
+            contexts.remove(unused).close();
+        }
         let found = contexts.iter().find(|c| {
             c.user == self.user
                 && c.database == self.db.name
@@ -476,6 +545,7 @@ impl Session {
             None if contexts.len() >= CONTEXTS_MAX => None,
             None => {
                 let context = Rc::new(LaneContext {
+                    names: Rc::new(Names::of(&self.user, &self.db.name, &wanted)),
                     user: self.user.clone(),
                     database: self.db.name.clone(),
                     credentials: self.credentials.clone(),
@@ -494,8 +564,15 @@ impl Session {
     /// After a routed statement went the long way well: from now on it may ride.
     pub fn compile(&self, prepared: &Prepared, plan: &Rc<Plan>, id: u64, catalog: &Snapshot) {
         let Tier::Route(route) = &plan.tier else { return };
-        let known = prepared.compiled().is_some_and(|c| c.version == self.db.version() && !c.never.get());
+        // What may not ride stays so under the same plan.
+        let names = Names::of(&self.user, &self.db.name, &self.settings);
+        let known =
+            prepared.compiled().is_some_and(|c| c.version == self.db.version() && *c.names == names && c.id == id);
         if known || !self.temp.is_empty() || self.txn.catalog.is_some() || self.txn.now.is_some() {
+            return;
+        }
+        // SET LOCAL, and its like inside the open block, are nothing that a ride would know of.
+        if self.txn.log.iter().any(|item| !matches!(item, LogItem::Savepoint { .. })) {
             return;
         }
         let Some(statement) = &prepared.statement else { return };
@@ -513,6 +590,7 @@ impl Session {
         write_columns(&described, |_| 0, &mut text_columns);
         prepared.set_compiled(Rc::new(Compiled {
             version,
+            names: Rc::new(names),
             plan: plan.clone(),
             id,
             key,
@@ -520,6 +598,7 @@ impl Session {
             described,
             writes: plan.writes,
             shards: RefCell::new(vec![None; route.table.shards().len()]),
+            bytes: Cell::new(0),
             text_columns: text_columns.to_vec(),
             binary_columns: OnceCell::new(),
             timeouts: Cell::new(0),
@@ -540,9 +619,10 @@ impl Session {
         let mut target = self.target(group).ok()?;
         target.parameters.push(("application_name".to_owned(), "pgherd lane".to_owned()));
         let mut all = context.lanes.borrow_mut();
-        let lanes = all
-            .entry(target.address.clone())
-            .or_insert_with(|| Lanes::new(target, crate::settings::difference(&Settings::new(), &context.settings)));
+        let lanes = all.entry(target.address.clone()).or_insert_with(|| {
+            let budget = self.thread.shared.budget.server(&target.address);
+            Lanes::new(target, crate::settings::difference(&Settings::new(), &context.settings), budget)
+        });
         by_group.1.insert(group, lanes.clone());
         Some(lanes.clone())
     }
@@ -622,7 +702,13 @@ impl Compiled {
         let mut shards = self.shards.borrow_mut();
         let slot = shards.get_mut(at)?;
         if slot.is_none() {
-            *slot = self.render(route, at);
+            let shard = self.render(route, at)?;
+            let bytes = self.bytes.get() + shard.statement.sql.len();
+            if bytes > SHARD_BYTES_MAX {
+                return Some(shard);
+            }
+            self.bytes.set(bytes);
+            *slot = Some(shard);
         }
         slot.clone()
     }
