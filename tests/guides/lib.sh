@@ -32,7 +32,7 @@ check() {
 
 # check_match WHAT REGEX TEXT: some line of TEXT matches.
 check_match() {
-    if printf '%s\n' "$3" | grep -Eq -- "$2"; then printf 'ok - %s\n' "$1"; else failed "$1" "no line matches: $2" "in:" "$3"; fi
+    if grep -Eq -- "$2" <<<"$3"; then printf 'ok - %s\n' "$1"; else failed "$1" "no line matches: $2" "in:" "$3"; fi
 }
 
 # check_lines WHAT COUNT REGEX TEXT: that many lines match.
