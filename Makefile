@@ -7,14 +7,24 @@ export CARGO_TARGET_DIR
 # The tests with Python drivers use it.
 export PGHERD_TEST_PYTHON := $(CURDIR)/target/venv/bin/python
 
-# Sizes of the demo and the benchmark.
+# Sizes of the demo; the benchmark has as many workers.
 SCALE ?= 10
 SECONDS_EACH ?= 5
 CLIENTS ?= 8
 WORKERS ?= 3
+# Of the benchmark: its parts (memory of idle clients, bars, all combinations), the rows of the bars (BENCH_ONLY=insert,COPY
+# for those with such a name), and how long and how often each is measured.
+BENCH_PARTS ?= memory,bars,matrix
+BENCH_ONLY ?=
+BENCH_SCALE ?= 50
+BENCH_SECONDS ?= 4
+BENCH_ROUNDS ?= 5
+BENCH_IDLE ?= 10000
+# Of the combinations.
 BENCH_CLIENTS ?= 1,8,32,128
 BENCH_PROTOCOLS ?= simple,extended,prepared
-BENCH_ROUNDS ?= 3
+MATRIX_SECONDS ?= 2
+MATRIX_ROUNDS ?= 3
 # More options for cargo test, such as TEST="-p pgherd-wire".
 TEST ?= --workspace
 
@@ -44,6 +54,8 @@ check: ## Formatting, clippy without warnings, and every test
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo test --locked $(TEST)
 
-bench: build ## Measure all combinations and write bench/results/<commit>.md and .json
-	@$(CARGO_TARGET_DIR)/release/pgherd-bench run --scale $(SCALE) --seconds $(SECONDS_EACH) --workers $(WORKERS) \
-		--clients $(BENCH_CLIENTS) --protocols $(BENCH_PROTOCOLS) --rounds $(BENCH_ROUNDS)
+bench: build ## Measure against the bars, and all combinations; writes bench/results/<commit>.md and .json
+	@$(CARGO_TARGET_DIR)/release/pgherd-bench run --workers $(WORKERS) --scale $(BENCH_SCALE) \
+		--parts $(BENCH_PARTS) --only "$(BENCH_ONLY)" --seconds $(BENCH_SECONDS) --rounds $(BENCH_ROUNDS) \
+		--idle-clients $(BENCH_IDLE) --clients $(BENCH_CLIENTS) --protocols $(BENCH_PROTOCOLS) \
+		--matrix-seconds $(MATRIX_SECONDS) --matrix-rounds $(MATRIX_ROUNDS)

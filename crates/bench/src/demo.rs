@@ -1,6 +1,6 @@
 //! `make demo`: a cluster from nothing, pgbench's tables on it, and how fast it is beside one plain PostgreSQL.
 
-use crate::pgbench::{Load, Outcome, Work, measure};
+use crate::pgbench::{Length, Load, Outcome, Work, measure};
 use crate::report::{count, plain_table};
 use crate::sides::{PlainSide, Setup, beside, check_balances, load, pgherd_program, say, start_cluster, work_dir};
 
@@ -34,8 +34,8 @@ impl Demo {
         let mut rows =
             vec![["", "plain tps", "pgherd tps", "ratio", "plain ms", "pgherd ms"].map(str::to_owned).to_vec()];
         for work in [Work::ReadOnly, Work::ReadWrite] {
-            let load = Load { work, protocol: "prepared".to_owned(), clients: self.clients, seconds: self.seconds };
-            say(&format!("measuring {}: {} clients, {} s on each", work.name(), load.clients, load.seconds));
+            let load = Load::new(work, "prepared", self.clients, Length::Seconds(self.seconds));
+            say(&format!("measuring {}: {} clients, {} s on each", work.name(), load.clients, self.seconds));
             let one = measure(plain.port, &load)?;
             let herd = measure(cluster.port, &load)?;
             rows.push(row(work, one, herd));
@@ -45,7 +45,7 @@ impl Demo {
                 }
             }
         }
-        check_balances(cluster.port)?;
+        check_balances(cluster.port, "pgbench")?;
         let version = plain.version.clone();
         drop(plain);
 

@@ -1,9 +1,18 @@
 //! Measures a cluster against one plain PostgreSQL on the same machine in the same run: `make demo` shows it, `make
-//! bench` writes it down. The numbers are pgbench's; nothing is measured here.
+//! bench` compares it with what it should be and writes it down. Throughput and latency are pgbench's; the router's CPU
+//! time, system calls and memory are read from outside it.
 
+mod bars;
+mod bouncer;
+mod compare;
 mod demo;
+mod disk;
+mod machine;
+mod matrix;
+mod memory;
 mod pgbench;
 mod report;
+mod router;
 mod run;
 mod sides;
 
@@ -22,14 +31,17 @@ struct Arguments {
 enum Command {
     /// Start a cluster, load pgbench's tables, measure, and leave the cluster running.
     Demo(demo::Demo),
-    /// Measure all combinations of work, clients and protocol, and write a report.
+    /// Measure a cluster beside one plain PostgreSQL, judge it by the bars, and write a report.
     Run(run::Run),
+    /// Measure the router's memory with many idle clients.
+    Memory(memory::Memory),
 }
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Demo(demo) => demo.run(),
         Command::Run(run) => run.run(),
+        Command::Memory(memory) => memory.run(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -55,6 +55,40 @@ pub fn count(number: f64) -> String {
     text
 }
 
+/// Three digits that count: `0.0625`, `6.25`, `12.5`, `5,000`.
+pub fn cut(number: f64) -> String {
+    match number.abs() {
+        size if size < 0.1 => format!("{number:.4}"),
+        size if size < 1.0 => format!("{number:.3}"),
+        size if size < 10.0 => format!("{number:.2}"),
+        size if size < 100.0 => format!("{number:.1}"),
+        _ => count(number),
+    }
+}
+
+/// Several measurements of one thing.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+pub struct Spread {
+    pub median: f64,
+    pub min: f64,
+    pub max: f64,
+}
+
+impl Spread {
+    pub fn of(values: &[f64]) -> Option<Spread> {
+        Some(Spread {
+            median: median(values),
+            min: values.iter().copied().reduce(f64::min)?,
+            max: values.iter().copied().reduce(f64::max)?,
+        })
+    }
+
+    /// Where nothing was measured.
+    pub fn nothing() -> Spread {
+        Spread { median: f64::NAN, min: f64::NAN, max: f64::NAN }
+    }
+}
+
 /// The middle one, or the mean of the two in the middle.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
@@ -92,6 +126,26 @@ mod tests {
         for (number, text) in [(0.0, "0"), (999.4, "999"), (1000.0, "1,000"), (1234567.8, "1,234,568")] {
             assert_eq!(count(number), text);
         }
+    }
+
+    #[test]
+    fn small_numbers_keep_three_digits() {
+        for (number, text) in [
+            (0.0625, "0.0625"),
+            (0.1234, "0.123"),
+            (6.254, "6.25"),
+            (12.54, "12.5"),
+            (-12.54, "-12.5"),
+            (5000.4, "5,000"),
+        ] {
+            assert_eq!(cut(number), text);
+        }
+    }
+
+    #[test]
+    fn a_spread_is_the_median_between_the_extremes() {
+        assert_eq!(Spread::of(&[3.0, 1.0, 2.0]), Some(Spread { median: 2.0, min: 1.0, max: 3.0 }));
+        assert_eq!(Spread::of(&[]), None);
     }
 
     #[test]

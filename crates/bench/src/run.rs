@@ -1,248 +1,274 @@
-//! `make bench`: every combination of work, protocol and clients on both sides, alternating so that a slow minute of
-//! the machine hits both, and the medians written to `bench/results/<commit>.md` and `.json`.
+//! `make bench`: a cluster beside one plain PostgreSQL; the router's memory with idle clients, the bars, and every
+//! combination of work, protocol and clients, written to `bench/results/<commit>.md` and `.json`.
 
-use crate::pgbench::{Load, Outcome, Work, measure, version};
-use crate::report::{count, markdown_table, median, plain_table};
+use crate::bars::{self, Bar, Row, Verdict, bars};
+use crate::bouncer::Bouncer;
+use crate::compare::Comparison;
+use crate::disk::sync_us;
+use crate::machine::{Circumstances, commit, machine};
+use crate::matrix::{self, Matrix, Measured};
+use crate::memory::{self, IdleClients};
+use crate::pgbench::version;
+use crate::report::{markdown_table, plain_table};
+use crate::router::Router;
 use crate::sides::{
-    ClusterSide, PlainSide, Setup, beside, check_balances, delete_cluster, load, psql, say, start_cluster, work_dir,
+    ClusterSide, PlainSide, Setup, beside, check_alike, check_balances, checkpoint, delete_cluster, load, psql, say,
+    start_cluster, work_dir,
 };
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-/// Measure all combinations of work, clients and protocol, and write a report.
+const PROTOCOLS: [&str; 3] = ["simple", "extended", "prepared"];
+
+/// A part of the whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Part {
+    /// Memory of idle clients
+    Memory,
+    /// What the router should reach
+    Bars,
+    /// All combinations of work, protocol and clients
+    Matrix,
+}
+
+/// Measure a cluster beside one plain PostgreSQL, judge it by the bars, and write a report.
 #[derive(Debug, clap::Args)]
 pub struct Run {
     #[command(flatten)]
     setup: Setup,
 
+    #[arg(long, value_delimiter = ',', value_enum, default_value = "memory,bars,matrix")]
+    parts: Vec<Part>,
+
+    /// Only bars with this in their name, comma-separated
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+
+    /// How long each measurement of a bar takes
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..))]
+    seconds: u32,
+
+    /// Measurements of each bar, of which the median counts
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+
+    /// Clients of the combinations
     #[arg(long, value_delimiter = ',', default_value = "1,8,32,128")]
     clients: Vec<u32>,
 
+    /// Protocols of the combinations
     #[arg(long, value_delimiter = ',', default_value = "simple,extended,prepared")]
     protocols: Vec<String>,
 
-    /// How long each measurement takes
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
-    seconds: u32,
+    /// How long each measurement of a combination takes
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
+    matrix_seconds: u32,
 
     /// Measurements of each combination, of which the median counts
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
-    rounds: u32,
+    matrix_rounds: u32,
+
+    /// Idle clients whose memory is measured
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+    idle_clients: u32,
 
     /// Where the report goes
     #[arg(long, default_value = "bench/results")]
     out: PathBuf,
 }
 
-/// The medians of one combination.
+/// What was measured.
 #[derive(Debug, serde::Serialize)]
-struct Measured {
-    work: Work,
-    protocol: String,
-    clients: u32,
-    plain: Outcome,
-    pgherd: Outcome,
-    /// The router's transactions a second divided by the plain server's.
-    ratio: f64,
-}
-
-/// What the numbers depend on.
-#[derive(Debug, serde::Serialize)]
-struct Circumstances {
-    commit: String,
-    postgresql: String,
-    pgbench: String,
-    processor: String,
-    cores: usize,
-    memory_mib: u64,
-    kernel: String,
-    scale: u32,
-    workers: u32,
-    shard_count: String,
-    seconds: u32,
-    rounds: u32,
+struct Results {
+    circumstances: Circumstances,
+    idle_clients: Option<IdleClients>,
+    bars: Vec<Row>,
+    /// The combinations.
+    measured: Vec<Measured>,
 }
 
 impl Run {
     pub fn run(self) -> Result<(), String> {
-        if let Some(wrong) =
-            self.protocols.iter().find(|name| !["simple", "extended", "prepared"].contains(&name.as_str()))
-        {
-            return Err(format!("\"{wrong}\" is not a protocol of pgbench: simple, extended or prepared"));
-        }
+        let protocols = self.protocols()?;
+        let bars = self.bars()?;
         let pgbench = version()?;
         let dir = match &self.setup.dir {
             Some(dir) => std::path::absolute(dir).map_err(|error| error.to_string())?,
             None => work_dir("bench")?,
         };
+        let files = beside(&dir, "-files");
+        std::fs::create_dir_all(&files).map_err(|error| format!("could not make \"{}\": {error}", files.display()))?;
         let cluster = start_cluster(&self.setup, &dir)?;
         // Whatever happens now, the cluster goes.
-        let result = self.with_cluster(&cluster, pgbench);
+        let result = self.with_cluster(&cluster, &files, protocols, &bars, pgbench);
         let deleted = delete_cluster(&cluster.dir);
+        let _ = std::fs::remove_dir_all(&files);
         result.and(deleted)
     }
 
-    fn with_cluster(&self, cluster: &ClusterSide, pgbench: String) -> Result<(), String> {
-        let plain = PlainSide::start(&cluster.state, &beside(&cluster.dir, "-plain"))?;
-        load(cluster, &plain, self.setup.scale)?;
-        let loads = self.loads();
-        let runs = loads.len() as u32 * self.rounds * 2;
-        say(&format!(
-            "{runs} measurements of {} s: about {} minutes",
-            self.seconds,
-            runs * (self.seconds + 1) / 60 + 1
-        ));
-        let mut measured = Vec::new();
-        for (number, load) in loads.iter().enumerate() {
-            let one = self.measure_both(load, &plain, cluster)?;
-            say(&format!(
-                "{:>2}/{} {:<10} {:<8} {:>3} clients: plain {:>8} tps, pgherd {:>8} tps, ratio {:.2}",
-                number + 1,
-                loads.len(),
-                load.work.name(),
-                load.protocol,
-                load.clients,
-                count(one.plain.tps),
-                count(one.pgherd.tps),
-                one.ratio
-            ));
-            measured.push(one);
-        }
-        check_balances(cluster.port)?;
-        check_balances(plain.port)?;
-        let circumstances = self.circumstances(&plain, pgbench, psql(cluster.port, "SHOW citus.shard_count")?);
-        drop(plain);
-        write_report(&self.out, &circumstances, &measured)
-    }
-
-    fn loads(&self) -> Vec<Load> {
-        let mut loads = Vec::new();
-        for work in [Work::ReadOnly, Work::ReadWrite] {
-            for protocol in &self.protocols {
-                for clients in &self.clients {
-                    loads.push(Load { work, protocol: protocol.clone(), clients: *clients, seconds: self.seconds });
-                }
-            }
-        }
-        loads
-    }
-
-    fn measure_both(&self, load: &Load, plain: &PlainSide, cluster: &ClusterSide) -> Result<Measured, String> {
-        let (mut one, mut herd) = (Vec::new(), Vec::new());
-        for round in 0..self.rounds {
-            // Who goes first alternates too.
-            if round % 2 == 0 {
-                one.push(measure(plain.port, load)?);
-                herd.push(measure(cluster.port, load)?);
-            } else {
-                herd.push(measure(cluster.port, load)?);
-                one.push(measure(plain.port, load)?);
-            }
-        }
-        let (plain, pgherd) = (medians(&one), medians(&herd));
-        Ok(Measured {
-            work: load.work,
-            protocol: load.protocol.clone(),
-            clients: load.clients,
-            ratio: pgherd.tps / plain.tps,
-            plain,
-            pgherd,
-        })
-    }
-
-    fn circumstances(&self, plain: &PlainSide, pgbench: String, shard_count: String) -> Circumstances {
-        let proc_value = |file: &str, name: &str| {
-            let text = std::fs::read_to_string(file).unwrap_or_default();
-            text.lines()
-                .find_map(|line| line.strip_prefix(name))
-                .map(|rest| rest.trim_start_matches([' ', '\t', ':']).to_owned())
+    fn protocols(&self) -> Result<Vec<&'static str>, String> {
+        let known = |name: &String| {
+            PROTOCOLS
+                .into_iter()
+                .find(|known| known == name)
+                .ok_or_else(|| format!("\"{name}\" is not a protocol of pgbench: simple, extended or prepared"))
         };
-        let memory = proc_value("/proc/meminfo", "MemTotal").unwrap_or_default();
-        Circumstances {
+        self.protocols.iter().map(known).collect()
+    }
+
+    fn bars(&self) -> Result<Vec<Bar>, String> {
+        let mut bars = bars();
+        let only: Vec<&String> = self.only.iter().filter(|name| !name.is_empty()).collect();
+        if !only.is_empty() {
+            bars.retain(|bar| only.iter().any(|name| bar.workload.contains(name.as_str())));
+        }
+        if bars.is_empty() {
+            return Err(format!("no bar has one of these in its name: {}", self.only.join(", ")));
+        }
+        Ok(bars)
+    }
+
+    fn with_cluster(
+        &self,
+        cluster: &ClusterSide,
+        files: &Path,
+        protocols: Vec<&'static str>,
+        bars: &[Bar],
+        pgbench: String,
+    ) -> Result<(), String> {
+        let has = |part| self.parts.contains(&part);
+        let mut idle_clients = None;
+        if has(Part::Memory) {
+            say(&format!("connecting {} idle clients", self.idle_clients));
+            let measured = memory::measure(cluster, self.idle_clients)?;
+            say(&measured.line());
+            idle_clients = Some(measured);
+        }
+        let plain = PlainSide::start(&cluster.state, &beside(&cluster.dir, "-plain"))?;
+        let shared_buffers = check_alike(cluster, &plain)?;
+        let bouncer = if has(Part::Bars) { Bouncer::start(&plain, files)? } else { None };
+        let shard_count = psql(cluster.port, "SHOW citus.shard_count")?.trim().to_owned();
+        let circumstances =
+            self.circumstances(&plain, bouncer.as_ref(), files, pgbench, shard_count, shared_buffers)?;
+        say(&circumstances.line());
+        load(cluster, &plain, self.setup.scale)?;
+
+        let mut rows = Vec::new();
+        if has(Part::Bars) {
+            let comparison = Comparison {
+                plain: &plain,
+                cluster,
+                bouncer: bouncer.as_ref(),
+                router: Router::find(&cluster.dir)?,
+                scale: self.setup.scale,
+                seconds: self.seconds,
+                rounds: self.rounds,
+                copy_file: files.join("accounts.copy"),
+            };
+            say(&format!("{} bars, {} rounds of {} s on each side", bars.len(), self.rounds, self.seconds));
+            rows = comparison.measure(bars)?;
+        }
+        let mut measured = Vec::new();
+        if has(Part::Matrix) {
+            let matrix = Matrix {
+                clients: self.clients.clone(),
+                protocols,
+                seconds: self.matrix_seconds,
+                rounds: self.matrix_rounds,
+            };
+            checkpoint(cluster, &plain)?;
+            measured = matrix.measure(&plain, cluster)?;
+            check_balances(cluster.port, "pgbench")?;
+        }
+        drop(plain);
+        write_report(&self.out, &Results { circumstances, idle_clients, bars: rows, measured })
+    }
+
+    fn circumstances(
+        &self,
+        plain: &PlainSide,
+        bouncer: Option<&Bouncer>,
+        files: &Path,
+        pgbench: String,
+        shard_count: String,
+        shared_buffers: String,
+    ) -> Result<Circumstances, String> {
+        let (processor, cores, memory_mib, kernel) = machine();
+        Ok(Circumstances {
             commit: commit(),
             postgresql: plain.version.clone(),
             pgbench,
-            processor: proc_value("/proc/cpuinfo", "model name").unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
-            cores: std::thread::available_parallelism().map_or(1, usize::from),
-            memory_mib: memory.split_whitespace().next().and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) / 1024,
-            kernel: std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned(),
+            pgbouncer: bouncer.map(|bouncer| bouncer.version.clone()),
+            processor,
+            cores,
+            memory_mib,
+            kernel,
+            sync_us: sync_us(files)?,
+            shared_buffers,
             scale: self.setup.scale,
             workers: self.setup.workers,
-            shard_count: shard_count.trim().to_owned(),
+            shard_count,
             seconds: self.seconds,
             rounds: self.rounds,
-        }
+            matrix_seconds: self.matrix_seconds,
+            matrix_rounds: self.matrix_rounds,
+        })
     }
 }
 
-fn medians(outcomes: &[Outcome]) -> Outcome {
-    let of = |value: fn(&Outcome) -> f64| median(&outcomes.iter().map(value).collect::<Vec<_>>());
-    Outcome {
-        tps: of(|outcome| outcome.tps),
-        latency_ms: of(|outcome| outcome.latency_ms),
-        failed: outcomes.iter().map(|outcome| outcome.failed).sum(),
-    }
-}
-
-/// The commit that was measured, with a mark if files differ from it.
-fn commit() -> String {
-    let git = |arguments: &[&str]| {
-        let output = Command::new("git").args(arguments).output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    };
-    let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) else { return "unknown".to_owned() };
-    match git(&["status", "--porcelain", "--untracked-files=no"]) {
-        Some(changes) if changes.is_empty() => commit,
-        _ => format!("{commit}-changed"),
-    }
-}
-
-fn write_report(out: &Path, circumstances: &Circumstances, measured: &[Measured]) -> Result<(), String> {
-    let mut rows = vec![
-        ["work", "protocol", "clients", "plain tps", "pgherd tps", "ratio", "plain ms", "pgherd ms", "failed"]
-            .map(str::to_owned)
-            .to_vec(),
-    ];
-    rows.extend(measured.iter().map(|one| {
-        vec![
-            one.work.name().to_owned(),
-            one.protocol.clone(),
-            one.clients.to_string(),
-            count(one.plain.tps),
-            count(one.pgherd.tps),
-            format!("{:.2}", one.ratio),
-            format!("{:.3}", one.plain.latency_ms),
-            format!("{:.3}", one.pgherd.latency_ms),
-            (one.plain.failed + one.pgherd.failed).to_string(),
-        ]
-    }));
-    let markdown = format!(
-        "# pgherd beside one plain PostgreSQL\n\nCommit {}. Medians of {} runs of {} s, the two sides alternating, \
-         everything on one machine: {}, {} cores, {} MiB, Linux {}. PostgreSQL {} with the same settings on every \
-         server, {}, scale {}, {} workers, {} shards.\n\n{}",
-        circumstances.commit,
-        circumstances.rounds,
-        circumstances.seconds,
-        circumstances.processor,
-        circumstances.cores,
-        circumstances.memory_mib,
-        circumstances.kernel,
-        circumstances.postgresql,
-        circumstances.pgbench,
-        circumstances.scale,
-        circumstances.workers,
-        circumstances.shard_count,
-        markdown_table(&rows),
-    );
-    let json = serde_json::json!({ "circumstances": circumstances, "measured": measured });
-    let json = serde_json::to_string_pretty(&json).map_err(|error| error.to_string())?;
+fn write_report(out: &Path, results: &Results) -> Result<(), String> {
+    let json = serde_json::to_string_pretty(results).map_err(|error| error.to_string())?;
     std::fs::create_dir_all(out).map_err(|error| format!("could not make \"{}\": {error}", out.display()))?;
-    for (extension, text) in [("md", &markdown), ("json", &format!("{json}\n"))] {
-        let path = out.join(format!("{}.{extension}", circumstances.commit));
+    for (extension, text) in [("md", report(results, markdown_table)), ("json", format!("{json}\n"))] {
+        let path = out.join(format!("{}.{extension}", results.circumstances.commit));
         std::fs::write(&path, text).map_err(|error| format!("could not write \"{}\": {error}", path.display()))?;
         say(&format!("wrote {}", path.display()));
     }
     say("");
-    print!("{}", plain_table(&rows));
+    print!("{}", report(results, plain_table));
     Ok(())
+}
+
+/// The whole as text, with tables drawn by `draw`.
+fn report(results: &Results, draw: fn(&[Vec<String>]) -> String) -> String {
+    let circumstances = &results.circumstances;
+    let mut text =
+        format!("# pgherd beside one plain PostgreSQL\n\nCommit {}. {}\n", circumstances.commit, circumstances.line());
+    if !results.bars.is_empty() {
+        text.push_str(&format!(
+            "\n## Bars\n\nMedians of {} rounds of {} s, the sides taking turns. The ratio is the median of each \
+             round's, router to plain server, with the smallest and the largest; times are compared as direct/router, \
+             but for the latency. CPU µs: the router's own, per statement (COPY: per row). Under \"holds\" is what is \
+             reached.\n\n{}",
+            circumstances.rounds,
+            circumstances.seconds,
+            draw(&bars::table(&results.bars))
+        ));
+        let held = |verdict| results.bars.iter().filter(|row| row.verdict == verdict).count();
+        let goals = held(Verdict::Goal);
+        text.push_str(&format!(
+            "\n{} of {} floors hold, {goals} goals.\n",
+            goals + held(Verdict::Floor),
+            results.bars.len()
+        ));
+        for row in &results.bars {
+            if let Some(error) = &row.error {
+                text.push_str(&format!("\n{}: {}\n", row.workload, error.trim_end()));
+            }
+        }
+        if results.bars.iter().all(|row| row.system_calls_per_statement.is_none()) {
+            text.push_str("\nSystem calls were not counted: strace is not installed or may not attach.\n");
+        }
+    }
+    if let Some(idle) = &results.idle_clients {
+        text.push_str(&format!("\n{}.\n", idle.line()));
+    }
+    if !results.measured.is_empty() {
+        text.push_str(&format!(
+            "\n## All combinations\n\nMedians of {} runs of {} s, the two sides alternating.\n\n{}",
+            circumstances.matrix_rounds,
+            circumstances.matrix_seconds,
+            draw(&matrix::table(&results.measured))
+        ));
+    }
+    text
 }

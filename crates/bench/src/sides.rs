@@ -1,10 +1,10 @@
 //! The two that are compared: a cluster, run by the `pgherd` program beside this one, and one plain PostgreSQL of the
-//! same version and settings. Both get pgbench's tables.
+//! same version and settings, with as much `shared_buffers` as all of the cluster together. Both get pgbench's tables.
 
 use crate::pgbench;
 use pgherd_cluster::embedded::{ClusterState, PgBin, Server, ServerSpec, ServerUser, StopMode, home_dir};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -53,8 +53,29 @@ pub struct ClusterSide {
 pub struct PlainSide {
     pub port: u16,
     pub version: String,
-    server: Arc<Mutex<Option<Server>>>,
+    stopped: Arc<Mutex<Stopped>>,
 }
+
+/// What must not be left running.
+#[derive(Debug, Default)]
+struct Stopped {
+    server: Option<Server>,
+    /// Programs in front of it.
+    others: Vec<Child>,
+}
+
+/// What decides how fast a server is and must be the same on all, but for `shared_buffers`, where the sum is.
+const ALIKE: [&str; 9] = [
+    "server_version",
+    "fsync",
+    "synchronous_commit",
+    "full_page_writes",
+    "wal_sync_method",
+    "wal_level",
+    "max_wal_size",
+    "work_mem",
+    "max_parallel_workers_per_gather",
+];
 
 pub fn say(line: &str) {
     println!("{line}");
@@ -112,23 +133,34 @@ pub fn pgherd_program() -> Result<PathBuf, String> {
 }
 
 impl PlainSide {
-    /// A fresh plain PostgreSQL like the cluster's servers.
+    /// A fresh plain PostgreSQL like the cluster's servers, with the memory of all of them.
     pub fn start(state: &ClusterState, dir: &Path) -> Result<PlainSide, String> {
         let text = |error: pgherd_cluster::embedded::EmbeddedError| error.to_string();
         remove_plain(dir)?;
         let pg = PgBin::from_dir(&state.pg_bin_dir).map_err(text)?;
         let mut spec = ServerSpec::new(dir).map_err(text)?;
         spec.settings = state.settings.clone();
+        let mut buffers_kib = 0;
+        for node in &state.nodes {
+            buffers_kib += shared_buffers_kib(node.port)?;
+        }
+        spec.settings.push(("shared_buffers".to_owned(), format!("{buffers_kib}kB")));
         let server = Server::start(&pg, &spec, &|_| ()).map_err(text)?;
-        let side =
-            PlainSide { port: server.port, version: pg.full_version, server: Arc::new(Mutex::new(Some(server))) };
+        let port = server.port;
+        let stopped = Stopped { server: Some(server), others: Vec::new() };
+        let side = PlainSide { port, version: pg.full_version, stopped: Arc::new(Mutex::new(stopped)) };
         side.stop_with_us();
         Ok(side)
     }
 
+    /// A program in front of the server that ends before it.
+    pub fn stop_also(&self, child: Child) {
+        self.stopped.lock().unwrap_or_else(PoisonError::into_inner).others.push(child);
+    }
+
     /// Ctrl-C must not leave a server behind that nobody knows of.
     fn stop_with_us(&self) {
-        let server = self.server.clone();
+        let stopped = self.stopped.clone();
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
         std::thread::spawn(move || {
             runtime.block_on(async {
@@ -142,7 +174,7 @@ impl PlainSide {
                     _ = interrupt.recv() => {}
                     _ = terminate.recv() => {}
                 }
-                stop_plain(&server);
+                stop(&stopped);
                 std::process::exit(130);
             });
         });
@@ -151,12 +183,17 @@ impl PlainSide {
 
 impl Drop for PlainSide {
     fn drop(&mut self) {
-        stop_plain(&self.server);
+        stop(&self.stopped);
     }
 }
 
-fn stop_plain(server: &Mutex<Option<Server>>) {
-    if let Some(mut server) = server.lock().unwrap_or_else(PoisonError::into_inner).take() {
+fn stop(stopped: &Mutex<Stopped>) {
+    let mut stopped = stopped.lock().unwrap_or_else(PoisonError::into_inner);
+    for mut child in stopped.others.drain(..) {
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    if let Some(mut server) = stopped.server.take() {
         server.stop(StopMode::Immediate, Duration::from_secs(30));
         let _ = std::fs::remove_dir_all(&server.dir);
     }
@@ -189,7 +226,11 @@ pub fn load(cluster: &ClusterSide, plain: &PlainSide, scale: u32) -> Result<(), 
         psql(plain.port, &format!("VACUUM ANALYZE {table}"))?;
         psql(cluster.port, &format!("VACUUM ANALYZE {table}"))?;
     }
-    // What loading left to write must not be written while somebody measures.
+    checkpoint(cluster, plain)
+}
+
+/// What was written before must not be flushed while somebody measures.
+pub fn checkpoint(cluster: &ClusterSide, plain: &PlainSide) -> Result<(), String> {
     psql(plain.port, "CHECKPOINT")?;
     for node in &cluster.state.nodes {
         psql(node.port, "CHECKPOINT")?;
@@ -197,27 +238,78 @@ pub fn load(cluster: &ClusterSide, plain: &PlainSide, scale: u32) -> Result<(), 
     Ok(())
 }
 
-/// After read-write runs: whether every transaction is there as a whole.
-pub fn check_balances(port: u16) -> Result<(), String> {
+/// Whether the two may be compared: all servers durable and of the same settings, the plain one with the memory of all.
+/// Returns how that memory is spread, for the report.
+pub fn check_alike(cluster: &ClusterSide, plain: &PlainSide) -> Result<String, String> {
+    let values = |port: u16| -> Result<Vec<String>, String> {
+        ALIKE.iter().map(|name| psql(port, &format!("SHOW {name}")).map(|value| value.trim().to_owned())).collect()
+    };
+    let expected = values(plain.port)?;
+    for (name, value) in ALIKE.iter().zip(&expected) {
+        if ["fsync", "synchronous_commit"].contains(name) && value != "on" {
+            return Err(format!("{name} is {value} on the plain server; commits must be durable to be compared"));
+        }
+    }
+    let mut buffers_kib = Vec::new();
+    for node in &cluster.state.nodes {
+        for ((name, value), expected) in ALIKE.iter().zip(values(node.port)?).zip(&expected) {
+            if value != *expected {
+                return Err(format!("{name} is {value} on {} and {expected} on the plain server", node.name));
+            }
+        }
+        buffers_kib.push(shared_buffers_kib(node.port)?);
+    }
+    let (sum, all) = (buffers_kib.iter().sum::<u64>(), shared_buffers_kib(plain.port)?);
+    if sum != all {
+        return Err(format!("shared_buffers are {sum} kB in the cluster and {all} kB on the plain server"));
+    }
+    let parts: Vec<String> = buffers_kib.iter().map(|kib| (kib / 1024).to_string()).collect();
+    Ok(format!("{} MiB in the cluster, {} MiB on the plain server", parts.join(" + "), all / 1024))
+}
+
+fn shared_buffers_kib(port: u16) -> Result<u64, String> {
+    let value = psql(port, "SELECT pg_size_bytes(current_setting('shared_buffers')) / 1024")?;
+    value.trim().parse().map_err(|_| format!("shared_buffers is \"{}\"", value.trim()))
+}
+
+/// After read-write runs on tables whose names start with `prefix`: whether every transaction is there as a whole.
+pub fn check_balances(port: u16, prefix: &str) -> Result<(), String> {
     let sums = psql(
         port,
-        "SELECT (SELECT sum(abalance) FROM pgbench_accounts), (SELECT sum(bbalance) FROM pgbench_branches), \
-         (SELECT sum(tbalance) FROM pgbench_tellers), (SELECT coalesce(sum(delta), 0) FROM pgbench_history)",
+        &format!(
+            "SELECT (SELECT sum(abalance) FROM {prefix}_accounts), (SELECT sum(bbalance) FROM {prefix}_branches), \
+             (SELECT sum(tbalance) FROM {prefix}_tellers), (SELECT coalesce(sum(delta), 0) FROM {prefix}_history)"
+        ),
     )?;
     let values: Vec<&str> = sums.trim().split('|').collect();
     if values.len() == 4 && values.iter().all(|value| *value == values[0]) {
         return Ok(());
     }
-    Err(format!("the sums of accounts, branches, tellers and history differ: {}", values.join(", ")))
+    Err(format!("the sums of {prefix} accounts, branches, tellers and history differ: {}", values.join(", ")))
 }
 
 /// One statement; its rows as psql prints them with `-At`.
 pub fn psql(port: u16, statement: &str) -> Result<String, String> {
+    let mut command = psql_command(port);
+    command.args(["-c", statement]);
+    pgbench::run(command)
+}
+
+/// A script, with variables.
+pub fn psql_script(port: u16, script: &str, variables: &[(&str, String)]) -> Result<String, String> {
+    let mut command = psql_command(port);
+    for (name, value) in variables {
+        command.arg("-v").arg(format!("{name}={value}"));
+    }
+    pgbench::run_with_input(command, Some(script))
+}
+
+fn psql_command(port: u16) -> Command {
     let mut command = Command::new("psql");
     command
         .args(["-XAtq", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p", &port.to_string(), "-U", "postgres"])
-        .args(["-d", "postgres", "-c", statement]);
-    pgbench::run(command)
+        .args(["-d", "postgres"]);
+    command
 }
 
 /// Where servers that may run as another user can have their files: below `target`, if that user can get there.

@@ -70,6 +70,7 @@ impl From<AuthName> for Auth {
 
 impl Serve {
     pub fn run(self) -> Result<(), Failure> {
+        allow_many_files();
         if let Some(dir) = &self.cluster {
             return serve_cluster(dir, self.threads, self.connections);
         }
@@ -98,6 +99,19 @@ impl Init {
             coordinator.host, coordinator.port, coordinator.dbname
         );
         Ok(())
+    }
+}
+
+/// Each client and each server connection is an open file, and the soft limit is often 1024. The hard one is what the
+/// administrator allows; the soft one only protects programs that use select(2), which we are not.
+fn allow_many_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    if limit.current != raised.current
+        && let Err(error) = setrlimit(Resource::Nofile, raised)
+    {
+        tracing::warn!("could not raise the limit of open files above {:?}: {error}", limit.current);
     }
 }
 

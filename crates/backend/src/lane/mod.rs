@@ -32,7 +32,7 @@ const READ_LANES: usize = 2;
 /// More read lanes are opened while all others wait behind a slow head, up to this many.
 const READ_LANES_MAX: usize = 8;
 /// With fewer requests than this on it, the first lane is not full.
-const FULL: usize = 4;
+const FULL: usize = 12;
 /// Write lanes to one server.
 const WRITE_LANES_MAX: usize = 24;
 /// A lane whose head has been running for this long is not given more.

@@ -298,7 +298,13 @@ impl Session {
         let group = step.group;
         self.join(group).await?;
         if group == COORDINATOR_GROUP && step.work == operation::Work::Command {
-            return self.run_on_coordinator(call, call.prepared.text(), true).await.map(Some);
+            let completion = self.run_on_coordinator(call, call.prepared.text(), true).await?;
+            if self.txn.block == Block::Implicit {
+                // ANALYZE has read the workers in a block of ours.
+                self.commit().await?;
+                self.join(COORDINATOR_GROUP).await?;
+            }
+            return Ok(Some(completion));
         }
         let mut found = Vec::new();
         if let Some(sql) = operation::inspection(&step.work) {
