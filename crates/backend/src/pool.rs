@@ -1,6 +1,6 @@
 //! Idle connections of one thread, by server, database and user. A lease takes one out; dropping it clean puts it back.
-//! How many connections there may be is the [`Budget`]'s, which all threads share: at its limits leases queue, each kind
-//! where it waits for nobody who may be waiting for it.
+//! How many connections there may be is the [`Budget`]'s, which all threads share: at its limits leases queue, each
+//! kind where it waits for nobody who may be waiting for it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -44,7 +44,7 @@ pub enum Claim {
     Single,
     /// A question beside whatever the session holds; answered, and given back.
     Aside,
-    /// Part of a transaction that has its [`BlockPlace`], or of one that holds a lease already: never queues for a place.
+    /// Part of a transaction that has its [`BlockPlace`], or of one that holds a lease already: queues for no place.
     Placed,
 }
 
