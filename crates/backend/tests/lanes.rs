@@ -1,7 +1,7 @@
 //! Lanes under a seeded simulation: many riders, errors, neighbours' cancels, large replies, notices, evicted
 //! statements, changed columns, riders handed back and servers that die at any byte. Every rider hears exactly once,
-//! statements, changed columns, riders handed back and servers that die at any byte. Every rider hears exactly
-//! once, and hears what its own request did. The seed of a failure is in the message; `PGHERD_SEED=n` runs one alone.
+//! and hears what its own request did. The seed of a failure is in the message; `PGHERD_SEED=n` runs one alone.
+//! (Several lanes to a server with a socket are in `lanes_tcp.rs`.)
 #![allow(clippy::unwrap_used)]
 
 use std::collections::{HashMap, HashSet};
