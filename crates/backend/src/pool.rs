@@ -19,6 +19,8 @@ pub struct PoolKey {
     pub address: Address,
     pub database: String,
     pub user: String,
+    /// Opened with a label: what has one is not exchanged for what has none, though the user is the same.
+    pub labelled: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -117,8 +119,12 @@ impl Pool {
             Claim::Aside => Some(self.queue(&server.aside, &shown).await?),
             Claim::Placed => None,
         };
-        let key =
-            PoolKey { address: target.address.clone(), database: target.database.clone(), user: target.user.clone() };
+        let key = PoolKey {
+            address: target.address.clone(),
+            database: target.database.clone(),
+            user: target.user.clone(),
+            labelled: target.label.is_some(),
+        };
         loop {
             let idle = self.inner.idle.borrow_mut().get_mut(&key).and_then(Vec::pop);
             match idle {

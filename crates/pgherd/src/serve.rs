@@ -30,6 +30,10 @@ pub struct Serve {
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
 
+    /// Clients at a time; more are refused with "sorry, too many clients already"
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    max_clients: usize,
+
     /// Connections to each server at most; without it nine tenths of what the server has for ordinary users
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(8..))]
     connections: Option<u32>,
@@ -72,13 +76,14 @@ impl Serve {
     pub fn run(self) -> Result<(), Failure> {
         allow_many_files();
         if let Some(dir) = &self.cluster {
-            return serve_cluster(dir, self.threads, self.connections);
+            return serve_cluster(dir, self.threads, self.max_clients, self.connections);
         }
         let config = ServeConfig {
             coordinator: parse_coordinator(self.coordinator.as_deref().unwrap_or_default())?,
             listen: listen_addresses(&self.listen)?,
             auth: mode(self.auth.into()),
             threads: self.threads,
+            max_clients: self.max_clients,
             worker_password: self.worker_password,
             connections: self.connections.map(|n| n as usize),
         };
@@ -115,7 +120,7 @@ fn allow_many_files() {
     }
 }
 
-fn serve_cluster(dir: &Path, threads: usize, connections: Option<u32>) -> Result<(), Failure> {
+fn serve_cluster(dir: &Path, threads: usize, max_clients: usize, connections: Option<u32>) -> Result<(), Failure> {
     // The terminal that `up` was run in may go.
     let _ = rustix::process::setsid();
     let state = ClusterState::read(dir)?.ok_or_else(|| no_cluster(dir))?;
@@ -132,6 +137,7 @@ fn serve_cluster(dir: &Path, threads: usize, connections: Option<u32>) -> Result
         listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, state.router_port))],
         auth: mode(state.auth),
         threads,
+        max_clients,
         worker_password: state.password.clone(),
         connections: connections.map(|n| n as usize),
     };
@@ -145,6 +151,12 @@ fn serve_cluster(dir: &Path, threads: usize, connections: Option<u32>) -> Result
 }
 
 fn serve(config: ServeConfig, ready: impl FnOnce(Vec<SocketAddr>) + Send) -> Result<(), Failure> {
+    if let Some(limit) = rustix::process::getrlimit(rustix::process::Resource::Nofile).current
+        && limit < config.max_clients as u64
+    {
+        let clients = config.max_clients;
+        tracing::warn!("only {limit} files may be open at a time, fewer than --max-clients {clients} (see ulimit -n)");
+    }
     let (shutdown, wait) = watch::channel(false);
     let signals = runtime()?;
     std::thread::Builder::new()

@@ -48,9 +48,14 @@ struct Router {
 
 impl Router {
     fn start(coordinator: &Coordinator) -> Router {
+        Router::start_with(coordinator, &[])
+    }
+
+    fn start_with(coordinator: &Coordinator, further: &[&str]) -> Router {
         let port = free_port();
         let listen = format!("127.0.0.1:{port}");
         let child = pgherd(&["serve", "--coordinator", &coordinator.url(), "--listen", &listen, "--auth", "trust"])
+            .args(further)
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
@@ -130,11 +135,9 @@ fn init_may_be_repeated_and_serve_answers_clients() {
     assert!(router.ends());
 }
 
-#[test]
-fn a_first_signal_waits_for_clients_and_a_second_does_not() {
-    let coordinator = Coordinator::start("signals");
-    let mut router = Router::start(&coordinator);
-    let mut client = Command::new("psql")
+/// A client whose statement takes long; returns when `count` of them are at it.
+fn sleeper(coordinator: &Coordinator, router: &Router, count: u32) -> Child {
+    let client = Command::new("psql")
         .args(["-XAtqwc", "SELECT pg_sleep(600)"])
         .arg(format!("postgres://postgres@127.0.0.1:{}/postgres", router.port))
         .stdout(Stdio::null())
@@ -143,10 +146,88 @@ fn a_first_signal_waits_for_clients_and_a_second_does_not() {
         .unwrap();
     let sleeps = "SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(600)' AND state = 'active'";
     let started = Instant::now();
-    while psql(&coordinator.url(), sleeps).stdout != b"1\n" {
+    while psql(&coordinator.url(), sleeps).stdout != format!("{count}\n").into_bytes() {
         assert!(started.elapsed() < WAIT);
         std::thread::sleep(Duration::from_millis(50));
     }
+    client
+}
+
+#[test]
+fn more_clients_than_allowed_are_refused_and_places_are_given_back() {
+    let coordinator = Coordinator::start("many");
+    let router = Router::start_with(&coordinator, &["--max-clients", "2"]);
+    let mut clients = [sleeper(&coordinator, &router, 1), sleeper(&coordinator, &router, 2)];
+    let refused = router.psql("SELECT 1");
+    assert!(stderr(&refused).contains("FATAL:  sorry, too many clients already"), "{}", stderr(&refused));
+    for client in &mut clients {
+        client.kill().unwrap();
+        client.wait().unwrap();
+    }
+    let started = Instant::now();
+    while !router.psql("SELECT 1").status.success() {
+        assert!(started.elapsed() < WAIT);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// What a new connection as `r` is answered, without the address.
+fn answer_of(port: u16) -> String {
+    let output = psql(&format!("postgres://r@127.0.0.1:{port}/postgres"), "SHOW work_mem");
+    let said = stderr(&output);
+    said.split_once("failed: ").map_or(said.as_str(), |(_, rest)| rest).to_owned()
+        + &String::from_utf8_lossy(&output.stdout)
+}
+
+#[test]
+fn what_is_remembered_of_a_role_gives_it_nothing_that_it_has_lost() {
+    let coordinator = Coordinator::start("roles");
+    let router = Router::start(&coordinator);
+    let direct = coordinator.server.port;
+    let own = |sql: &str| {
+        let output = psql(&coordinator.url(), sql);
+        assert!(output.status.success(), "{sql}: {}", stderr(&output));
+    };
+    own("CREATE ROLE r LOGIN");
+    let mut answers = std::collections::HashSet::new();
+    for change in [
+        "ALTER ROLE r NOLOGIN",
+        "ALTER ROLE r LOGIN",
+        "REVOKE CONNECT ON DATABASE postgres FROM PUBLIC",
+        "GRANT CONNECT ON DATABASE postgres TO PUBLIC",
+        "ALTER ROLE r CONNECTION LIMIT 0",
+        "ALTER ROLE r CONNECTION LIMIT -1",
+        "ALTER ROLE r SET work_mem = '5MB'",
+        "ALTER ROLE r RESET work_mem",
+        "DROP ROLE r",
+        "CREATE ROLE r LOGIN",
+    ] {
+        // Nobody tells the router: it finds out soon, also where it was asked a moment before.
+        answer_of(router.port);
+        own(change);
+        let expected = answer_of(direct);
+        let started = Instant::now();
+        while answer_of(router.port) != expected {
+            assert!(started.elapsed() < WAIT, "{change}: {} in place of {expected}", answer_of(router.port));
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        answers.insert(expected);
+    }
+    assert_eq!(answers.len(), 6, "{answers:?}");
+    // What goes through the router holds at once.
+    for change in ["ALTER ROLE r NOLOGIN", "ALTER ROLE r LOGIN", "REVOKE CONNECT ON DATABASE postgres FROM PUBLIC"] {
+        answer_of(router.port);
+        let output = router.psql(change);
+        assert!(output.status.success(), "{change}: {}", stderr(&output));
+        assert_eq!(answer_of(router.port), answer_of(direct), "{change}");
+    }
+}
+
+#[test]
+fn a_first_signal_waits_for_clients_and_a_second_does_not() {
+    let coordinator = Coordinator::start("signals");
+    let mut router = Router::start(&coordinator);
+    let mut client = sleeper(&coordinator, &router, 1);
     router.signal(rustix::process::Signal::TERM);
     std::thread::sleep(Duration::from_millis(500));
     assert!(router.child.try_wait().unwrap().is_none(), "a client is still at work");

@@ -12,6 +12,7 @@ mod deadlock;
 mod describe;
 mod error;
 mod listen;
+mod login;
 mod recovery;
 mod run;
 mod session;

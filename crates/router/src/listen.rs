@@ -47,6 +47,8 @@ pub struct ServeConfig {
     pub auth: AuthMode,
     /// 0: one per core.
     pub threads: usize,
+    /// Clients beyond this are refused.
+    pub max_clients: usize,
     /// The password of the router's own account on the workers, where it differs from the coordinator's.
     pub worker_password: Option<String>,
     /// Connections that the router opens to each server at most; none: what the server takes, less a tenth.

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::{Rc, Weak};
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use pgherd_backend::{Address, Budget, Credentials, Pool, PoolLimits, Target, connections_of};
@@ -14,7 +14,9 @@ use crate::cancel::CancelState;
 use crate::client::Link;
 use crate::database::Database;
 use crate::describe::StatementCache;
+use crate::error::{Failure, Result};
 use crate::listen::ServeConfig;
+use crate::login::{Greeting, Login};
 use crate::run::TableOrigin;
 use crate::session::LaneContext;
 
@@ -31,6 +33,9 @@ pub struct Shared {
     pub databases: tokio::sync::Mutex<HashMap<String, Arc<Database>>>,
     cancels: RwLock<HashMap<i32, Cancellable>>,
     callbacks: Mutex<HashMap<String, CallbackSender>>,
+    /// Clients that are connected, and how many of them are sessions of each role.
+    clients: AtomicUsize,
+    roles: Mutex<HashMap<String, Arc<AtomicUsize>>>,
     next_pid: AtomicI32,
     /// Grows when defaults of roles or databases change: connections made before are not reused.
     generation: AtomicU64,
@@ -43,13 +48,15 @@ pub struct Shared {
 }
 
 impl Shared {
-    pub fn new(config: ServeConfig) -> Result<Self, getrandom::Error> {
+    pub fn new(config: ServeConfig) -> std::result::Result<Self, getrandom::Error> {
         let mut mock_secret = [0; 32];
         getrandom::fill(&mut mock_secret)?;
         Ok(Shared {
             databases: tokio::sync::Mutex::default(),
             cancels: RwLock::default(),
             callbacks: Mutex::default(),
+            clients: AtomicUsize::new(0),
+            roles: Mutex::default(),
             next_pid: AtomicI32::new(1),
             generation: AtomicU64::new(0),
             callback_address: RwLock::default(),
@@ -61,8 +68,14 @@ impl Shared {
 
     /// A process id for a new session, unique in this router.
     pub fn new_pid(&self) -> i32 {
-        // Wraps after two thousand million sessions; a number still in use is only a cancel key less.
-        self.next_pid.fetch_add(1, Ordering::Relaxed) & i32::MAX
+        let cancels = self.cancels.read().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            // Wraps after two thousand million sessions, when old ones may still have theirs.
+            let pid = self.next_pid.fetch_add(1, Ordering::Relaxed) & i32::MAX;
+            if pid != 0 && !cancels.contains_key(&pid) {
+                return pid;
+            }
+        }
     }
 
     pub fn register_cancel(&self, pid: i32, key: Vec<u8>, state: Arc<CancelState>) {
@@ -161,7 +174,7 @@ impl Shared {
         Address { host: node.host.clone(), port: node.port }
     }
 
-    async fn ask_connections(&self, address: &Address) -> Result<usize, pgherd_backend::BackendError> {
+    async fn ask_connections(&self, address: &Address) -> std::result::Result<usize, pgherd_backend::BackendError> {
         let mut connection = pgherd_backend::connect(&self.own_target_at(address)).await?;
         // reserved_connections came with PostgreSQL 16.
         let asked = connection
@@ -200,12 +213,52 @@ impl Shared {
     }
 }
 
+/// A client's place among those that `--max-clients` allows, given back when it is dropped.
+pub struct Seat {
+    shared: Arc<Shared>,
+    role: Option<Arc<AtomicUsize>>,
+}
+
+impl Seat {
+    pub fn take(shared: &Arc<Shared>) -> Result<Seat> {
+        let seat = Seat { shared: shared.clone(), role: None };
+        if shared.clients.fetch_add(1, Ordering::AcqRel) >= shared.config.max_clients {
+            return Err(Failure::fatal("53300", "sorry, too many clients already"));
+        }
+        Ok(seat)
+    }
+
+    /// The client is one of this role's. How many there are, with it.
+    pub fn of_role(&mut self, user: &str) -> usize {
+        let mut roles = self.shared.roles.lock().unwrap_or_else(PoisonError::into_inner);
+        let role = match roles.get(user) {
+            Some(role) => role.clone(),
+            None => roles.entry(user.to_owned()).or_default().clone(),
+        };
+        drop(roles);
+        let count = role.fetch_add(1, Ordering::AcqRel) + 1;
+        self.role = Some(role);
+        count
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.shared.clients.fetch_sub(1, Ordering::AcqRel);
+        if let Some(role) = &self.role {
+            role.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
+
 /// One thread's own things; nothing in here is ever seen by another thread.
 pub struct Thread {
     pub shared: Arc<Shared>,
     pool: Pool,
     pool_generation: RefCell<u64>,
     pub statements: RefCell<StatementCache>,
+    pub logins: RefCell<Vec<Rc<Login>>>,
+    pub greetings: RefCell<Vec<Rc<Greeting>>>,
     /// Effective search path by (database, user, setting), as the coordinator resolved it, at a catalog generation.
     pub search_paths: RefCell<HashMap<(String, String, String), SearchPath>>,
     /// Names of built-in types by (oid, modifier), per list of columns.
@@ -232,6 +285,8 @@ impl Thread {
             shared,
             pool_generation: RefCell::new(generation),
             statements: RefCell::default(),
+            logins: RefCell::default(),
+            greetings: RefCell::default(),
             search_paths: RefCell::default(),
             type_names: RefCell::default(),
             type_oids: RefCell::default(),

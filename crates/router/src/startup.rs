@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use bytes::Bytes;
-use pgherd_backend::{Claim, Credentials};
+use pgherd_backend::Credentials;
 use pgherd_wire::backend;
 use pgherd_wire::frame::{Startup, next_startup};
 use pgherd_wire::frontend::{self, FrontendMessage};
@@ -20,7 +20,7 @@ use crate::error::{Failure, Result};
 use crate::listen::AuthMode;
 use crate::session::{NewSession, Session};
 use crate::settings::Settings;
-use crate::shared::Thread;
+use crate::shared::{Seat, Thread};
 
 /// A client that has not authenticated by then is dropped (PostgreSQL's `authentication_timeout`).
 const AUTHENTICATION_TIMEOUT: Duration = Duration::from_secs(60);
@@ -129,25 +129,34 @@ async fn begin(thread: &Rc<Thread>, client: &mut Client) -> Result<Begun> {
     if version.1 > 2 || !unknown.is_empty() {
         backend::write_negotiate_protocol_version(&mut client.out, (3, version.1.min(2)), &unknown);
     }
+    let mut seat = Seat::take(&thread.shared)?;
+    let login = thread.login(&user, &database).await?;
     let credentials = match thread.shared.config.auth {
         AuthMode::Trust => thread.shared.config.coordinator.credentials_if(&user),
-        AuthMode::ScramSha256 => authenticate(thread, client, &user).await?,
+        AuthMode::ScramSha256 => authenticate(thread, client, &user, login.verifier()).await?,
     };
     backend::write_authentication_ok(&mut client.out);
+    thread.check_allowed(&login, &credentials).await?;
     let database = database::open(&thread.shared, &database).await?;
-    Ok(Begun::Session(Box::new(NewSession { user, database, credentials, settings, long_cancel_key: version.1 >= 2 })))
+    login.check_limits(seat.of_role(&user), database.sessions() + 1)?;
+    let long_cancel_key = version.1 >= 2;
+    Ok(Begun::Session(Box::new(NewSession { user, database, credentials, settings, long_cancel_key, seat })))
 }
 
 /// SCRAM-SHA-256 against the verifier that the coordinator holds. What the exchange reveals logs in to the servers.
-async fn authenticate(thread: &Rc<Thread>, client: &mut Client, user: &str) -> Result<Credentials> {
-    let verifier = verifier(thread, user).await?;
+async fn authenticate(
+    thread: &Rc<Thread>,
+    client: &mut Client,
+    user: &str,
+    verifier: Option<&str>,
+) -> Result<Credentials> {
     backend::write_authentication_sasl(&mut client.out, &["SCRAM-SHA-256"]);
     client.flush().await?;
     let mut nonce = [0u8; 18];
     getrandom::fill(&mut nonce).map_err(|e| Failure::fatal("XX000", format!("no random bytes: {e}")))?;
     let nonce = base64::engine::general_purpose::STANDARD.encode(nonce);
     let failed = || Failure::fatal("28P01", format!("password authentication failed for user \"{user}\""));
-    let mut server = match &verifier {
+    let mut server = match verifier {
         Some(verifier) => ScramServer::from_verifier(verifier, &nonce).map_err(|_| failed())?,
         None => ScramServer::mock(user, &thread.shared.mock_secret, &nonce),
     };
@@ -162,7 +171,10 @@ async fn authenticate(thread: &Rc<Thread>, client: &mut Client, user: &str) -> R
     backend::write_authentication_sasl_continue(&mut client.out, reply.as_bytes());
     client.flush().await?;
     let last = password_message(client).await?;
-    let (reply, keys) = server.handle_client_final(&last).map_err(|_| failed())?;
+    let (reply, keys) = server.handle_client_final(&last).map_err(|_| {
+        thread.forget_login(user);
+        failed()
+    })?;
     backend::write_authentication_sasl_final(&mut client.out, reply.as_bytes());
     Ok(Credentials::ScramKeys { client_key: keys.client_key, server_key: keys.server_key })
 }
@@ -173,18 +185,4 @@ async fn password_message(client: &mut Client) -> Result<Bytes> {
         FrontendMessage::Password(bytes) => Ok(Bytes::copy_from_slice(bytes)),
         _ => Err(Failure::fatal("08P01", format!("expected SASL response, got message type {}", frame.tag()))),
     }
-}
-
-/// The role's SCRAM verifier; none for an unknown role, one without a password, or one that is no longer valid.
-async fn verifier(thread: &Rc<Thread>, user: &str) -> Result<Option<String>> {
-    let target = thread.shared.own_target(&thread.shared.config.coordinator.dbname);
-    let mut lease = thread.pool().lease(&target, Claim::Single).await?;
-    let name = user.replace('\'', "''");
-    let result = lease
-        .query(&format!(
-            "SELECT rolpassword FROM pg_catalog.pg_authid WHERE rolname = '{name}' \
-             AND (rolvaliduntil IS NULL OR rolvaliduntil > pg_catalog.now())"
-        ))
-        .await?;
-    Ok(result.text(0, 0).filter(|v| v.starts_with("SCRAM-SHA-256$")).map(str::to_owned))
 }

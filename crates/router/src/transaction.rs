@@ -187,7 +187,8 @@ impl Session {
                 if group == COORDINATOR_GROUP
                     && let Some(token) = &lease.label
                 {
-                    self.thread.shared.register_callback(token, self.callback_sender.clone());
+                    let sender = self.callback_sender();
+                    self.thread.shared.register_callback(token, sender);
                 }
                 lease
             }

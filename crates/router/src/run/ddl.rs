@@ -229,7 +229,7 @@ impl Session {
             // A trigger or default on the workers may use the function that this replaces.
             self.run_where_present(call.prepared.text()).await?;
         }
-        if info.object == "role" || is_role_grant(info) {
+        if matches!(info.object, "role" | "database") || is_role_grant(info) {
             self.txn.changed_defaults = true;
         }
         self.after_ddl().await?;

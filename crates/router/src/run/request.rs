@@ -14,6 +14,7 @@ use pgherd_wire::backend::{self, ErrorFields, FieldDescription};
 use pgherd_wire::frame::Frame;
 use pgherd_wire::frontend;
 
+use crate::callback::{Batch, CallbackReceiver, CallbackSender};
 use crate::describe::Described;
 use crate::error::{Failure, Result};
 use crate::session::{Bound, Session};
@@ -269,7 +270,7 @@ impl Session {
             let batch = tokio::select! {
                 biased;
                 frame = participant.lease.frame() => return frame.map_err(Failure::from),
-                Some(batch) = self.callbacks.recv(), if group == COORDINATOR_GROUP => batch,
+                Some(batch) = next_batch(&mut self.callbacks), if group == COORDINATOR_GROUP => batch,
                 // A statement of a client that has gone, perhaps waiting for a lock, is not waited for.
                 () = self.client.gone() => return Err(Failure::ClientGone),
             };
@@ -479,4 +480,12 @@ pub fn fields_of(frame: &Frame) -> Result<Vec<Option<Bytes>>> {
         }));
     }
     Ok(fields)
+}
+
+/// What the coordinator's foreign tables ask next. Cancel safe.
+async fn next_batch(callbacks: &mut Option<(CallbackSender, CallbackReceiver)>) -> Option<Batch> {
+    match callbacks {
+        Some((_, receiver)) => receiver.recv().await,
+        None => None,
+    }
 }

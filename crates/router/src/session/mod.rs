@@ -13,6 +13,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Instant;
 
 use pgherd_backend::{Address, Claim, Credentials, Lease, Target};
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Snapshot};
@@ -32,7 +33,7 @@ use crate::client::{Arrival, Client};
 use crate::database::Database;
 use crate::error::{Failure, Result};
 use crate::settings::Settings;
-use crate::shared::Thread;
+use crate::shared::{Seat, Thread};
 use crate::transaction::{Block, LogItem, Transaction};
 
 /// Batches of one callback connection that may wait: it sends one and waits for the answer.
@@ -49,6 +50,7 @@ pub struct NewSession {
     pub settings: Settings,
     /// Protocol 3.2: a cancel key of 32 bytes in place of 4.
     pub long_cancel_key: bool,
+    pub seat: Seat,
 }
 
 pub struct Session {
@@ -72,14 +74,15 @@ pub struct Session {
     pub pinned: Option<Lease>,
     /// Names of temporary relations: they hide tables of the same name.
     pub temp: HashSet<String>,
-    pub callback_sender: CallbackSender,
-    pub callbacks: CallbackReceiver,
+    /// Made when the coordinator is first asked.
+    pub callbacks: Option<(CallbackSender, CallbackReceiver)>,
     /// Cursors that the coordinator's foreign tables have open.
     pub cursors: Cursors,
     pub cancel: Arc<CancelState>,
     /// As the coordinator reports it.
-    pub server_version: String,
+    pub server_version: Rc<str>,
     pid: i32,
+    _seat: Seat,
     /// After an error in the extended protocol: messages are skipped until Sync.
     skip_until_sync: bool,
     /// The Execute that waits to learn whether Sync follows it.
@@ -117,7 +120,6 @@ impl Session {
         client: Client,
         new: NewSession,
     ) -> std::result::Result<Session, (Client, Failure)> {
-        let (callback_sender, callbacks) = mpsc::channel(CALLBACK_QUEUE);
         let pid = thread.shared.new_pid();
         let mut session = Session {
             client,
@@ -135,12 +137,12 @@ impl Session {
             pin: false,
             pinned: None,
             temp: HashSet::new(),
-            callback_sender,
-            callbacks,
+            callbacks: None,
             cursors: Cursors::default(),
             cancel: Arc::default(),
-            server_version: String::new(),
+            server_version: Rc::from(""),
             pid,
+            _seat: new.seat,
             skip_until_sync: false,
             pending: None,
             context: None,
@@ -162,14 +164,37 @@ impl Session {
     }
 
     async fn greet(&mut self, long_cancel_key: bool) -> Result<()> {
+        match self.thread.greeting(&self.user, &self.db.name, &self.settings) {
+            Some(greeting) => {
+                // One set of settings for all that have the same.
+                self.settings = greeting.settings.clone();
+                self.startup_settings = greeting.settings.clone();
+                self.server_version = greeting.server_version.clone();
+                self.client.out.extend_from_slice(&greeting.parameters);
+            }
+            None => self.ask_for_greeting().await?,
+        }
+        let mut key = vec![0u8; if long_cancel_key { 32 } else { 4 }];
+        getrandom::fill(&mut key).map_err(|e| Failure::fatal("XX000", format!("no random bytes: {e}")))?;
+        backend::write_backend_key_data(&mut self.client.out, self.pid, &key);
+        self.thread.shared.register_cancel(self.pid, key, self.cancel.clone());
+        backend::write_ready_for_query(&mut self.client.out, b'I');
+        self.client.flush().await
+    }
+
+    /// The coordinator checks the settings and says what the session's parameters are.
+    async fn ask_for_greeting(&mut self) -> Result<()> {
         for (name, value) in &self.settings {
             crate::settings::check_own(name, Some(value))?;
         }
+        let asked = (self.thread.shared.generation(), Instant::now());
         self.join(COORDINATOR_GROUP).await?;
         let mut participant = self.take(COORDINATOR_GROUP)?;
         // An empty query brings back the error of a setting that the server refuses.
         let checked = participant.lease.query("").await;
-        self.server_version = participant.lease.parameters.get("server_version").cloned().unwrap_or_default();
+        let version = participant.lease.parameters.get("server_version");
+        self.server_version = Rc::from(version.map_or("", String::as_str));
+        let begin = self.client.out.len();
         for (name, value) in &participant.lease.parameters {
             // The encoding of every server connection is UTF8, and so is the client's.
             backend::write_parameter_status(&mut self.client.out, name, value);
@@ -177,12 +202,15 @@ impl Session {
         self.put_back(COORDINATOR_GROUP, participant);
         self.release_autocommit().await;
         checked?;
-        let mut key = vec![0u8; if long_cancel_key { 32 } else { 4 }];
-        getrandom::fill(&mut key).map_err(|e| Failure::fatal("XX000", format!("no random bytes: {e}")))?;
-        backend::write_backend_key_data(&mut self.client.out, self.pid, &key);
-        self.thread.shared.register_cancel(self.pid, key, self.cancel.clone());
-        backend::write_ready_for_query(&mut self.client.out, b'I');
-        self.client.flush().await
+        let parameters = &self.client.out[begin..];
+        let who = (self.user.as_str(), self.db.name.as_str());
+        self.thread.remember_greeting(who, &self.settings, asked, &self.server_version, parameters);
+        Ok(())
+    }
+
+    /// Where the coordinator's callbacks to this session are sent.
+    pub fn callback_sender(&mut self) -> CallbackSender {
+        self.callbacks.get_or_insert_with(|| mpsc::channel(CALLBACK_QUEUE)).0.clone()
     }
 
     /// Serves the client until it leaves.
