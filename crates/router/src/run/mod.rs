@@ -4,6 +4,7 @@ mod combine;
 mod control;
 mod coordinator;
 mod copy;
+mod copy_in;
 mod cursors;
 mod database;
 mod ddl;
