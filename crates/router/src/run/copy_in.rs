@@ -64,9 +64,20 @@ impl Session {
         self.join(group).await?;
         self.fence_table(group, &copy.table, &catalog);
         self.mark_writer(group);
-        let sql = format!("{}{}", copy.prefix(), copy.options);
+        self.begin_copy(group, &format!("{}{}", copy.prefix(), copy.options)).await?;
+        if !copy.header.is_empty()
+            && let Some(participant) = self.txn.participants.get_mut(&group)
+        {
+            frontend::write_copy_data(participant.lease.buffer(), &copy.header);
+        }
+        copy.started.insert(group, 0);
+        Ok(())
+    }
+
+    /// Sends a COPY FROM STDIN; returns when the server waits for data.
+    pub(super) async fn begin_copy(&mut self, group: GroupId, sql: &str) -> Result<()> {
         let mut participant = self.take(group)?;
-        participant.lease.send_query(&sql);
+        participant.lease.send_query(sql);
         let mut failure = None;
         let started = loop {
             let frame = match participant.lease.frame().await {
@@ -89,13 +100,8 @@ impl Session {
                 _ => {}
             }
         };
-        if started.is_ok() && !copy.header.is_empty() {
-            frontend::write_copy_data(participant.lease.buffer(), &copy.header);
-        }
         self.put_back(group, participant);
-        started?;
-        copy.started.insert(group, 0);
-        Ok(())
+        started
     }
 
     /// One line, or binary tuple, for the worker of a shard.

@@ -14,6 +14,7 @@ mod insert;
 mod nodes;
 mod operation;
 mod own;
+mod partials;
 mod planned;
 mod request;
 mod session_views;
