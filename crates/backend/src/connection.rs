@@ -176,8 +176,8 @@ impl Connection {
         self.steps.push(sql.into());
     }
 
-    /// Pushes everything written so far to the socket. Reads meanwhile: a server that is not listened to may wait for us
-    /// while we wait for it. Cancel safe.
+    /// Pushes everything written so far to the socket. Reads meanwhile: a server that is not listened to may wait for
+    /// us while we wait for it. Cancel safe.
     pub async fn flush(&mut self) -> Result<(), BackendError> {
         loop {
             self.write_some()?;
