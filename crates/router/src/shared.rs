@@ -43,6 +43,8 @@ pub struct Shared {
     callback_address: RwLock<Option<(String, u16)>>,
     /// How many connections servers take from us, whichever thread has them.
     pub budget: Arc<Budget>,
+    /// Of this machine.
+    pub cores: usize,
     /// Secret of this process, for the SCRAM exchange with users that do not exist.
     pub mock_secret: [u8; 32],
 }
@@ -53,6 +55,7 @@ impl Shared {
         getrandom::fill(&mut mock_secret)?;
         Ok(Shared {
             databases: tokio::sync::Mutex::default(),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
             cancels: RwLock::default(),
             callbacks: Mutex::default(),
             clients: AtomicUsize::new(0),

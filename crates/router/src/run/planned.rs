@@ -15,6 +15,9 @@ use crate::session::{Progress, Session};
 use crate::settings::quote_ident;
 use crate::transaction::Block;
 
+/// PostgreSQL's own `max_parallel_workers_per_gather`.
+const PARALLEL_DEFAULT: usize = 2;
+
 impl Session {
     pub(super) async fn run_planned(&mut self, call: &Call<'_>) -> Result<Completion> {
         if let Some(statement) = &call.prepared.statement
@@ -284,8 +287,14 @@ impl Session {
     pub(super) async fn start_scatter(&mut self, plan: &Plan, groups: &[GroupId], request: &Request<'_>) -> Result<()> {
         self.open_implicit_block();
         let catalog = self.catalog();
+        let degree = if plan.writes { None } else { self.parallel_degree(groups) };
         for group in groups {
             self.join(*group).await?;
+            if let Some(degree) = degree
+                && let Some(participant) = self.txn.participants.get_mut(group)
+            {
+                participant.lease.add_step(lowered(degree));
+            }
             self.fence_tables(*group, plan, &catalog);
             if plan.writes {
                 self.mark_writer(*group);
@@ -298,6 +307,24 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// How many parallel workers each server of a scatter may use beside itself, where they are all on this machine and
+    /// share its cores: a parallel plan on each would only have them compete. None: each as it is set.
+    fn parallel_degree(&self, groups: &[GroupId]) -> Option<usize> {
+        if groups.len() < 2 || self.settings.contains_key("max_parallel_workers_per_gather") {
+            return None;
+        }
+        let catalog = self.catalog();
+        let is_here = |group: &GroupId| {
+            let node = catalog.node_of_group(*group);
+            node.is_some_and(|node| matches!(node.host.as_str(), "127.0.0.1" | "::1" | "localhost"))
+        };
+        if !groups.iter().all(is_here) {
+            return None;
+        }
+        let degree = (self.thread.shared.cores / groups.len()).saturating_sub(1);
+        (degree < PARALLEL_DEFAULT).then_some(degree)
     }
 
     /// After an error on one server of a scatter: the others are interrupted and their replies dropped.
@@ -462,6 +489,19 @@ impl Session {
             }
         }
         Ok(())
+    }
+}
+
+/// A statement that lets a plan have no more parallel workers than these, until the transaction ends.
+fn lowered(degree: usize) -> String {
+    const NAME: &str = "max_parallel_workers_per_gather";
+    match degree {
+        0 => format!("SET LOCAL {NAME} = 0"),
+        // It may be lower already.
+        _ => format!(
+            "SELECT pg_catalog.set_config('{NAME}', least(pg_catalog.current_setting('{NAME}')::int, {degree})::text, \
+             true)"
+        ),
     }
 }
 
