@@ -162,6 +162,8 @@ pub struct Compiled {
     param_types: Vec<Oid>,
     described: Rc<Described>,
     pub(super) writes: bool,
+    /// A write that may be one transaction with those of other clients.
+    shares: bool,
     shards: RefCell<Vec<Option<Shard>>>,
     /// Bytes of the texts in `shards`.
     bytes: Cell<usize>,
@@ -597,6 +599,7 @@ impl Session {
             param_types: described.param_types.clone(),
             described,
             writes: plan.writes,
+            shares: plan.writes && plan.tables.iter().all(|t| pgherd_planner::shares_transaction(t, catalog)),
             shards: RefCell::new(vec![None; route.table.shards().len()]),
             bytes: Cell::new(0),
             text_columns: text_columns.to_vec(),
@@ -629,12 +632,13 @@ impl Session {
 }
 
 /// What the planner has proved is enough for a lease; a lane is shared, so nothing may run there that the statement does
-/// not show: triggers and policies can do anything.
+/// not show: triggers, policies and functions in checks can do anything.
 fn may_ride(plan: &Plan, route: &Route, kind: &StatementKind, described: &Described) -> bool {
     let plain = plan.tables.iter().all(|table| {
         !table.is_reference()
             && !table.parent_only
             && !table.has_triggers
+            && !table.has_hidden_calls
             && !table.row_security
             && !table.has_user_types
     });
@@ -732,6 +736,7 @@ impl Compiled {
             param_types: self.param_types.clone(),
             columns: self.described.fields.as_ref().map(|f| f.iter().map(|f| f.type_oid).collect()),
             writes: self.writes,
+            shares: self.shares,
         });
         Some(Shard { group, remainder: at, statement })
     }
