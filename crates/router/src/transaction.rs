@@ -70,7 +70,9 @@ pub struct Transaction {
     pub changed_catalog: bool,
     /// Defaults of roles, databases or the system changed: idle connections are not reused after commit.
     pub changed_defaults: bool,
-    /// A value for now() and its like, fixed at the first statement that needs one.
+    /// The server whose now() is the transaction's, as long as no other has been asked for it.
+    pub clock: Option<GroupId>,
+    /// A value for now() and its like, once statements on several servers need one.
     pub now: Option<String>,
     /// COMMIT has begun: workers may be prepared already, and what the coordinator's foreign tables tidy up is no longer
     /// done there.
@@ -91,6 +93,7 @@ impl Transaction {
             catalog: None,
             changed_catalog: false,
             changed_defaults: false,
+            clock: None,
             now: None,
             ending: false,
             place: None,

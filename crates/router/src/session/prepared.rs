@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-use pgherd_catalog::Snapshot;
+use pgherd_catalog::{GroupId, Snapshot};
 use pgherd_planner::{Plan, Tier};
 use pgherd_sql::{Statement, StatementKind};
 
@@ -145,7 +145,7 @@ impl Session {
             && let Some(planned) = &*prepared.plan.borrow()
             && Arc::ptr_eq(&planned.catalog, &catalog)
             && *planned.search_path == *search_path
-            && (!planned.plan.uses_now || self.txn.block != Block::Explicit)
+            && (!planned.plan.uses_now || self.txn.now.is_none() && one_server(&planned.plan))
         {
             return Ok((planned.plan.clone(), planned.id));
         }
@@ -153,10 +153,8 @@ impl Session {
             return Err(crate::error::Failure::new("XX000", "an empty statement has no plan"));
         };
         let mut plan = self.plan_statement(statement, &catalog, &search_path, false);
-        let one_server = matches!(plan.tier, Tier::Route(_) | Tier::Coordinator { .. });
-        if plan.uses_now && self.txn.now.is_none() && (!one_server || self.txn.block == Block::Explicit) {
-            // Several servers must have one time.
-            self.txn.now = Some(time_text(SystemTime::now()));
+        if plan.uses_now && self.txn.now.is_none() && !one_server(&plan) {
+            self.fix_now().await?;
             plan = self.plan_statement(statement, &catalog, &search_path, false);
             if self.txn.block == Block::None {
                 self.open_implicit_block();
@@ -169,6 +167,33 @@ impl Session {
             *prepared.plan.borrow_mut() = Some(Planned { catalog, search_path, plan: plan.clone(), id });
         }
         Ok((plan, id))
+    }
+
+    /// From here on the transaction's time is a value that every server is given.
+    async fn fix_now(&mut self) -> Result<()> {
+        let now = match self.txn.clock {
+            Some(group) => {
+                self.join(group).await?;
+                let result = self.collect_on(group, CLOCK).await?;
+                result.text(0, 0).map(str::to_owned)
+            }
+            None => None,
+        };
+        self.txn.now = Some(now.unwrap_or_else(|| time_text(SystemTime::now())));
+        Ok(())
+    }
+
+    /// Before a statement that reads the transaction's time runs on this server alone. False: another server's time is
+    /// the transaction's; the statement is to be planned again, with a value in its text.
+    pub async fn agree_on_time(&mut self, plan: &Plan, group: GroupId) -> Result<bool> {
+        if !plan.uses_now || self.txn.now.is_some() || self.txn.block == Block::None {
+            return Ok(true);
+        }
+        if *self.txn.clock.get_or_insert(group) == group {
+            return Ok(true);
+        }
+        self.fix_now().await?;
+        Ok(false)
     }
 
     pub fn plan_statement(
@@ -187,6 +212,15 @@ impl Session {
         pgherd_planner::plan(statement, catalog, &view)
     }
 }
+
+/// One server runs it, with its own time.
+fn one_server(plan: &Plan) -> bool {
+    matches!(plan.tier, Tier::Route(_) | Tier::Coordinator { .. })
+}
+
+/// The transaction's time, whatever the session's settings are.
+const CLOCK: &str =
+    "SELECT pg_catalog.to_char(pg_catalog.timezone('UTC', pg_catalog.now()), 'YYYY-MM-DD HH24:MI:SS.US') || '+00'";
 
 /// A moment as timestamptz reads it, in microseconds as PostgreSQL's clock has them.
 pub fn time_text(time: SystemTime) -> String {
