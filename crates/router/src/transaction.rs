@@ -645,7 +645,7 @@ impl Session {
         results
     }
 
-    fn commit_protocol(&self) -> Protocol {
+    pub fn commit_protocol(&self) -> Protocol {
         match self.settings.get("citus.multi_shard_commit_protocol").map(String::as_str) {
             Some(value) if value.eq_ignore_ascii_case("1pc") => Protocol::OnePhase,
             _ => Protocol::TwoPhase,
@@ -686,7 +686,7 @@ async fn recycle(connection: &mut Connection) {
 }
 
 /// 128 random bits in hexadecimal.
-fn new_transaction_id() -> Result<String> {
+pub fn new_transaction_id() -> Result<String> {
     let mut bytes = [0u8; 16];
     getrandom::fill(&mut bytes).map_err(|e| Failure::new("XX000", format!("no random bytes: {e}")))?;
     Ok(bytes.iter().map(|b| format!("{b:02x}")).collect())

@@ -181,6 +181,14 @@ impl Commit {
                 }
                 Some(self.undo())
             }
+            // The decider itself failed, before all had answered: nothing can be decided any more.
+            (Stage::Preparing(_), Event::Failed(group) | Event::Lost(group)) if self.decider == Some(group) => {
+                match event {
+                    Event::Lost(_) => self.lost.insert(group),
+                    _ => self.failed.insert(group),
+                };
+                None
+            }
             (Stage::Deciding, Event::Succeeded(_)) => {
                 self.stage = Stage::CommittingPrepared;
                 Some(Action::CommitPrepared(self.prepared.iter().copied().collect()))

@@ -24,7 +24,7 @@ use tokio::io::{AsyncReadExt, AsyncWrite};
 use tokio::net::TcpStream;
 
 pub use batch::{BATCH_MAX, Batch, Ended, Write};
-pub use pipeline::{Again, Broken, LaneStatement, Outcome, Pipeline, REPLY_MAX, statement_name};
+pub use pipeline::{Again, Broken, LaneStatement, Outcome, Pipeline, REPLY_MAX, statement_name, write_execution};
 
 use crate::budget::LanePlace;
 use crate::{Connection, ServerBudget, Target, connect};

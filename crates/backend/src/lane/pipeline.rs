@@ -336,7 +336,7 @@ impl<R> Pipeline<R> {
 }
 
 /// Bind of the unnamed portal to a statement, and Execute without a limit.
-pub(super) fn write_execution(out: &mut BytesMut, name: &str, values: &[u8]) {
+pub fn write_execution(out: &mut BytesMut, name: &str, values: &[u8]) {
     out.reserve(values.len() + name.len() + 32);
     out.put_u8(b'B');
     out.put_u32((4 + 1 + name.len() + 1 + values.len()) as u32);

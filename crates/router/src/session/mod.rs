@@ -5,6 +5,7 @@ mod extended;
 mod in_block;
 mod prepared;
 mod ride;
+mod rows;
 mod simple;
 
 use std::collections::{HashMap, HashSet};
@@ -90,7 +91,7 @@ pub struct Session {
     /// The lanes that this session's statements ride on, for these settings.
     context: Option<(Settings, Rc<LaneContext>)>,
     /// What is on a lane right now.
-    riding: Option<Rc<ride::Compiled>>,
+    riding: Option<Rc<ride::Ridden>>,
     /// The messages at hand came back from a lane: they go the long way, up to their end.
     no_ride: bool,
     /// How often the statement at hand came back because others held it up.

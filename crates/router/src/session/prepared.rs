@@ -12,6 +12,7 @@ use pgherd_sql::{Statement, StatementKind};
 
 use super::Session;
 use super::ride::Compiled;
+use super::rows::CompiledRows;
 use crate::describe::Described;
 use crate::error::Result;
 use crate::transaction::Block;
@@ -55,6 +56,7 @@ pub struct Prepared {
     described: RefCell<Option<(Arc<Snapshot>, Rc<Described>)>>,
     plan: RefCell<Option<Planned>>,
     compiled: RefCell<Option<Rc<Compiled>>>,
+    rows: RefCell<Option<Rc<CompiledRows>>>,
 }
 
 /// A plan, good for one catalog, search path and set of temporary names.
@@ -76,6 +78,7 @@ impl Prepared {
             described: RefCell::new(None),
             plan: RefCell::new(None),
             compiled: RefCell::new(None),
+            rows: RefCell::new(None),
         })
     }
 
@@ -88,6 +91,7 @@ impl Prepared {
             described: RefCell::new(None),
             plan: RefCell::new(None),
             compiled: RefCell::new(None),
+            rows: RefCell::new(None),
         })
     }
 
@@ -104,6 +108,15 @@ impl Prepared {
 
     pub fn set_described(&self, catalog: Arc<Snapshot>, described: Rc<Described>) {
         *self.described.borrow_mut() = Some((catalog, described));
+    }
+
+    /// How it goes to its shards, if it is an INSERT of many rows that may take the short way.
+    pub(super) fn rows(&self) -> Option<Rc<CompiledRows>> {
+        self.rows.borrow().clone()
+    }
+
+    pub(super) fn set_rows(&self, rows: Rc<CompiledRows>) {
+        *self.rows.borrow_mut() = Some(rows);
     }
 
     /// How it rides on a lane, if it may; whether that still holds is [`Session::try_ride`]'s to check.
