@@ -62,7 +62,10 @@ enum Answer {
     /// Rows that each of the parts wrote, in order.
     Done(Vec<u64>),
     /// The part that failed, if it was one.
-    Failed { part: Option<usize>, sqlstate: [u8; 5] },
+    Failed {
+        part: Option<usize>,
+        sqlstate: [u8; 5],
+    },
     Lost,
 }
 
@@ -102,9 +105,9 @@ impl GroupWriter {
         let mut waiting = self.waiting.borrow_mut();
         let mut batch = vec![waiting.pop_front()?];
         while batch.len() < limit
-            && waiting.front().is_some_and(|next| {
-                next.protocol == batch[0].protocol && Rc::ptr_eq(&next.targets, &batch[0].targets)
-            })
+            && waiting
+                .front()
+                .is_some_and(|next| next.protocol == batch[0].protocol && Rc::ptr_eq(&next.targets, &batch[0].targets))
             && let Some(next) = waiting.pop_front()
         {
             batch.push(next);
@@ -206,10 +209,7 @@ enum Verdict {
     /// With the rows that each write wrote.
     Committed(Vec<u64>),
     /// Nothing of it has happened, because of this one, if it was one.
-    RolledBack {
-        guilty: Option<usize>,
-        sqlstate: [u8; 5],
-    },
+    RolledBack { guilty: Option<usize>, sqlstate: [u8; 5] },
     /// A server was lost before anything was decided.
     NotSent,
     /// Nobody knows.
@@ -272,16 +272,14 @@ impl Run {
                 (None, _) => Verdict::Committed(self.rows(&answers)),
             };
         }
-        let mut action = first;
-        if let (Some(failure), Protocol::OnePhase) = (&failure, self.protocol()) {
-            // Nothing is committed; what is open is rolled back by the caller.
+        if self.protocol() == Protocol::OnePhase {
+            // What is open after an error is rolled back by the caller.
             return match failure {
-                Verdict::RolledBack { guilty, sqlstate } => {
-                    Verdict::RolledBack { guilty: *guilty, sqlstate: *sqlstate }
-                }
-                _ => Verdict::NotSent,
+                Some(failure) => failure,
+                None => self.commit_all(leases, &answers).await,
             };
         }
+        let mut action = first;
         loop {
             let mut events = Vec::new();
             match &action {
@@ -298,7 +296,10 @@ impl Run {
                 }
                 Action::Decide(group) | Action::Commit(group) => {
                     events.push(match leases.get_mut(group) {
-                        Some(lease) => commit(*group, lease).await,
+                        Some(lease) => {
+                            lease.send_query("COMMIT");
+                            committed(*group, lease).await
+                        }
                         None => Event::Lost(*group),
                     });
                 }
@@ -329,6 +330,27 @@ impl Run {
                 Some(next) => action = next,
                 None => return Verdict::Unknown,
             }
+        }
+    }
+
+    /// One-phase: COMMIT everywhere at the same time.
+    async fn commit_all(&self, leases: &mut BTreeMap<GroupId, Lease>, answers: &BTreeMap<GroupId, Answer>) -> Verdict {
+        for lease in leases.values_mut() {
+            lease.send_query("COMMIT");
+            let _ = lease.flush().await;
+        }
+        let mut failed = 0;
+        for (group, lease) in leases.iter_mut() {
+            match committed(*group, lease).await {
+                Event::Succeeded(_) => {}
+                Event::Failed(_) => failed += 1,
+                _ => return Verdict::Unknown,
+            }
+        }
+        match failed {
+            0 => Verdict::Committed(self.rows(answers)),
+            n if n == leases.len() => Verdict::RolledBack { guilty: None, sqlstate: *b"40000" },
+            _ => Verdict::Unknown,
         }
     }
 
@@ -439,9 +461,10 @@ impl Run {
     }
 }
 
-/// COMMIT of an aborted transaction answers with the tag ROLLBACK: the server's own word is what counts.
-async fn commit(group: GroupId, lease: &mut Lease) -> Event {
-    match lease.query("COMMIT").await {
+/// The answer to a COMMIT that was sent. That of an aborted transaction has the tag ROLLBACK: the server's own word is
+/// what counts.
+async fn committed(group: GroupId, lease: &mut Lease) -> Event {
+    match lease.collect().await {
         Ok(result) if result.tag == "COMMIT" => Event::Succeeded(group),
         Ok(_) => Event::Failed(group),
         Err(_) if lease.is_broken() => Event::Lost(group),

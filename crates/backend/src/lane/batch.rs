@@ -116,7 +116,8 @@ impl<R> Batch<R> {
             let prepared = &self.prepared;
             // What makes room must not be in use by those in front.
             let joins = |statement: &LaneStatement| {
-                first || (statement.shares && (prepared.contains(statement.id) || prepared.has_room(statement.sql.len())))
+                first
+                    || (statement.shares && (prepared.contains(statement.id) || prepared.has_room(statement.sql.len())))
             };
             let Some(write) = next(&joins) else { break };
             let parses = !self.prepared.touch(write.statement.id);
@@ -243,7 +244,11 @@ impl<R> Batch<R> {
             self.prepared.remove(member.write.statement.id);
         }
         // An error of the commit itself is nobody's in particular: one at a time they will tell.
-        let guilty = if at < self.members.len() || self.members.len() == 1 { Some(at.min(self.members.len() - 1)) } else { None };
+        let guilty = if at < self.members.len() || self.members.len() == 1 {
+            Some(at.min(self.members.len() - 1))
+        } else {
+            None
+        };
         let mut innocent = Vec::with_capacity(self.members.len());
         for (index, Member { write, .. }) in self.members.drain(..).enumerate() {
             if Some(index) == guilty {

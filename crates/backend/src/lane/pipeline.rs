@@ -154,11 +154,7 @@ impl<R> Pipeline<R> {
         }
         write_execution(&mut self.out, &statement.name, values);
         frontend::write_sync(&mut self.out);
-        self.queue.push_back(InFlight {
-            rider: Some(rider),
-            statement: statement.clone(),
-            parses,
-        });
+        self.queue.push_back(InFlight { rider: Some(rider), statement: statement.clone(), parses });
     }
 
     /// Hands back those behind the one that is running: they run elsewhere, and their replies here are nobody's. (A read

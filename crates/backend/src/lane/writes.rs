@@ -244,7 +244,8 @@ async fn drive(lane: &Rc<WriteLane>, owner: &Weak<Lanes>, connection: Connection
                         return Poll::Pending;
                     }
                     let running = lane.moved.get().elapsed();
-                    let sleep = alarm.get_or_insert_with(|| Box::pin(tokio::time::sleep(STUCK.saturating_sub(running))));
+                    let sleep =
+                        alarm.get_or_insert_with(|| Box::pin(tokio::time::sleep(STUCK.saturating_sub(running))));
                     if sleep.as_mut().poll(cx).is_pending() {
                         return Poll::Pending;
                     }
@@ -272,13 +273,7 @@ enum Step {
 }
 
 /// Writes what there is to write, reads what there is to read.
-fn step(
-    lane: &WriteLane,
-    writes: &Writes,
-    stream: &mut TcpStream,
-    buf: &mut BytesMut,
-    cx: &mut Context<'_>,
-) -> Step {
+fn step(lane: &WriteLane, writes: &Writes, stream: &mut TcpStream, buf: &mut BytesMut, cx: &mut Context<'_>) -> Step {
     let mut batch = lane.batch.borrow_mut();
     let mut blocked = false;
     while !batch.out().is_empty() && !blocked {

@@ -198,4 +198,3 @@ pub enum Heard {
     Again(Again),
     Lost,
 }
-

@@ -107,7 +107,7 @@ impl Session {
             }
         }
         if call.bound.is_some() {
-            self.compile_rows(call.prepared, plan, insert, &catalog);
+            self.compile_rows(call.prepared, plan, insert, &types, &catalog);
         }
         Ok(Completion::Tag(format!("INSERT 0 {total}")))
     }

@@ -527,9 +527,7 @@ impl Session {
 
     /// What was worked out for a statement holds: same catalog, and names mean the same to this session.
     fn is_current(&self, compiled: &Compiled) -> bool {
-        !compiled.ridden.never.get()
-            && compiled.version == self.db.version()
-            && self.means_same(&compiled.names)
+        !compiled.ridden.never.get() && compiled.version == self.db.version() && self.means_same(&compiled.names)
     }
 
     fn means_same(&self, names: &Rc<Names>) -> bool {
@@ -753,9 +751,7 @@ pub(super) fn compiled_key(
     match key {
         KeyValue::Null => Some(CompiledKey::Fixed(0)),
         KeyValue::Literal(text) => match own_type.hash_text(text.as_bytes()) {
-            Hashed::Value(hash) => {
-                Some(CompiledKey::Fixed(remainder(hash, table.shards().len() as u32) as usize))
-            }
+            Hashed::Value(hash) => Some(CompiledKey::Fixed(remainder(hash, table.shards().len() as u32) as usize)),
             Hashed::AskServer => None,
         },
         KeyValue::Param(number) => {

@@ -49,7 +49,14 @@ enum Value {
 
 impl Session {
     /// After an INSERT of many rows went the long way well.
-    pub fn compile_rows(&mut self, prepared: &Prepared, plan: &Rc<Plan>, insert: &InsertRows, catalog: &Snapshot) {
+    pub fn compile_rows(
+        &mut self,
+        prepared: &Prepared,
+        plan: &Rc<Plan>,
+        insert: &InsertRows,
+        param_types: &[Oid],
+        catalog: &Snapshot,
+    ) {
         let version = self.db.version();
         let names = Names::of(&self.user, &self.db.name, &self.settings);
         let known = prepared.rows().is_some_and(|rows| rows.version == version && *rows.names == names);
@@ -66,22 +73,22 @@ impl Session {
             && !insert.table.has_user_types
             && plan.tables.len() == 1
             && pgherd_planner::shares_transaction(&insert.table, catalog);
-        let Some(described) = prepared.last_described().filter(|d| plain && is_built_in(&d.param_types)) else {
+        if !plain || !is_built_in(param_types) {
             return;
-        };
+        }
         let mut lifter = Lifter::default();
         let mut types: Vec<Oid> = Vec::new();
         let mut rows = Vec::with_capacity(insert.rows.len());
         for row in &insert.rows {
             let RowKey::Value(key) = &row.key else { return };
-            let Some(key) = compiled_key(&insert.table, key, &StatementKind::Insert, &described.param_types) else {
+            let Some(key) = compiled_key(&insert.table, key, &StatementKind::Insert, param_types) else {
                 return;
             };
             let mut values = Vec::with_capacity(row.fields.len());
             let mut row_types = Vec::with_capacity(row.fields.len());
             for field in &row.fields {
                 let Field::Text(text) = field else { return };
-                let Some((value, oid)) = value_of(text.as_written().trim(), &described.param_types, &mut lifter) else {
+                let Some((value, oid)) = value_of(text.as_written().trim(), param_types, &mut lifter) else {
                     return;
                 };
                 values.push(value);
@@ -102,7 +109,7 @@ impl Session {
             names: Rc::new(names),
             plan: plan.clone(),
             head: insert.head.clone(),
-            params: described.param_types.len(),
+            params: param_types.len(),
             types,
             rows,
             statements: RefCell::default(),
@@ -196,8 +203,9 @@ impl CompiledRows {
         }
         let table = self.plan.tables.first()?;
         let shard = table.shards().get(remainder)?;
-        let mut sql =
-            self.head.render(|oid| (oid == table.oid).then(|| format!("{}.{}", shard.schema(), quote_ident(&table.name))));
+        let mut sql = self
+            .head
+            .render(|oid| (oid == table.oid).then(|| format!("{}.{}", shard.schema(), quote_ident(&table.name))));
         let mut number = 0;
         for row in 0..rows {
             sql.push_str(if row == 0 { "(" } else { ", (" });
