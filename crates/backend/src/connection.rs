@@ -4,12 +4,13 @@
 //! then does not run: a cancel that hits BEGIN must not let what follows commit by itself.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use pgherd_wire::backend::{self, ErrorFields, FieldDescription};
-use pgherd_wire::frame::{Frame, next_frame};
+use pgherd_wire::frame::{Frame, next_frame, peek_frame};
 use pgherd_wire::frontend;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, Interest};
 use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -20,11 +21,24 @@ const FRAME_MAX: usize = (1 << 30) + 1024;
 const READ_CHUNK: usize = 64 * 1024;
 /// Outgoing bytes are pushed to the socket once this many have gathered.
 pub const WRITE_CHUNK: usize = 64 * 1024;
+/// What a socket does not take of a stream of CopyData is kept up to this, so that the other servers get theirs
+/// meanwhile.
+const COPY_PENDING_MAX: usize = 512 * 1024;
+/// What is read ahead of its time while something waits to be written.
+const READ_AHEAD_MAX: usize = 1024 * 1024;
+/// A buffer larger than this is given back when it is empty.
+const KEEP_MAX: usize = 4 * WRITE_CHUNK;
+/// Rows of COPY are gathered in messages of about this size: a server looks at each message by itself.
+const COPY_MESSAGE: usize = 16 * 1024;
 
 pub struct Connection {
     stream: TcpStream,
     read: BytesMut,
     write: BytesMut,
+    /// Where in `write` a CopyData message begins that more may be added to: nothing stands behind it.
+    copy_message: Option<usize>,
+    /// The length of `write` at which a stream of CopyData is pushed on.
+    push_at: usize,
     address: String,
     /// Steps that wait for the next request.
     steps: Vec<String>,
@@ -73,6 +87,8 @@ impl Connection {
             stream,
             read: BytesMut::with_capacity(8 * 1024),
             write: BytesMut::with_capacity(4 * 1024),
+            copy_message: None,
+            push_at: WRITE_CHUNK,
             address,
             steps: Vec::new(),
             swallow: 0,
@@ -97,6 +113,7 @@ impl Connection {
     /// Where messages for the server are written; they leave at the next [`flush`](Self::flush) or
     /// [`frame`](Self::frame).
     pub fn buffer(&mut self) -> &mut BytesMut {
+        self.copy_message = None;
         if !self.steps.is_empty() {
             self.write_steps();
         }
@@ -130,6 +147,7 @@ impl Connection {
     /// A simple Query whose replies the caller will read. Only while the caller has no reply outstanding, if there are
     /// steps.
     pub fn send_query(&mut self, sql: &str) {
+        self.copy_message = None;
         if self.steps.is_empty() {
             frontend::write_query(&mut self.write, sql);
         } else {
@@ -158,24 +176,110 @@ impl Connection {
         self.steps.push(sql.into());
     }
 
-    /// Pushes everything written so far to the socket.
+    /// Pushes everything written so far to the socket. Reads meanwhile: a server that is not listened to may wait for
+    /// us while we wait for it. Cancel safe.
     pub async fn flush(&mut self) -> Result<(), BackendError> {
+        loop {
+            self.write_some()?;
+            if self.write.is_empty() {
+                return Ok(());
+            }
+            self.until_ready().await?;
+        }
+    }
+
+    /// Writes what the socket takes at once.
+    fn write_some(&mut self) -> Result<(), BackendError> {
         if self.broken {
             return Err(self.lost("the connection is closed"));
         }
+        self.copy_message = None;
         while !self.write.is_empty() {
-            match self.stream.write_buf(&mut self.write).await {
+            match self.stream.try_write(&self.write) {
                 Ok(0) => return Err(self.fail("the server closed the connection")),
-                Ok(_) => {}
+                Ok(n) => self.write.advance(n),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) => return Err(self.fail(&error.to_string())),
             }
         }
+        if self.write.is_empty() && self.write.capacity() > KEEP_MAX {
+            self.write = BytesMut::new();
+        }
+        self.push_at = self.write.len() + WRITE_CHUNK;
         Ok(())
+    }
+
+    /// Reads what is there, unless much has gathered already.
+    fn read_some(&mut self) -> Result<(), BackendError> {
+        if self.read.len() >= READ_AHEAD_MAX {
+            return Ok(());
+        }
+        self.read.reserve(READ_CHUNK);
+        match self.stream.try_read_buf(&mut self.read) {
+            Ok(0) => Err(self.fail("the server closed the connection")),
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(()),
+            Err(error) => Err(self.fail(&error.to_string())),
+        }
+    }
+
+    /// Waits until more can be written, or something was read.
+    async fn until_ready(&mut self) -> Result<(), BackendError> {
+        let reads = self.read.len() < READ_AHEAD_MAX;
+        let interest = if reads { Interest::READABLE | Interest::WRITABLE } else { Interest::WRITABLE };
+        match self.stream.ready(interest).await {
+            Ok(ready) if ready.is_readable() => self.read_some(),
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.fail(&error.to_string())),
+        }
     }
 
     /// Pushes only once enough has gathered: for streams of CopyData.
     pub async fn flush_if_full(&mut self) -> Result<(), BackendError> {
         if self.write.len() >= WRITE_CHUNK { self.flush().await } else { Ok(()) }
+    }
+
+    /// Adds to the stream of CopyData. How it is cut into messages means nothing to a server.
+    pub fn copy_data(&mut self, bytes: &[u8]) {
+        if let Some(start) = self.copy_message
+            && self.write.len() - start + bytes.len() <= COPY_MESSAGE
+        {
+            self.write.extend_from_slice(bytes);
+            let len = (self.write.len() - start - 1) as u32;
+            if let Some(field) = self.write.get_mut(start + 1..start + 5) {
+                field.copy_from_slice(&len.to_be_bytes());
+            }
+        } else {
+            let start = self.buffer().len();
+            frontend::write_copy_data(&mut self.write, bytes);
+            self.copy_message = Some(start);
+        }
+    }
+
+    /// Enough has gathered for [`push_copy`](Self::push_copy).
+    pub fn is_full(&self) -> bool {
+        self.write.len() >= self.push_at
+    }
+
+    /// Pushes what has gathered of a stream of CopyData as far as the socket takes it, and waits only where too much is
+    /// left. True: the server has said something, and the caller is to read it before it goes on. Cancel safe.
+    pub async fn push_copy(&mut self) -> Result<bool, BackendError> {
+        loop {
+            self.write_some()?;
+            self.read_some()?;
+            if self.next_tag().is_some() {
+                return Ok(true);
+            }
+            if self.write.len() <= COPY_PENDING_MAX {
+                return Ok(false);
+            }
+            self.until_ready().await?;
+        }
+    }
+
+    /// The tag of the next message, where it is here as a whole.
+    pub fn next_tag(&self) -> Option<u8> {
+        peek_frame(&self.read).map(|(tag, _)| tag)
     }
 
     /// The next message that the caller is meant to see. Cancel safe.

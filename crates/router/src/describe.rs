@@ -37,22 +37,27 @@ pub struct StatementKey {
     sql: String,
 }
 
-/// Texts in the order they came, the oldest dropped at the limit.
-#[derive(Default)]
-pub struct StatementCache {
-    statements: HashMap<Rc<StatementKey>, Rc<Prepared>>,
+/// What is known of texts, in the order they came, the oldest dropped at the limit.
+pub struct StatementCache<T = Rc<Prepared>> {
+    statements: HashMap<Rc<StatementKey>, T>,
     order: VecDeque<Rc<StatementKey>>,
     bytes: usize,
 }
 
-impl StatementCache {
-    pub fn get(&mut self, key: &StatementKey) -> Option<Rc<Prepared>> {
+impl<T> Default for StatementCache<T> {
+    fn default() -> Self {
+        StatementCache { statements: HashMap::new(), order: VecDeque::new(), bytes: 0 }
+    }
+}
+
+impl<T: Clone> StatementCache<T> {
+    pub fn get(&mut self, key: &StatementKey) -> Option<T> {
         self.statements.get(key).cloned()
     }
 
-    pub fn insert(&mut self, key: StatementKey, prepared: Rc<Prepared>) {
+    pub fn insert(&mut self, key: StatementKey, known: T) {
         let key = Rc::new(key);
-        if self.statements.insert(key.clone(), prepared).is_none() {
+        if self.statements.insert(key.clone(), known).is_none() {
             self.bytes += key.sql.len();
             self.order.push_back(key);
         }

@@ -13,7 +13,7 @@ use crate::callback::CallbackSender;
 use crate::cancel::CancelState;
 use crate::client::Link;
 use crate::database::Database;
-use crate::describe::StatementCache;
+use crate::describe::{Described, StatementCache};
 use crate::error::{Failure, Result};
 use crate::listen::ServeConfig;
 use crate::login::{Greeting, Login};
@@ -261,6 +261,8 @@ pub struct Thread {
     pub greetings: RefCell<Vec<Rc<Greeting>>>,
     /// Effective search path by (database, user, setting), as the coordinator resolved it, at a catalog generation.
     pub search_paths: RefCell<HashMap<(String, String, String), SearchPath>>,
+    /// Merge statements that the coordinator has described: their numbers on its connections.
+    pub merges: RefCell<StatementCache<(u64, Rc<Described>)>>,
     /// Names of built-in types by (oid, modifier), per list of columns.
     pub type_names: RefCell<HashMap<ColumnTypes, Vec<String>>>,
     /// The coordinator's numbers of workers' types, by (database, group, oid there).
@@ -288,6 +290,7 @@ impl Thread {
             logins: RefCell::default(),
             greetings: RefCell::default(),
             search_paths: RefCell::default(),
+            merges: RefCell::default(),
             type_names: RefCell::default(),
             type_oids: RefCell::default(),
             contexts: RefCell::default(),

@@ -193,6 +193,11 @@ impl Client {
         Ok(self.stream.write_all(bytes)?)
     }
 
+    /// A second way to send, for a thread of its own while this one receives.
+    pub fn sender(&self) -> Result<TcpStream> {
+        Ok(self.stream.try_clone()?)
+    }
+
     /// The next message of the server. ParameterStatus is also remembered.
     pub fn receive(&mut self) -> Result<Message> {
         loop {

@@ -12,7 +12,10 @@ mod error;
 mod fields;
 mod lines;
 
-use bytes::{Bytes, BytesMut};
+use std::borrow::Cow;
+use std::ops::Range;
+
+use bytes::{Buf, Bytes, BytesMut};
 
 pub use binary::{BINARY_HEADER, BINARY_SIGNATURE, BINARY_TRAILER, decode_binary_row, write_binary_row};
 pub use error::{CopyError, CopyErrorKind, HeaderMismatch};
@@ -91,38 +94,65 @@ impl CopyOptions {
 
 /// The value of the key column in one row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum KeyField {
+pub enum KeyField<'a> {
     Null,
     /// The DEFAULT marker, or the column is not among the copied ones.
     Default,
     /// Unescaped, as the type's input function reads it.
-    Text(Vec<u8>),
+    Text(Cow<'a, [u8]>),
     /// As the type's receive function reads it.
-    Binary(Vec<u8>),
+    Binary(Cow<'a, [u8]>),
 }
 
-/// One row of the data.
+impl KeyField<'_> {
+    pub fn into_owned(self) -> KeyField<'static> {
+        match self {
+            KeyField::Null => KeyField::Null,
+            KeyField::Default => KeyField::Default,
+            KeyField::Text(value) => KeyField::Text(Cow::Owned(value.into_owned())),
+            KeyField::Binary(value) => KeyField::Binary(Cow::Owned(value.into_owned())),
+        }
+    }
+}
+
+/// One row of the data, where it lies in the splitter's buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CopyRow {
+pub struct CopyRow<'a> {
     /// As received, with the line's ending (the last line may have none); in binary format the tuple with its field
     /// count.
-    pub raw: Bytes,
-    pub key: KeyField,
+    pub raw: &'a [u8],
+    pub key: KeyField<'a>,
     /// What PostgreSQL's error context calls the row's line: the last one it covers, from 1. In binary format the
     /// number of the tuple.
     pub line: u64,
 }
 
+/// A key as ranges of the row.
+#[derive(Debug)]
+enum KeyAt {
+    Null,
+    Default,
+    Text(Range<usize>),
+    /// Its text is not in the row as it stands there.
+    Unescaped(Vec<u8>),
+    Binary(Range<usize>),
+}
+
 /// Splits COPY FROM data into rows.
 ///
 /// [`push`](Self::push) each piece, then take [`next_row`](Self::next_row) until it has none; after the last piece
-/// (CopyDone), take [`finish`](Self::finish) until it has none. After an error nothing more comes out.
+/// (CopyDone), take [`finish`](Self::finish) until it has none. After an error nothing more comes out. Rows are lent,
+/// not copied: whoever needs the splitter beside the row goes by [`advance`](Self::advance) and [`row`](Self::row).
 #[derive(Debug)]
 pub struct CopySplitter {
     options: CopyOptions,
     key_column: usize,
     column_count: usize,
     buffer: BytesMut,
+    /// The row at the front of the buffer that was found last: its own bytes, and all that go with it.
+    raw_len: usize,
+    total_len: usize,
+    key: KeyAt,
     state: State,
     finished: bool,
     lines: LineScan,
@@ -156,6 +186,9 @@ impl CopySplitter {
             key_column: key_column_index,
             column_count,
             buffer: BytesMut::new(),
+            raw_len: 0,
+            total_len: 0,
+            key: KeyAt::Default,
             state,
             finished: false,
             header: None,
@@ -172,23 +205,49 @@ impl CopySplitter {
     }
 
     /// The next whole row, or None if more data is needed for it (or no more will come).
-    pub fn next_row(&mut self) -> Result<Option<CopyRow>, CopyError> {
-        let row = match self.options.format {
-            CopyFormat::Binary => self.next_tuple(),
-            CopyFormat::Text | CopyFormat::Csv => self.next_line_row(),
-        };
-        if row.is_err() {
-            self.state = State::Ended;
-            self.buffer.clear();
-        }
-        row
+    pub fn next_row(&mut self) -> Result<Option<CopyRow<'_>>, CopyError> {
+        Ok(if self.advance()? { Some(self.row()) } else { None })
     }
 
     /// No more data comes: gives what remains as a row (a last line without a newline is one), or the error that
     /// PostgreSQL has for an incomplete one. None when all is done.
-    pub fn finish(&mut self) -> Result<Option<CopyRow>, CopyError> {
-        self.finished = true;
+    pub fn finish(&mut self) -> Result<Option<CopyRow<'_>>, CopyError> {
+        self.end();
         self.next_row()
+    }
+
+    /// No more data comes.
+    pub fn end(&mut self) {
+        self.finished = true;
+    }
+
+    /// Goes to the next row. False: there is none, as in [`next_row`](Self::next_row).
+    pub fn advance(&mut self) -> Result<bool, CopyError> {
+        self.buffer.advance(self.total_len);
+        (self.raw_len, self.total_len) = (0, 0);
+        let found = match self.options.format {
+            CopyFormat::Binary => self.next_tuple(),
+            CopyFormat::Text | CopyFormat::Csv => self.next_line(),
+        };
+        if found.is_err() {
+            self.state = State::Ended;
+            self.buffer.clear();
+        }
+        found
+    }
+
+    /// The row that [`advance`](Self::advance) went to.
+    pub fn row(&self) -> CopyRow<'_> {
+        let raw = self.buffer.get(..self.raw_len).unwrap_or_default();
+        let part = |range: &Range<usize>| Cow::Borrowed(raw.get(range.clone()).unwrap_or_default());
+        let key = match &self.key {
+            KeyAt::Null => KeyField::Null,
+            KeyAt::Default => KeyField::Default,
+            KeyAt::Text(range) => KeyField::Text(part(range)),
+            KeyAt::Unescaped(text) => KeyField::Text(Cow::Borrowed(text)),
+            KeyAt::Binary(range) => KeyField::Binary(part(range)),
+        };
+        CopyRow { raw, key, line: self.line_number() }
     }
 
     /// The header line as received, with its ending, once it was there; in binary format the signature, flags and
@@ -212,44 +271,48 @@ impl CopySplitter {
 
     /// Bytes that wait for the rest of their row.
     pub fn buffered_len(&self) -> usize {
-        self.buffer.len()
+        self.buffer.len() - self.total_len
     }
 
-    fn next_line_row(&mut self) -> Result<Option<CopyRow>, CopyError> {
+    fn next_line(&mut self) -> Result<bool, CopyError> {
         while self.state != State::Ended {
             let limit = self.options.row_len_max;
             let found = self.lines.find(&self.buffer, self.finished).map_err(|kind| self.error(kind, None))?;
             if found.as_ref().map_or(self.buffer.len(), |line| line.content) > limit {
                 return Err(self.error(CopyErrorKind::RowTooLong { limit }, None));
             }
-            let Some(line) = found else { return Ok(None) };
-            let raw = self.buffer.split_to(line.total).freeze();
-            let content = raw.slice(..line.content);
+            let Some(line) = found else { return Ok(false) };
             // The end marker belongs to no row.
-            let raw = if line.ending == Ending::Marker { content.clone() } else { raw };
+            let raw_len = if line.ending == Ending::Marker { line.content } else { line.total };
             let is_last = line.ending != Ending::Newline;
             if self.state == State::Header {
-                self.check_header(&content)?;
-                self.header = Some(raw);
+                let raw = self.buffer.split_to(line.total).freeze();
+                self.check_header(&raw.slice(..line.content))?;
+                self.header = Some(raw.slice(..raw_len));
                 self.state = if is_last { State::Ended } else { State::Rows };
                 continue;
             }
             if is_last {
                 self.state = State::Ended;
-                if content.is_empty() {
+                if line.content == 0 {
                     break;
                 }
             }
-            let key = fields::key_field(&content, &self.options, self.key_column, self.column_count)
-                .map_err(|kind| self.error(kind, Some(&content)))?;
-            return Ok(Some(CopyRow { raw, key, line: self.lines.number }));
+            let content = &self.buffer[..line.content];
+            let find = if line.plain { fields::plain_key } else { fields::key_field };
+            match find(content, &self.options, self.key_column, self.column_count) {
+                Ok(key) => self.key = key,
+                Err(kind) => return Err(self.error(kind, Some(content))),
+            }
+            (self.raw_len, self.total_len) = (raw_len, line.total);
+            return Ok(true);
         }
         self.buffer.clear();
-        Ok(None)
+        Ok(false)
     }
 
     /// HEADER MATCH (`NextCopyFromRawFields`).
-    fn check_header(&self, content: &Bytes) -> Result<(), CopyError> {
+    fn check_header(&self, content: &[u8]) -> Result<(), CopyError> {
         if self.options.header != Header::Match {
             return Ok(());
         }
@@ -275,10 +338,10 @@ impl CopySplitter {
         Ok(())
     }
 
-    fn next_tuple(&mut self) -> Result<Option<CopyRow>, CopyError> {
+    fn next_tuple(&mut self) -> Result<bool, CopyError> {
         if self.state == State::Header {
             let header = self.binary.header(&mut self.buffer, self.finished).map_err(|kind| self.error(kind, None))?;
-            let Some(header) = header else { return Ok(None) };
+            let Some(header) = header else { return Ok(false) };
             self.header = Some(header);
             self.state = State::Rows;
         }
@@ -286,15 +349,15 @@ impl CopySplitter {
             let (key_column, column_count, limit) = (self.key_column, self.column_count, self.options.row_len_max);
             let found = self.binary.tuple(&self.buffer, self.finished, key_column, column_count, limit);
             match found.map_err(|kind| self.error(kind, None))? {
-                binary::Found::NeedMore => return Ok(None),
+                binary::Found::NeedMore => return Ok(false),
                 binary::Found::Tuple { len, key } => {
-                    let raw = self.buffer.split_to(len).freeze();
-                    let key = match key {
-                        None => KeyField::Default,
-                        Some(None) => KeyField::Null,
-                        Some(Some(range)) => KeyField::Binary(raw[range].to_vec()),
+                    self.key = match key {
+                        None => KeyAt::Default,
+                        Some(None) => KeyAt::Null,
+                        Some(Some(range)) => KeyAt::Binary(range),
                     };
-                    return Ok(Some(CopyRow { raw, key, line: self.binary.tuple_number }));
+                    (self.raw_len, self.total_len) = (len, len);
+                    return Ok(true);
                 }
                 binary::Found::Trailer => {
                     let _ = self.buffer.split_to(BINARY_TRAILER.len());
@@ -309,10 +372,10 @@ impl CopySplitter {
         if self.state == State::Trailer && !self.buffer.is_empty() {
             return Err(self.error(CopyErrorKind::DataAfterTrailer, None));
         }
-        Ok(None)
+        Ok(false)
     }
 
-    fn error(&self, kind: CopyErrorKind, row: Option<&Bytes>) -> CopyError {
+    fn error(&self, kind: CopyErrorKind, row: Option<&[u8]>) -> CopyError {
         let column = match &kind {
             CopyErrorKind::MissingColumn { index } => Some(*index),
             CopyErrorKind::BinaryEnd | CopyErrorKind::BinaryFieldSize => Some(self.binary.fields_passed),
@@ -323,7 +386,7 @@ impl CopySplitter {
             kind,
             column_name: column.and_then(|index| self.options.column_names.get(index).cloned()),
             line: self.line_number(),
-            row: row.cloned(),
+            row: row.map(Bytes::copy_from_slice),
         }
     }
 }

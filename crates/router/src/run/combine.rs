@@ -1,36 +1,31 @@
-//! Partial rows of the workers, combined by PostgreSQL: they go to one server as arrays of text, are cast back to the
-//! types in which the workers gave them, and the planner's merge statement runs over that.
+//! Partial rows of the workers, combined by PostgreSQL: they go to one server as arrays of text (many, as a temporary
+//! table), have there the types in which the workers gave them, and the planner's merge statement runs over that.
 
 use std::borrow::Cow;
 use std::fmt::Write;
+use std::rc::Rc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId};
 use pgherd_planner::{Merge, Plan, Scatter};
-use pgherd_wire::backend::{self, FieldDescription};
-use pgherd_wire::frame::Frame;
+use pgherd_wire::backend::FieldDescription;
 
-use super::request::{Announce, Errors, Request, Rows, fields_of};
+use super::partials::{PARTIAL_TABLE, Partials, Place};
+use super::request::{Announce, Errors, Request, Rows};
 use super::{Call, Completion};
+use crate::describe::Described;
 use crate::error::{Failure, Result};
-use crate::session::{Bound, Session};
+use crate::session::{Bound, Session, next_id};
 
-/// Partial rows kept in memory at the most; beyond it the coordinator answers the statement by itself.
-const PARTIAL_BYTES_MAX: usize = 256 << 20;
+/// Partial rows kept in memory at the most; more go on to the coordinator as they come.
+const MEMORY_MAX: usize = 8 << 20;
+/// The same where they cannot go there: the transaction is read only, or the coordinator waits for these very rows.
+pub(super) const STUCK_MEMORY_MAX: usize = 256 << 20;
 const TEXT_OID: u32 = 25;
 const TEXT_ARRAY_OID: u32 = 1009;
 
-/// Partial rows by column.
-#[derive(Default)]
-pub struct Partials {
-    fields: Vec<FieldDescription>,
-    columns: Vec<Vec<Option<Bytes>>>,
-    bytes: usize,
-    /// The statement's own columns, to be sent to the client once.
-    announce: Option<Vec<FieldDescription>>,
-}
-
 impl Session {
+    #[allow(clippy::too_many_arguments)]
     pub(super) async fn run_merge(
         &mut self,
         call: &Call<'_>,
@@ -39,49 +34,67 @@ impl Session {
         merge: &Merge,
         groups: &[GroupId],
         types: &[u32],
+        id: Option<u64>,
     ) -> Result<Completion> {
         let described = self.described(call.prepared).await?;
         let text_formats = call.bound.map(|b| Bound { result_formats: Vec::new(), ..b.clone() });
         let request = Request {
             sql: scatter.sql.as_written().into(),
-            id: None,
+            id,
             param_types: types,
             bound: text_formats.as_ref(),
             describe: true,
             portal: "",
             max_rows: 0,
         };
+        let kept = id.map(|id| (id, request.sql.len()));
         self.start_scatter(plan, groups, &request).await?;
         let errors = Errors { splice: Some(&scatter.sql), text: call.prepared.text(), renamed: None };
         // The client learns the columns when a worker has begun: after its rights were checked, before any row.
         let announce = described.fields.clone().filter(|_| call.describes());
-        let mut partials = Partials { announce, ..Partials::default() };
+        let mut partials = Partials::new(MEMORY_MAX, true, announce);
         for (index, group) in groups.iter().enumerate() {
-            if let Err(failure) = self.read_partials(*group, &mut partials, errors).await {
-                self.abandon(&groups[index + 1..]).await;
+            if let Err(failure) = self.read_partials(*group, kept, &mut partials, errors).await {
+                self.abandon(&groups[index..]).await;
+                if partials.place == Place::Table {
+                    self.abort_partial_table().await;
+                }
                 return Err(failure);
             }
         }
-        let fits = partials.bytes <= PARTIAL_BYTES_MAX;
-        let casts = if fits { self.casts(groups[0], &partials.fields).await? } else { None };
-        let Some(casts) = casts else { return self.federate_instead(call).await };
         let first = call.bound.map_or(0, |b| b.params.len());
-        let partial_types: Vec<u32> = partials.fields.iter().map(|f| f.type_oid).collect();
-        let sql = merge.render(&source(&casts, first), &partial_types);
+        let partial_types = partials.types();
         let mut param_types = types.to_vec();
         param_types.resize(first, 0);
         let mut bound = call.bound.cloned().unwrap_or_default();
         bound.param_formats = (0..first).map(|i| i16::from(bound.is_binary(i))).collect();
-        for column in &partials.columns {
-            param_types.push(TEXT_ARRAY_OID);
-            bound.param_formats.push(1);
-            bound.params.push(Some(text_array(column)));
-        }
-        drop(partials);
+        let in_table = partials.place == Place::Table;
+        let source = match partials.place {
+            Place::Dropped => return self.federate_instead(call).await,
+            Place::Table => {
+                self.end_partial_table().await?;
+                format!("{PARTIAL_TABLE} AS pgherd_partial")
+            }
+            Place::Memory => {
+                let casts = self.casts(groups[0], &partials.fields).await?;
+                let Some(casts) = casts else { return self.federate_instead(call).await };
+                for column in partials.columns {
+                    param_types.push(TEXT_ARRAY_OID);
+                    bound.param_formats.push(1);
+                    bound.params.push(Some(column.finish()));
+                }
+                source(&casts, first)
+            }
+        };
+        let sql = merge.render(&source, &partial_types);
         self.join(COORDINATOR_GROUP).await?;
         // The columns are checked against what the coordinator says of the statement itself: a merge that would give
         // other types is a defect, and the general way answers instead.
-        let merged = self.describe_on_coordinator(&sql, &param_types).await?;
+        let (id, merged) = match in_table {
+            // The table is another one each time.
+            true => (None, Rc::new(self.describe_on_coordinator(&sql, &param_types).await?)),
+            false => self.described_merge(&sql, &param_types).await?,
+        };
         let same = match (&merged.fields, &described.fields) {
             (Some(a), Some(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.type_oid == b.type_oid),
             _ => false,
@@ -92,7 +105,7 @@ impl Session {
         }
         let request = Request {
             sql: Cow::Owned(sql),
-            id: None,
+            id,
             param_types: &param_types,
             bound: Some(&bound),
             describe: false,
@@ -101,7 +114,25 @@ impl Session {
         };
         let rows = Rows::Client { announce: Announce::Nothing, limit: None };
         let end = self.run_request(COORDINATOR_GROUP, &request, rows, Errors::default()).await?;
+        if in_table {
+            self.run_quiet(COORDINATOR_GROUP, &format!("DROP TABLE {PARTIAL_TABLE}")).await?;
+        }
         Ok(Completion::Tag(end.tag))
+    }
+
+    /// What the coordinator says of a merge statement, and the number under which it keeps it: asked once per text.
+    async fn described_merge(&mut self, sql: &str, types: &[u32]) -> Result<(Option<u64>, Rc<Described>)> {
+        let key = self.statement_key(sql, types).await?;
+        if let Some(key) = &key
+            && let Some((id, described)) = self.thread.merges.borrow_mut().get(key)
+        {
+            return Ok((Some(id), described));
+        }
+        let described = Rc::new(self.describe_on_coordinator(sql, types).await?);
+        let Some(key) = key else { return Ok((None, described)) };
+        let id = next_id();
+        self.thread.merges.borrow_mut().insert(key, (id, described.clone()));
+        Ok((Some(id), described))
     }
 
     /// Sorted rows for a foreign table of the coordinator, which is busy with the statement that reads them: a worker
@@ -113,36 +144,36 @@ impl Session {
         merge: &Merge,
         bound: Option<&Bound>,
     ) -> Result<Vec<Bytes>> {
-        let mut partials = Partials::default();
+        let mut partials = Partials::new(STUCK_MEMORY_MAX, false, None);
         for group in groups {
             let request = Request { bound, describe: true, ..Request::text(sql) };
             if let Some(participant) = self.txn.participants.get_mut(group) {
                 super::request::send(&mut participant.lease, &request, false);
             }
-            self.read_partials(*group, &mut partials, Errors::default()).await?;
+            self.read_partials(*group, None, &mut partials, Errors::default()).await?;
         }
-        if partials.bytes > PARTIAL_BYTES_MAX {
+        if partials.place != Place::Memory {
             return Err(Failure::new(
                 "53200",
                 "the rows of a distributed table that must be sorted do not fit in memory",
             )
-            .detail(format!("The limit is {PARTIAL_BYTES_MAX} bytes.")));
+            .detail(format!("The limit is {STUCK_MEMORY_MAX} bytes.")));
         }
         let casts = self
             .casts(groups[0], &partials.fields)
             .await?
             .ok_or_else(|| Failure::refused("rows of this type cannot be sorted for the coordinator"))?;
-        let types: Vec<u32> = partials.fields.iter().map(|f| f.type_oid).collect();
+        let types = partials.types();
         let first = bound.map_or(0, |b| b.params.len());
         let text = merge.render(&source(&casts, first), &types);
         let mut bound = bound.cloned().unwrap_or_default();
         bound.param_formats = (0..first).map(|i| i16::from(bound.is_binary(i))).collect();
         // Text, as postgres_fdw sends them; the merge itself does not use them.
         let mut param_types = vec![TEXT_OID; first];
-        for column in &partials.columns {
+        for column in partials.columns {
             param_types.push(TEXT_ARRAY_OID);
             bound.param_formats.push(1);
-            bound.params.push(Some(text_array(column)));
+            bound.params.push(Some(column.finish()));
         }
         let request = Request { param_types: &param_types, bound: Some(&bound), ..Request::text(text) };
         let mut kept = Vec::new();
@@ -157,41 +188,8 @@ impl Session {
         self.run_coordinator_plan(&call, &sql, false, true).await
     }
 
-    async fn read_partials(&mut self, group: GroupId, partials: &mut Partials, errors: Errors<'_>) -> Result<()> {
-        let mut participant = self.take(group)?;
-        let mut failure = None;
-        let result = loop {
-            let frame = match self.next_frame(group, &mut participant).await {
-                Ok(frame) => frame,
-                Err(failure) => break Err(failure),
-            };
-            match frame.tag() {
-                b'T' => {
-                    partials.describe(backend::parse_row_description(&frame)?);
-                    if let Some(fields) = partials.announce.take() {
-                        backend::write_row_description(&mut self.client.out, &fields);
-                    }
-                }
-                b'D' => partials.push(&frame)?,
-                b'E' => {
-                    failure.get_or_insert(backend::parse_error(&frame)?);
-                }
-                b'N' => self.client.forward(&frame),
-                b'Z' => {
-                    break match failure {
-                        Some(fields) => Err(self.translate(fields, errors)),
-                        None => Ok(()),
-                    };
-                }
-                _ => {}
-            }
-        };
-        self.put_back(group, participant);
-        result
-    }
-
     /// The type of each partial column as SQL; none where a type cannot be named or read back from text.
-    async fn casts(&mut self, group: GroupId, fields: &[FieldDescription]) -> Result<Option<Vec<String>>> {
+    pub(super) async fn casts(&mut self, group: GroupId, fields: &[FieldDescription]) -> Result<Option<Vec<String>>> {
         let mut list = String::new();
         for field in fields {
             // record, unknown and other pseudo-types have no cast.
@@ -216,7 +214,12 @@ impl Session {
         if builtin && let Some(known) = self.thread.type_names.borrow().get(&key) {
             return Ok(Some(known.clone()));
         }
-        let result = self.collect_on(group, &format!("{sql} ORDER BY v.o, v.m")).await?;
+        let sql = format!("{sql} ORDER BY v.o, v.m");
+        let result = match self.txn.participants.contains_key(&group) {
+            true => self.collect_on(group, &sql).await?,
+            // It is in the middle of a reply.
+            false => self.lease_aside(group).await?.query(&sql).await?,
+        };
         // One name per distinct (type, modifier), in the order of the sorted list.
         let mut sorted = key.clone();
         sorted.sort_unstable();
@@ -234,28 +237,6 @@ impl Session {
             self.thread.type_names.borrow_mut().insert(key, names.clone());
         }
         Ok(Some(names))
-    }
-}
-
-impl Partials {
-    fn describe(&mut self, fields: Vec<FieldDescription>) {
-        if self.columns.is_empty() {
-            self.columns = fields.iter().map(|_| Vec::new()).collect();
-            self.fields = fields;
-        }
-    }
-
-    fn push(&mut self, frame: &Frame) -> Result<()> {
-        self.bytes += frame.raw.len();
-        if self.bytes > PARTIAL_BYTES_MAX {
-            // Too much already: counted, not kept.
-            self.columns.iter_mut().for_each(Vec::clear);
-            return Ok(());
-        }
-        for (column, value) in self.columns.iter_mut().zip(fields_of(frame)?) {
-            column.push(value);
-        }
-        Ok(())
     }
 }
 

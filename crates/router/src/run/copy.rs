@@ -1,34 +1,21 @@
 //! COPY. From the client: lines are split on the fly, only the key is decoded, each line goes to the worker that owns
 //! it. To the client: the workers' output one after another.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bytes::BytesMut;
-use pgherd_catalog::{COORDINATOR_GROUP, ColumnDefault, GroupId, Table};
+use pgherd_catalog::hash::{self, Hashed};
+use pgherd_catalog::{COORDINATOR_GROUP, ColumnDefault, Table};
 use pgherd_planner::Tier;
 use pgherd_sql::{CopyFormat, CopyInfo, CopyTarget, StatementKind};
 use pgherd_wire::copy::{self, CopySplitter, Header, KeyField};
 use pgherd_wire::{backend, frontend};
 
+use super::copy_in::CopyIn;
 use super::request::Errors;
 use super::{Call, Completion};
 use crate::error::{Failure, Result};
 use crate::session::Session;
 use crate::settings::quote_ident;
-
-/// A COPY FROM that is under way on the workers of a table.
-pub struct CopyIn {
-    pub table: Arc<Table>,
-    columns: Vec<String>,
-    options: String,
-    /// Bytes put before the first line on each worker (the binary header).
-    header: Vec<u8>,
-    /// Bytes put after the last (the binary trailer).
-    trailer: Vec<u8>,
-    started: BTreeMap<GroupId, u64>,
-    tables: Vec<Arc<Table>>,
-}
 
 impl Session {
     pub(super) async fn run_copy(&mut self, call: &Call<'_>, info: &CopyInfo) -> Result<Completion> {
@@ -159,12 +146,21 @@ impl Session {
         let mut rows = 0;
         let binary = info.options.format == CopyFormat::Binary;
         let with_header = info.options.header.as_deref().is_some_and(|h| h != "false");
-        for (index, group) in catalog.groups_of(&table).into_iter().enumerate() {
-            self.join(group).await?;
-            self.fence_table(group, &table, &catalog);
-            let sql = format!("COPY (SELECT {} FROM {relation}) TO STDOUT {options}", columns.join(", "));
+        let sql = format!("COPY (SELECT {} FROM {relation}) TO STDOUT {options}", columns.join(", "));
+        let groups = catalog.groups_of(&table);
+        for group in &groups {
+            self.join(*group).await?;
+            self.fence_table(*group, &table, &catalog);
+        }
+        // All work at the same time, each as far ahead as its socket holds.
+        for group in &groups {
+            if let Some(participant) = self.txn.participants.get_mut(group) {
+                participant.lease.send_query(&sql);
+                participant.lease.flush().await?;
+            }
+        }
+        for (index, group) in groups.iter().copied().enumerate() {
             let mut participant = self.take(group)?;
-            participant.lease.send_query(&sql);
             let mut first_data = true;
             let mut failure = None;
             loop {
@@ -198,6 +194,7 @@ impl Session {
             }
             self.put_back(group, participant);
             if let Some(fields) = failure {
+                self.abandon(&groups[index + 1..]).await;
                 return Err(self.translate(fields, Errors::default()));
             }
         }
@@ -236,13 +233,10 @@ impl Session {
         let format = u8::from(info.options.format == CopyFormat::Binary);
         let binary = format == 1;
         let mut copy = CopyIn {
-            table: table.clone(),
-            columns: columns.clone(),
             options,
             header: if binary { copy::BINARY_HEADER.to_vec() } else { Vec::new() },
             trailer: if binary { copy::BINARY_TRAILER.to_vec() } else { Vec::new() },
-            started: BTreeMap::new(),
-            tables: vec![table.clone()],
+            ..CopyIn::new(&table, &columns)
         };
         if reference {
             let catalog = self.catalog();
@@ -305,11 +299,13 @@ impl Session {
                 b'H' | b'S' => continue,
                 other => return Err(unexpected(other)),
             };
+            if ended {
+                splitter.end();
+            }
             loop {
-                let row = if ended { splitter.finish() } else { splitter.next_row() };
-                let row = match row {
-                    Ok(Some(row)) => row,
-                    Ok(None) => break,
+                match splitter.advance() {
+                    Ok(true) => {}
+                    Ok(false) => break,
                     Err(error) => {
                         // A server reads values before it misses columns: its own error is the one to tell.
                         if let (false, Some(line)) = (reference, &error.row) {
@@ -319,36 +315,42 @@ impl Session {
                         }
                         return Err(Failure::from(error.to_fields(&table.name)));
                     }
-                };
+                }
                 // Each worker skips a header line of its own.
                 if copy.header.is_empty()
                     && let Some(header) = splitter.header()
                 {
                     copy.header = header.to_vec();
                 }
+                let row = splitter.row();
                 if reference {
-                    self.copy_everywhere(copy, &row.raw).await?;
-                } else {
-                    let value = match (key_is_there, &row.key) {
-                        (false, _) | (_, KeyField::Null) => None,
-                        (_, KeyField::Text(value) | KeyField::Binary(value)) => Some(value.as_slice()),
-                        (_, KeyField::Default) => {
-                            return Err(Failure::refused(
-                                "DEFAULT for the distribution column in COPY is not supported",
-                            ));
-                        }
-                    };
-                    let binary = matches!(row.key, KeyField::Binary(_));
-                    let remainder = match value {
-                        None => 0,
-                        Some(value) => {
-                            self.remainder_of_stored_bytes(&table, value, binary).await.map_err(|failure| {
-                                failure.with(b'W', &format!("COPY {}, line {}", table.name, splitter.line_number()))
-                            })?
-                        }
-                    };
-                    self.copy_line(copy, remainder, &row.raw).await?;
+                    self.copy_everywhere(copy, row.raw).await?;
+                    continue;
                 }
+                let (value, binary) = match &row.key {
+                    _ if !key_is_there => (None, false),
+                    KeyField::Null => (None, false),
+                    KeyField::Text(value) => (Some(value.as_ref()), false),
+                    KeyField::Binary(value) => (Some(value.as_ref()), true),
+                    KeyField::Default => {
+                        return Err(Failure::refused("DEFAULT for the distribution column in COPY is not supported"));
+                    }
+                };
+                let remainder = match value.map(|value| remainder_here(&table, value, binary)) {
+                    None => 0,
+                    Some(Some(remainder)) => remainder,
+                    Some(None) => {
+                        let value = value.unwrap_or_default();
+                        self.remainder_of_stored_bytes(&table, value, binary)
+                            .await
+                            .map_err(|failure| failure.with(b'W', &format!("COPY {}, line {}", table.name, row.line)))?
+                    }
+                };
+                self.copy_line(copy, remainder, row.raw).await?;
+            }
+            if copy.failed {
+                // What it was, the server says when the COPY is ended.
+                return Err(Failure::new("XX000", "a worker has stopped taking rows"));
             }
             if ended {
                 return Ok(Feed::Done);
@@ -442,175 +444,6 @@ impl Session {
         Ok(completion)
     }
 
-    /// A COPY of rows in text format, made here; each worker's begins with its first row.
-    pub(super) fn start_rows(&self, table: &Arc<Table>, columns: &[String]) -> CopyIn {
-        CopyIn {
-            table: table.clone(),
-            columns: columns.to_vec(),
-            options: String::new(),
-            header: Vec::new(),
-            trailer: Vec::new(),
-            started: BTreeMap::new(),
-            tables: vec![table.clone()],
-        }
-    }
-
-    pub(super) async fn start_copy_on(&mut self, copy: &mut CopyIn, group: GroupId) -> Result<()> {
-        let catalog = self.catalog();
-        self.join(group).await?;
-        for table in copy.tables.clone() {
-            self.fence_table(group, &table, &catalog);
-        }
-        self.mark_writer(group);
-        let sql = format!("{}{}", copy.prefix(), copy.options);
-        let mut participant = self.take(group)?;
-        participant.lease.send_query(&sql);
-        let mut failure = None;
-        let started = loop {
-            let frame = match participant.lease.frame().await {
-                Ok(frame) => frame,
-                Err(error) => break Err(error.into()),
-            };
-            match frame.tag() {
-                b'G' if failure.is_none() => break Ok(()),
-                b'G' => frontend::write_copy_fail(participant.lease.buffer(), "not wanted any more"),
-                b'E' => {
-                    failure.get_or_insert(backend::parse_error(&frame)?);
-                }
-                b'N' => self.client.forward(&frame),
-                b'Z' => {
-                    break Err(match failure {
-                        Some(fields) => self.translate(fields, Errors::default()),
-                        None => Failure::new("XX000", "COPY did not start"),
-                    });
-                }
-                _ => {}
-            }
-        };
-        if started.is_ok() && !copy.header.is_empty() {
-            frontend::write_copy_data(participant.lease.buffer(), &copy.header);
-        }
-        self.put_back(group, participant);
-        started?;
-        copy.started.insert(group, 0);
-        Ok(())
-    }
-
-    /// One line, or binary tuple, for the worker of a shard.
-    pub(super) async fn copy_line(&mut self, copy: &mut CopyIn, remainder: usize, line: &[u8]) -> Result<()> {
-        let group =
-            copy.table.shards().get(remainder).map(|s| s.group).ok_or_else(|| {
-                Failure::new("XX000", format!("table \"{}\" has no shard {remainder}", copy.table.name))
-            })?;
-        if !copy.started.contains_key(&group) {
-            self.start_copy_on(copy, group).await?;
-        }
-        self.copy_bytes(group, line).await
-    }
-
-    async fn copy_everywhere(&mut self, copy: &mut CopyIn, line: &[u8]) -> Result<()> {
-        if copy.started.is_empty() {
-            let mut groups = vec![COORDINATOR_GROUP];
-            groups.extend(self.catalog().worker_groups());
-            for group in groups {
-                self.start_copy_on(copy, group).await?;
-            }
-        }
-        for group in copy.started.keys().copied().collect::<Vec<_>>() {
-            self.copy_bytes(group, line).await?;
-        }
-        Ok(())
-    }
-
-    pub(super) async fn copy_bytes(&mut self, group: GroupId, bytes: &[u8]) -> Result<()> {
-        if let Some(participant) = self.txn.participants.get_mut(&group) {
-            frontend::write_copy_data(participant.lease.buffer(), bytes);
-            participant.lease.flush_if_full().await?;
-        }
-        Ok(())
-    }
-
-    /// Ends the COPY on every worker; the sum of the rows they took.
-    pub(super) async fn finish_copy_in(&mut self, copy: CopyIn) -> Result<u64> {
-        let groups: Vec<GroupId> = copy.started.keys().copied().collect();
-        for group in &groups {
-            if let Some(participant) = self.txn.participants.get_mut(group) {
-                if !copy.trailer.is_empty() {
-                    frontend::write_copy_data(participant.lease.buffer(), &copy.trailer);
-                }
-                frontend::write_copy_done(participant.lease.buffer());
-                participant.lease.flush().await?;
-            }
-        }
-        let mut rows = 0;
-        let mut failure = None;
-        for group in groups {
-            let result = self.collect_started(group).await;
-            match result {
-                Ok(result) if copy.table.is_reference() && group != COORDINATOR_GROUP => drop(result),
-                Ok(result) => rows += backend::command_tag_rows(&result.tag).unwrap_or(0),
-                Err(error) => {
-                    failure.get_or_insert(error);
-                }
-            }
-        }
-        match failure {
-            Some(failure) => Err(failure),
-            None => Ok(rows),
-        }
-    }
-
-    /// Ends the COPY on every worker before its time.
-    async fn end_copies(&mut self, copy: &mut CopyIn) -> Result<()> {
-        let groups: Vec<GroupId> = std::mem::take(&mut copy.started).into_keys().collect();
-        let mut result = Ok(());
-        for group in groups {
-            if let Some(participant) = self.txn.participants.get_mut(&group) {
-                frontend::write_copy_done(participant.lease.buffer());
-            }
-            if let Err(failure) = self.collect_started(group).await
-                && result.is_ok()
-            {
-                result = Err(failure);
-            }
-        }
-        result
-    }
-
-    /// Ends a COPY that failed; an error that a worker had found by itself is given back.
-    pub(super) async fn abort_copy_in(&mut self, copy: CopyIn) -> Option<Failure> {
-        let mut explained = None;
-        for group in copy.started.keys().copied().collect::<Vec<_>>() {
-            if let Some(participant) = self.txn.participants.get_mut(&group) {
-                frontend::write_copy_fail(participant.lease.buffer(), "pgherd: not wanted any more");
-            }
-            if let Err(failure) = self.collect_started(group).await {
-                let ours =
-                    matches!(&failure, Failure::Statement(f) if f.message().contains("pgherd: not wanted any more"));
-                if !ours {
-                    explained.get_or_insert(failure);
-                }
-            }
-        }
-        explained
-    }
-
-    /// Lines in text format to one participant, in one go.
-    pub async fn copy_lines_to(
-        &mut self,
-        group: GroupId,
-        table: &Arc<Table>,
-        columns: &[String],
-        lines: &BytesMut,
-    ) -> Result<u64> {
-        let mut copy = self.start_rows(table, columns);
-        self.start_copy_on(&mut copy, group).await?;
-        for chunk in lines.chunks(64 * 1024) {
-            self.copy_bytes(group, chunk).await?;
-        }
-        self.finish_copy_in(copy).await
-    }
-
     /// The coordinator's major version, as it told this session's first connection.
     pub(super) fn server_major(&self) -> u32 {
         self.server_version.split('.').next().and_then(|v| v.parse().ok()).unwrap_or(15)
@@ -632,16 +465,14 @@ fn in_options(failure: Failure, copy: &CopyIn, info: &CopyInfo, text: &str) -> F
     Failure::Statement(fields)
 }
 
-impl CopyIn {
-    /// What stands before the options in the COPY for a worker.
-    fn prefix(&self) -> String {
-        let columns: Vec<String> = self.columns.iter().map(|c| quote_ident(c)).collect();
-        format!(
-            "COPY {}.{} ({}) FROM STDIN ",
-            quote_ident(&self.table.schema),
-            quote_ident(&self.table.name),
-            columns.join(", ")
-        )
+/// The shard of a stored value, where no server need be asked.
+fn remainder_here(table: &Table, value: &[u8], binary: bool) -> Option<usize> {
+    let (key_type, typmod) = (table.key_type()?, table.key_column()?.typmod);
+    let hashed =
+        if binary { key_type.hash_binary_stored(value, typmod) } else { key_type.hash_text_stored(value, typmod) };
+    match hashed {
+        Hashed::Value(hash) => Some(hash::remainder(hash, table.shards().len().max(1) as u32) as usize),
+        Hashed::AskServer => None,
     }
 }
 

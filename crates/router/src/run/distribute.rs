@@ -162,12 +162,12 @@ impl Session {
                             Ok(None) => break,
                             Ok(Some(row)) => {
                                 let value = match &row.key {
-                                    KeyField::Text(value) | KeyField::Binary(value) => Some(value.as_slice()),
+                                    KeyField::Text(value) | KeyField::Binary(value) => Some(value.as_ref()),
                                     _ => None,
                                 };
                                 let step = async {
                                     let remainder = self.remainder_of_stored_text(distributed, value).await?;
-                                    self.copy_line(&mut copy, remainder, &row.raw).await
+                                    self.copy_line(&mut copy, remainder, row.raw).await
                                 };
                                 if let Err(error) = step.await {
                                     failure = Some(error);
@@ -277,7 +277,9 @@ impl Session {
             loop {
                 let frame = participant.lease.frame().await?;
                 match frame.tag() {
-                    b'd' => self.copy_bytes(COORDINATOR_GROUP, frame.body()).await?,
+                    b'd' => {
+                        self.copy_bytes(COORDINATOR_GROUP, frame.body()).await?;
+                    }
                     b'E' => failure = Some(backend::parse_error(&frame)?),
                     b'Z' => break,
                     _ => {}

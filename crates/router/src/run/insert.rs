@@ -15,7 +15,7 @@ use pgherd_wire::backend::{self, FieldDescription};
 use pgherd_wire::copy::write_text_row;
 
 use super::combine::text_array;
-use super::copy::CopyIn;
+use super::copy_in::CopyIn;
 use super::request::{Announce, Errors, Request, Rows, fields_of};
 use super::{Call, Completion};
 use crate::error::{Failure, Result};

@@ -71,7 +71,7 @@ impl Session {
                 self.run_coordinator_plan(call, &sql, plan.writes, true).await
             }
             Tier::Route(route) => self.run_route(call, &plan, route, id).await,
-            Tier::Scatter(scatter) => self.run_scatter(call, &plan, scatter).await,
+            Tier::Scatter(scatter) => self.run_scatter(call, &plan, scatter, id).await,
             Tier::InsertRows(insert) => self.run_insert_rows(call, &plan, insert).await,
             Tier::InsertSelect(insert) => self.run_insert_select(call, &plan, insert).await,
             Tier::ReplicateWrite { sql, returning } => self.run_replicate(call, &plan, sql, *returning).await,
@@ -242,7 +242,7 @@ impl Session {
     }
 
     /// One statement per worker.
-    async fn run_scatter(&mut self, call: &Call<'_>, plan: &Plan, scatter: &Scatter) -> Result<Completion> {
+    async fn run_scatter(&mut self, call: &Call<'_>, plan: &Plan, scatter: &Scatter, id: u64) -> Result<Completion> {
         // Partial values pass as text: settings that shorten or reorder it would change the result.
         let lossy = matches!(scatter.combine, Combine::Merge(_)) && self.has_styles();
         if (call.max_rows > 0 || lossy) && !plan.writes {
@@ -252,11 +252,13 @@ impl Session {
         }
         let groups = self.scatter_groups(call, scatter).await?;
         let types = self.param_types(call).await?;
+        // No shard of a route has this number.
+        let id = call.bound.is_some().then_some(id * 65_536 + 65_535);
         match &scatter.combine {
-            Combine::Merge(merge) => self.run_merge(call, plan, scatter, merge, &groups, &types).await,
-            Combine::Concatenate => self.run_concatenate(call, plan, scatter, &groups, &types, None).await,
+            Combine::Merge(merge) => self.run_merge(call, plan, scatter, merge, &groups, &types, id).await,
+            Combine::Concatenate => self.run_concatenate(call, plan, scatter, &groups, &types, id, None).await,
             Combine::ConcatenateLimit(limit) => {
-                self.run_concatenate(call, plan, scatter, &groups, &types, Some(*limit)).await
+                self.run_concatenate(call, plan, scatter, &groups, &types, id, Some(*limit)).await
             }
         }
     }
@@ -320,6 +322,7 @@ impl Session {
         }
     }
 
+    #[allow(clippy::too_many_arguments)]
     async fn run_concatenate(
         &mut self,
         call: &Call<'_>,
@@ -327,18 +330,20 @@ impl Session {
         scatter: &Scatter,
         groups: &[GroupId],
         types: &[u32],
+        id: Option<u64>,
         limit: Option<u64>,
     ) -> Result<Completion> {
         let announce = self.announce(call, &plan.tables).await?;
         let request = Request {
             sql: scatter.sql.as_written().into(),
-            id: None,
+            id,
             param_types: types,
             bound: call.bound,
             describe: call.describes(),
             portal: "",
             max_rows: 0,
         };
+        let kept = id.map(|id| (id, request.sql.len()));
         self.start_scatter(plan, groups, &request).await?;
         let errors = Errors { splice: Some(&scatter.sql), text: call.prepared.text(), renamed: None };
         let mut total = End::default();
@@ -347,7 +352,7 @@ impl Session {
             let rest = limit.map(|l| l.saturating_sub(total.rows));
             let announce = if index == 0 { announce.clone() } else { Announce::Nothing };
             let rows = Rows::Client { announce, limit: rest };
-            let end = self.read_reply(*group, &mut participant, None, rows, errors).await;
+            let end = self.read_reply(*group, &mut participant, kept, rows, errors).await;
             self.put_back(*group, participant);
             match end {
                 Ok(end) => {

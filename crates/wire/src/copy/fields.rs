@@ -5,10 +5,12 @@ use std::borrow::Cow;
 
 use bytes::{BufMut, BytesMut};
 
-use super::{CopyErrorKind, CopyFormat, CopyOptions, KeyField};
+use super::{CopyErrorKind, CopyFormat, CopyOptions, KeyAt};
 
 /// One field as it stands in the line.
 struct RawField<'a> {
+    /// Where it begins in the line.
+    start: usize,
     /// With quotes and escapes: what markers are compared with.
     raw: &'a [u8],
     /// CSV: some part of it was quoted.
@@ -23,11 +25,11 @@ pub(super) fn key_field(
     options: &CopyOptions,
     key_column: usize,
     column_count: usize,
-) -> Result<KeyField, CopyErrorKind> {
+) -> Result<KeyAt, CopyErrorKind> {
     if column_count == 0 {
-        return if line.is_empty() { Ok(KeyField::Default) } else { Err(CopyErrorKind::ExtraData) };
+        return if line.is_empty() { Ok(KeyAt::Default) } else { Err(CopyErrorKind::ExtraData) };
     }
-    let mut key = KeyField::Default;
+    let mut key = KeyAt::Default;
     let mut start = 0;
     for index in 0.. {
         let field = field_at(line, start, options)?;
@@ -45,6 +47,29 @@ pub(super) fn key_field(
     Ok(key)
 }
 
+/// The same for a line without backslashes (text) or quotes (CSV): fields end at every delimiter.
+pub(super) fn plain_key(
+    line: &[u8],
+    options: &CopyOptions,
+    key_column: usize,
+    column_count: usize,
+) -> Result<KeyAt, CopyErrorKind> {
+    let count = memchr::memchr_iter(options.delimiter, line).count() + 1;
+    if column_count == 0 || count != column_count {
+        return key_field(line, options, key_column, column_count);
+    }
+    if key_column >= column_count {
+        return Ok(KeyAt::Default);
+    }
+    let (mut start, mut rest) = (0, line);
+    for _ in 0..key_column {
+        start += memchr::memchr(options.delimiter, rest).map_or(rest.len(), |at| at + 1);
+        rest = &line[start..];
+    }
+    let raw = memchr::memchr(options.delimiter, rest).map_or(rest, |len| &rest[..len]);
+    Ok(decode_key(&RawField { start, raw, quoted: false, next: None }, options))
+}
+
 /// All fields, unescaped; None is NULL.
 pub(super) fn split(line: &[u8], options: &CopyOptions) -> Result<Vec<Option<Vec<u8>>>, CopyErrorKind> {
     let mut fields = Vec::new();
@@ -58,17 +83,23 @@ pub(super) fn split(line: &[u8], options: &CopyOptions) -> Result<Vec<Option<Vec
     Ok(fields)
 }
 
-fn decode_key(field: &RawField<'_>, options: &CopyOptions) -> KeyField {
+fn decode_key(field: &RawField<'_>, options: &CopyOptions) -> KeyAt {
     let null = options.null.as_bytes();
     let csv = options.format == CopyFormat::Csv;
     if !field.quoted && field.raw == null {
-        return if csv && options.force_not_null { KeyField::Text(null.to_vec()) } else { KeyField::Null };
+        return if csv && options.force_not_null { KeyAt::Unescaped(null.to_vec()) } else { KeyAt::Null };
     }
     if options.default.as_ref().is_some_and(|marker| field.raw == marker.as_bytes()) {
-        return KeyField::Default;
+        return KeyAt::Default;
     }
     let text = unescape(field, options);
-    if csv && options.force_null && *text == *null { KeyField::Null } else { KeyField::Text(text.into_owned()) }
+    if csv && options.force_null && *text == *null {
+        return KeyAt::Null;
+    }
+    match text {
+        Cow::Borrowed(text) => KeyAt::Text(field.start..field.start + text.len()),
+        Cow::Owned(text) => KeyAt::Unescaped(text),
+    }
 }
 
 fn field_at<'a>(line: &'a [u8], start: usize, options: &CopyOptions) -> Result<RawField<'a>, CopyErrorKind> {
@@ -91,15 +122,15 @@ fn text_field_at(line: &[u8], start: usize, delimiter: u8) -> RawField<'_> {
     while let Some(skip) = memchr::memchr2(delimiter, b'\\', &line[at..]) {
         at += skip;
         if line[at] == delimiter {
-            return RawField { raw: &line[start..at], quoted: false, next: Some(at + 1) };
+            return RawField { start, raw: &line[start..at], quoted: false, next: Some(at + 1) };
         }
         if at + 1 == line.len() {
             // A backslash at the end of the line is dropped before the field is compared with anything.
-            return RawField { raw: &line[start..at], quoted: false, next: None };
+            return RawField { start, raw: &line[start..at], quoted: false, next: None };
         }
         at += escape_at(&line[at + 1..]).1 + 1;
     }
-    RawField { raw: &line[start..], quoted: false, next: None }
+    RawField { start, raw: &line[start..], quoted: false, next: None }
 }
 
 /// What the characters behind a backslash stand for, and how many they are. `text` is not empty.
@@ -152,11 +183,11 @@ fn csv_field_at<'a>(line: &'a [u8], start: usize, options: &CopyOptions) -> Resu
     loop {
         // Outside quotes.
         match memchr::memchr2(options.delimiter, quote, &line[at..]) {
-            None => return Ok(RawField { raw: &line[start..], quoted, next: None }),
+            None => return Ok(RawField { start, raw: &line[start..], quoted, next: None }),
             Some(skip) => at += skip,
         }
         if line[at] == options.delimiter {
-            return Ok(RawField { raw: &line[start..at], quoted, next: Some(at + 1) });
+            return Ok(RawField { start, raw: &line[start..at], quoted, next: Some(at + 1) });
         }
         quoted = true;
         at += 1;

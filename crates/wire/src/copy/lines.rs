@@ -11,6 +11,8 @@ pub(super) struct Line {
     /// With them.
     pub total: usize,
     pub ending: Ending,
+    /// No backslash (text) and no quote (CSV) is in it: each delimiter ends a field, each field is what it looks like.
+    pub plain: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +49,8 @@ pub(super) struct LineScan {
     scanned: usize,
     in_quote: bool,
     last_was_escape: bool,
+    /// A backslash (text) or a quote (CSV) was seen in it.
+    special: bool,
 }
 
 /// What `\.` turned out to be.
@@ -70,6 +74,7 @@ impl LineScan {
             scanned: 0,
             in_quote: false,
             last_was_escape: false,
+            special: false,
         }
     }
 
@@ -83,9 +88,11 @@ impl LineScan {
             self.number += 1;
             self.begun = true;
         }
-        let found = if self.csv { self.find_csv(data, finished) } else { self.find_text(data, finished) }?;
-        if found.is_some() {
+        let mut found = if self.csv { self.find_csv(data, finished) } else { self.find_text(data, finished) }?;
+        if let Some(line) = &mut found {
+            line.plain = !self.special;
             (self.begun, self.scanned, self.in_quote, self.last_was_escape) = (false, 0, false, false);
+            self.special = false;
         }
         Ok(found)
     }
@@ -95,6 +102,7 @@ impl LineScan {
             let at = self.scanned + skip;
             // Where the next byte must be known, the scan starts over from here when it is.
             self.scanned = at;
+            self.special |= data[at] == b'\\';
             match data[at] {
                 b'\\' => match data.get(at + 1) {
                     None if !finished => return Ok(None),
@@ -102,7 +110,7 @@ impl LineScan {
                     Some(b'.') => match self.marker(data, at, finished)? {
                         Marker::NeedMore => return Ok(None),
                         Marker::End(total) => {
-                            return Ok(Some(Line { content: at, total, ending: Ending::Marker }));
+                            return Ok(Some(Line { content: at, total, ending: Ending::Marker, plain: false }));
                         }
                         // Only CSV takes it as data.
                         Marker::Data => self.scanned = at + 2,
@@ -128,7 +136,9 @@ impl LineScan {
             };
             match marker {
                 Marker::NeedMore => return Ok(None),
-                Marker::End(total) => return Ok(Some(Line { content: 0, total, ending: Ending::Marker })),
+                Marker::End(total) => {
+                    return Ok(Some(Line { content: 0, total, ending: Ending::Marker, plain: false }));
+                }
                 Marker::Data => {}
             }
         }
@@ -155,6 +165,7 @@ impl LineScan {
             if self.in_quote && is_escape {
                 self.last_was_escape = !self.last_was_escape;
             }
+            self.special |= byte == self.quote;
             if byte == self.quote && !self.last_was_escape {
                 self.in_quote = !self.in_quote;
             }
@@ -179,7 +190,7 @@ impl LineScan {
 
     /// A newline byte outside quotes. None: the byte after a carriage return must be known.
     fn newline(&mut self, byte: u8, data: &[u8], at: usize, finished: bool) -> Result<Option<Line>, CopyErrorKind> {
-        let line = |total| Ok(Some(Line { content: at, total, ending: Ending::Newline }));
+        let line = |total| Ok(Some(Line { content: at, total, ending: Ending::Newline, plain: false }));
         if byte == b'\n' {
             if matches!(self.style, Style::Cr | Style::CrLf) {
                 return Err(CopyErrorKind::LiteralNewline);
@@ -243,6 +254,6 @@ impl LineScan {
     /// No newline is left in `data`.
     fn rest(&mut self, data: &[u8], finished: bool) -> Option<Line> {
         self.scanned = data.len();
-        finished.then_some(Line { content: data.len(), total: data.len(), ending: Ending::EndOfData })
+        finished.then_some(Line { content: data.len(), total: data.len(), ending: Ending::EndOfData, plain: false })
     }
 }

@@ -5,7 +5,7 @@ use pgherd_wire::copy::{
 };
 
 /// Each row's own bytes, key and line; the header; the error.
-type Outcome = (Vec<(Vec<u8>, KeyField, u64)>, Option<Vec<u8>>, Option<CopyError>);
+type Outcome = (Vec<(Vec<u8>, KeyField<'static>, u64)>, Option<Vec<u8>>, Option<CopyError>);
 
 /// Everything that comes out of the data when it arrives in these pieces, up to an error.
 pub fn split_pieces(options: &CopyOptions, key_column: usize, column_count: usize, pieces: &[&[u8]]) -> Outcome {
@@ -15,11 +15,11 @@ pub fn split_pieces(options: &CopyOptions, key_column: usize, column_count: usiz
         for piece in pieces {
             splitter.push(piece);
             while let Some(row) = splitter.next_row()? {
-                rows.push((row.raw.to_vec(), row.key, row.line));
+                rows.push((row.raw.to_vec(), row.key.into_owned(), row.line));
             }
         }
         while let Some(row) = splitter.finish()? {
-            rows.push((row.raw.to_vec(), row.key, row.line));
+            rows.push((row.raw.to_vec(), row.key.into_owned(), row.line));
         }
         Ok(())
     };

@@ -49,11 +49,11 @@ fn ours(options: &CopyOptions, pieces: &[&[u8]]) -> Result<(Rows, Vec<u8>), Copy
     if let Some(error) = error {
         return Err(error);
     }
-    let text = |key: &KeyField| match key {
+    let text = |key: &KeyField<'_>| match key {
         KeyField::Null => None,
         // The table's default.
         KeyField::Default => Some(b"the default".to_vec()),
-        KeyField::Text(bytes) | KeyField::Binary(bytes) => Some(bytes.clone()),
+        KeyField::Text(bytes) | KeyField::Binary(bytes) => Some(bytes.to_vec()),
     };
     assert_eq!(first.len(), second.len());
     let rows = first.iter().zip(&second).map(|(a, b)| [text(&a.1), text(&b.1)]).collect();

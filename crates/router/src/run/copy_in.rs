@@ -1,0 +1,240 @@
+//! Rows on their way into servers by COPY, whoever they come from: each server is started with its first row, takes them
+//! at its own speed, and is heard while it does.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Table};
+use pgherd_wire::{backend, frontend};
+
+use super::request::Errors;
+use crate::error::{Failure, Result};
+use crate::session::Session;
+use crate::settings::quote_ident;
+
+/// A COPY FROM that is under way on the workers of a table.
+pub struct CopyIn {
+    pub table: Arc<Table>,
+    pub(super) columns: Vec<String>,
+    pub(super) options: String,
+    /// Bytes put before the first line on each worker (the binary header).
+    pub(super) header: Vec<u8>,
+    /// Bytes put after the last (the binary trailer).
+    pub(super) trailer: Vec<u8>,
+    pub(super) started: BTreeMap<GroupId, u64>,
+    /// A server has reported an error: the rest is not wanted any more.
+    pub(super) failed: bool,
+}
+
+impl CopyIn {
+    /// Rows in text format under the default options.
+    pub(super) fn new(table: &Arc<Table>, columns: &[String]) -> CopyIn {
+        CopyIn {
+            table: table.clone(),
+            columns: columns.to_vec(),
+            options: String::new(),
+            header: Vec::new(),
+            trailer: Vec::new(),
+            started: BTreeMap::new(),
+            failed: false,
+        }
+    }
+
+    /// What stands before the options in the COPY for a worker.
+    pub(super) fn prefix(&self) -> String {
+        let columns: Vec<String> = self.columns.iter().map(|c| quote_ident(c)).collect();
+        format!(
+            "COPY {}.{} ({}) FROM STDIN ",
+            quote_ident(&self.table.schema),
+            quote_ident(&self.table.name),
+            columns.join(", ")
+        )
+    }
+}
+
+impl Session {
+    /// A COPY of rows in text format, made here; each worker's begins with its first row.
+    pub(super) fn start_rows(&self, table: &Arc<Table>, columns: &[String]) -> CopyIn {
+        CopyIn::new(table, columns)
+    }
+
+    pub(super) async fn start_copy_on(&mut self, copy: &mut CopyIn, group: GroupId) -> Result<()> {
+        let catalog = self.catalog();
+        self.join(group).await?;
+        self.fence_table(group, &copy.table, &catalog);
+        self.mark_writer(group);
+        self.begin_copy(group, &format!("{}{}", copy.prefix(), copy.options)).await?;
+        if !copy.header.is_empty()
+            && let Some(participant) = self.txn.participants.get_mut(&group)
+        {
+            frontend::write_copy_data(participant.lease.buffer(), &copy.header);
+        }
+        copy.started.insert(group, 0);
+        Ok(())
+    }
+
+    /// Sends a COPY FROM STDIN; returns when the server waits for data.
+    pub(super) async fn begin_copy(&mut self, group: GroupId, sql: &str) -> Result<()> {
+        let mut participant = self.take(group)?;
+        participant.lease.send_query(sql);
+        let mut failure = None;
+        let started = loop {
+            let frame = match participant.lease.frame().await {
+                Ok(frame) => frame,
+                Err(error) => break Err(error.into()),
+            };
+            match frame.tag() {
+                b'G' if failure.is_none() => break Ok(()),
+                b'G' => frontend::write_copy_fail(participant.lease.buffer(), "not wanted any more"),
+                b'E' => {
+                    failure.get_or_insert(backend::parse_error(&frame)?);
+                }
+                b'N' => self.client.forward(&frame),
+                b'Z' => {
+                    break Err(match failure {
+                        Some(fields) => self.translate(fields, Errors::default()),
+                        None => Failure::new("XX000", "COPY did not start"),
+                    });
+                }
+                _ => {}
+            }
+        };
+        self.put_back(group, participant);
+        started
+    }
+
+    /// One line, or binary tuple, for the worker of a shard.
+    pub(super) async fn copy_line(&mut self, copy: &mut CopyIn, remainder: usize, line: &[u8]) -> Result<()> {
+        let group =
+            copy.table.shards().get(remainder).map(|s| s.group).ok_or_else(|| {
+                Failure::new("XX000", format!("table \"{}\" has no shard {remainder}", copy.table.name))
+            })?;
+        if !copy.started.contains_key(&group) {
+            self.start_copy_on(copy, group).await?;
+        }
+        copy.failed |= self.copy_bytes(group, line).await?;
+        Ok(())
+    }
+
+    pub(super) async fn copy_everywhere(&mut self, copy: &mut CopyIn, line: &[u8]) -> Result<()> {
+        if copy.started.is_empty() {
+            let mut groups = vec![COORDINATOR_GROUP];
+            groups.extend(self.catalog().worker_groups());
+            for group in groups {
+                self.start_copy_on(copy, group).await?;
+            }
+        }
+        for group in copy.started.keys().copied().collect::<Vec<_>>() {
+            copy.failed |= self.copy_bytes(group, line).await?;
+        }
+        Ok(())
+    }
+
+    /// Data for one server. True: it has failed, and drops whatever else it is sent.
+    pub(super) async fn copy_bytes(&mut self, group: GroupId, bytes: &[u8]) -> Result<bool> {
+        let Some(participant) = self.txn.participants.get_mut(&group) else { return Ok(false) };
+        participant.lease.copy_data(bytes);
+        if participant.lease.is_full() { self.push_copy(group).await } else { Ok(false) }
+    }
+
+    async fn push_copy(&mut self, group: GroupId) -> Result<bool> {
+        while let Some(participant) = self.txn.participants.get_mut(&group)
+            && participant.lease.push_copy().await?
+        {
+            if participant.lease.next_tag() == Some(b'E') {
+                // Whoever ends the COPY reads it.
+                participant.lease.flush().await?;
+                return Ok(true);
+            }
+            let frame = participant.lease.frame().await?;
+            match frame.tag() {
+                b'N' => self.client.forward(&frame),
+                _ => self.forward_aside(group, &frame),
+            }
+            self.client.flush_if_full().await?;
+        }
+        Ok(false)
+    }
+
+    /// Ends the COPY on every worker; the sum of the rows they took.
+    pub(super) async fn finish_copy_in(&mut self, copy: CopyIn) -> Result<u64> {
+        let groups: Vec<GroupId> = copy.started.keys().copied().collect();
+        for group in &groups {
+            if let Some(participant) = self.txn.participants.get_mut(group) {
+                if !copy.trailer.is_empty() {
+                    frontend::write_copy_data(participant.lease.buffer(), &copy.trailer);
+                }
+                frontend::write_copy_done(participant.lease.buffer());
+                participant.lease.flush().await?;
+            }
+        }
+        let mut rows = 0;
+        let mut failure = None;
+        for group in groups {
+            let result = self.collect_started(group).await;
+            match result {
+                Ok(result) if copy.table.is_reference() && group != COORDINATOR_GROUP => drop(result),
+                Ok(result) => rows += backend::command_tag_rows(&result.tag).unwrap_or(0),
+                Err(error) => {
+                    failure.get_or_insert(error);
+                }
+            }
+        }
+        match failure {
+            Some(failure) => Err(failure),
+            None => Ok(rows),
+        }
+    }
+
+    /// Ends the COPY on every worker before its time.
+    pub(super) async fn end_copies(&mut self, copy: &mut CopyIn) -> Result<()> {
+        let groups: Vec<GroupId> = std::mem::take(&mut copy.started).into_keys().collect();
+        let mut result = Ok(());
+        for group in groups {
+            if let Some(participant) = self.txn.participants.get_mut(&group) {
+                frontend::write_copy_done(participant.lease.buffer());
+            }
+            if let Err(failure) = self.collect_started(group).await
+                && result.is_ok()
+            {
+                result = Err(failure);
+            }
+        }
+        result
+    }
+
+    /// Ends a COPY that failed; an error that a worker had found by itself is given back.
+    pub(super) async fn abort_copy_in(&mut self, copy: CopyIn) -> Option<Failure> {
+        let mut explained = None;
+        for group in copy.started.keys().copied().collect::<Vec<_>>() {
+            if let Some(participant) = self.txn.participants.get_mut(&group) {
+                frontend::write_copy_fail(participant.lease.buffer(), "pgherd: not wanted any more");
+            }
+            if let Err(failure) = self.collect_started(group).await {
+                let ours =
+                    matches!(&failure, Failure::Statement(f) if f.message().contains("pgherd: not wanted any more"));
+                if !ours {
+                    explained.get_or_insert(failure);
+                }
+            }
+        }
+        explained
+    }
+
+    /// Lines in text format to one participant, in one go.
+    pub async fn copy_lines_to(
+        &mut self,
+        group: GroupId,
+        table: &Arc<Table>,
+        columns: &[String],
+        lines: &BytesMut,
+    ) -> Result<u64> {
+        let mut copy = self.start_rows(table, columns);
+        self.start_copy_on(&mut copy, group).await?;
+        for chunk in lines.chunks(64 * 1024) {
+            self.copy_bytes(group, chunk).await?;
+        }
+        self.finish_copy_in(copy).await
+    }
+}
