@@ -2,9 +2,9 @@
 //! behind the other with a single Sync at the end, so that they share a commit, its flush and the server's wake-up.
 //! Bytes go in and out; nothing here waits or reads a clock, so that a simulation can drive it.
 //!
-//! Each client sees what it would see alone: its statement took a snapshot of its own, and it hears of success only
-//! once all are committed. An error rolls all of them back; the one that failed is run again on a lease, which says what
-//! is wrong with it, and the others are given back to be sent again. Which statements may share a transaction is the
+//! Each client sees what it would see alone: its statement took a snapshot of its own, and it hears of success once
+//! all are committed. An error rolls all of them back; the one that failed is run again on a lease, which says what is
+//! wrong with it, and the others are given back to be sent again. Which statements may share a transaction is the
 //! router's decision ([`LaneStatement::shares`]).
 
 use std::ops::Range;

@@ -2,9 +2,9 @@
 //! own ride on them one behind the other, so that a server finds its next request in its socket already and does not go
 //! to sleep between two. [`Lanes`] are those of one server for clients of one user with the same settings.
 //!
-//! Reads ride deep, on few lanes, each in a transaction of its own; writes that wait for a lane share one
-//! ([`batch`]). Every lane has short timeouts of its own: what takes longer is rolled back by the server and run again on
-//! a lease. Which statements may ride at all is the router's decision.
+//! Reads ride deep, on few lanes, each in a transaction of its own; writes that wait for a lane share one ([`batch`]).
+//! Every lane has short timeouts of its own: what takes longer is rolled back by the server and run again on a lease.
+//! Which statements may ride at all is the router's decision.
 
 mod batch;
 mod pipeline;

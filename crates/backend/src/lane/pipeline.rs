@@ -1,5 +1,5 @@
-//! What travels on a lane for reads, without the socket: requests of many clients one behind the other, each with a Sync
-//! of its own, and the replies in the same order. Bytes go in and out; nothing here waits or reads a clock, so that a
+//! What travels on a lane for reads, without the socket: requests of many clients one behind the other, each with a
+//! Sync of its own, and the replies in the same order. Bytes go in and out; nothing here waits or reads a clock, so that a
 //! simulation can drive it. Opening, reading and writing are `super`'s; who may ride is the router's decision.
 //!
 //! A request is a transaction of its own on a statement that the server keeps under a name. A reply with an error in it
@@ -157,8 +157,8 @@ impl<R> Pipeline<R> {
         self.queue.push_back(InFlight { rider: Some(rider), statement: statement.clone(), parses });
     }
 
-    /// Hands back those behind the one that is running: they run elsewhere, and their replies here are nobody's. (A read
-    /// that runs twice does nothing twice.)
+    /// Hands back those behind the one that is running: they run elsewhere, and their replies here are nobody's. (A
+    /// read that runs twice does nothing twice.)
     pub fn hand_back(&mut self, mut deliver: impl FnMut(R, &LaneStatement, Outcome<'_>)) {
         for request in self.queue.iter_mut().skip(1) {
             if let Some(rider) = request.rider.take() {
