@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use pgherd_backend::lane::{Again, LaneStatement, Outcome, Rider, statement_name};
-use pgherd_backend::{BackendError, Claim, Lease, Target};
+use pgherd_backend::{BackendError, Claim, Lease, Pool, Target};
 use pgherd_catalog::GroupId;
 use pgherd_txn::{Action, Commit, Event, Gid, Outcome as Ended, Participant, Protocol};
 use pgherd_wire::{backend, frontend};
@@ -125,7 +125,8 @@ impl GroupWriter {
             Err(_) => return give_back(batch, Again::NotSent),
         };
         let Ok(transaction) = new_transaction_id() else { return give_back(batch, Again::NotSent) };
-        let mut run = Run { batch, transaction, decider: leases.keys().next().copied().unwrap_or_default() };
+        let decider = leases.keys().next().copied().unwrap_or_default();
+        let mut run = Run { pool: thread.pool().clone(), batch, transaction, decider };
         let ended = run.transact(&mut leases).await;
         for lease in leases.values_mut() {
             if !lease.is_broken() && lease.status != b'I' && lease.query("ROLLBACK").await.is_err() {
@@ -218,6 +219,7 @@ enum Verdict {
 
 /// One transaction under way.
 struct Run {
+    pool: Pool,
     batch: Vec<SharedWrite>,
     transaction: String,
     decider: GroupId,
@@ -443,19 +445,23 @@ impl Run {
         totals
     }
 
-    /// What fails here is left to recovery.
+    /// On its own connection, or on another if that has gone; what fails there too is left to recovery.
     async fn end_prepared(&self, verb: &str, groups: &[GroupId], leases: &mut BTreeMap<GroupId, Lease>) {
         for group in groups {
-            if let Some(lease) = leases.get_mut(group) {
+            if let Some(lease) = leases.get_mut(group).filter(|lease| !lease.is_broken()) {
                 lease.send_query(&format!("{verb} {}", self.gid(*group)));
                 let _ = lease.flush().await;
             }
         }
         for group in groups {
-            if let Some(lease) = leases.get_mut(group)
-                && let Err(error) = lease.collect().await
-            {
-                tracing::warn!("left to recovery: {verb} {} ({error})", self.gid(*group));
+            let ended = match leases.get_mut(group) {
+                Some(lease) if !lease.is_broken() => lease.collect().await.is_ok(),
+                _ => false,
+            };
+            let Some(target) = self.batch[0].targets.get(group).filter(|_| !ended) else { continue };
+            let sql = format!("{verb} {}", self.gid(*group));
+            if let Err(error) = self.pool.run_aside(target, &sql).await {
+                tracing::warn!("left to recovery: {sql} ({error})");
             }
         }
     }

@@ -540,28 +540,13 @@ impl Session {
                     let result = self.decided(*group, result);
                     events.push(self.event(*group, result, &mut failure));
                 }
-                Action::CommitPrepared(groups) => {
-                    let sql: Vec<(GroupId, String)> = groups
+                Action::CommitPrepared(groups) | Action::RollbackPrepared(groups) => {
+                    let verb = if matches!(action, Action::CommitPrepared(_)) { "COMMIT" } else { "ROLLBACK" };
+                    let sql = groups
                         .iter()
-                        .map(|g| (*g, format!("COMMIT PREPARED {}", settings::quote_literal(&gid(*g)))))
+                        .map(|g| (*g, format!("{verb} PREPARED {}", settings::quote_literal(&gid(*g)))))
                         .collect();
-                    for (group, result) in self.run_parallel(sql).await {
-                        if let Err(failure) = result {
-                            tracing::warn!("left to recovery: COMMIT PREPARED {} ({failure:?})", gid(group));
-                        }
-                    }
-                    events.push(Event::Finished);
-                }
-                Action::RollbackPrepared(groups) => {
-                    let sql: Vec<(GroupId, String)> = groups
-                        .iter()
-                        .map(|g| (*g, format!("ROLLBACK PREPARED {}", settings::quote_literal(&gid(*g)))))
-                        .collect();
-                    for (group, result) in self.run_parallel(sql).await {
-                        if let Err(failure) = result {
-                            tracing::warn!("left to recovery: ROLLBACK PREPARED {} ({failure:?})", gid(group));
-                        }
-                    }
+                    self.end_prepared(sql).await;
                     events.push(Event::Finished);
                 }
                 Action::Rollback(groups) => {
@@ -597,6 +582,22 @@ impl Session {
                 next = machine.on(event).or(next);
             }
             action = next.ok_or_else(|| Failure::new("XX000", "commit did not come to an end"))?;
+        }
+    }
+
+    /// On each participant's connection, or on another if that has gone; what fails there too is left to recovery.
+    async fn end_prepared(&mut self, sql: Vec<(GroupId, String)>) {
+        let mut open: BTreeMap<GroupId, String> = sql.iter().cloned().collect();
+        for (group, result) in self.run_parallel(sql).await {
+            if result.is_ok() {
+                open.remove(&group);
+            }
+        }
+        for (group, sql) in open {
+            let Ok(target) = self.target(group) else { continue };
+            if let Err(error) = self.thread.pool().run_aside(&target, &sql).await {
+                tracing::warn!("left to recovery: {sql} ({error})");
+            }
         }
     }
 

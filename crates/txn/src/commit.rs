@@ -244,7 +244,8 @@ impl Commit {
     fn undo(&mut self) -> Action {
         self.outcome = Outcome::RolledBack;
         self.stage = Stage::RollingBackPrepared;
-        Action::RollbackPrepared(self.prepared.iter().copied().collect())
+        let asked = self.prepared.union(&self.lost).copied().filter(|group| Some(*group) != self.decider);
+        Action::RollbackPrepared(asked.collect())
     }
 }
 

@@ -1,6 +1,7 @@
 //! One client's session: its state, its main loop and the end of it. What a message does is in [`simple`] and
 //! [`extended`]; what a statement does is in `run`.
 
+mod context;
 mod extended;
 mod in_block;
 mod prepared;
@@ -22,9 +23,9 @@ use pgherd_wire::backend;
 use pgherd_wire::frame::Frame;
 use tokio::sync::mpsc;
 
+pub use context::LaneContext;
 pub use extended::{Bound, Portal, Progress, aborted, ends_block, is_planned};
 pub use prepared::{Named, Prepared, next_id, time_text};
-pub use ride::LaneContext;
 
 use ride::Attempt;
 

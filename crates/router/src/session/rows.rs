@@ -13,7 +13,8 @@ use pgherd_planner::{Field, InsertRows, Plan, RowKey};
 use pgherd_sql::{Lifter, Splice, StatementKind};
 use pgherd_wire::backend;
 
-use super::ride::{CompiledKey, Names, Ridden, SHARD_BYTES_MAX, Values, compiled_key, is_built_in};
+use super::context::Names;
+use super::ride::{CompiledKey, Ridden, SHARD_BYTES_MAX, Values, compiled_key, is_built_in};
 use super::{Attempt, Prepared, Session, next_id};
 use crate::group::{Part, SharedWrite};
 use crate::settings::quote_ident;
