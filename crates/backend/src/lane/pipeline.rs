@@ -1,6 +1,6 @@
 //! What travels on a lane for reads, without the socket: requests of many clients one behind the other, each with a
-//! Sync of its own, and the replies in the same order. Bytes go in and out; nothing here waits or reads a clock, so that a
-//! simulation can drive it. Opening, reading and writing are `super`'s; who may ride is the router's decision.
+//! Sync of its own, and the replies in the same order. Bytes go in and out; nothing here waits or reads a clock, so
+//! that a simulation can drive it. Opening, reading and writing are `super`'s; who may ride is the router's decision.
 //!
 //! A request is a transaction of its own on a statement that the server keeps under a name. A reply with an error in it
 //! was rolled back, so it can be run again elsewhere: this side never passes one on.
