@@ -124,6 +124,31 @@ SELECT count(DISTINCT created), bool_and(created = now()) FROM users WHERE id IN
 DROP TABLE clock;
 ROLLBACK;
 
+-- The first server that is asked for the time has it for all: single-shard statements on several workers, one statement
+-- several times, and the coordinator at last.
+BEGIN;
+UPDATE users SET created = now() WHERE id = 1;
+UPDATE users SET created = now() WHERE id = 2;
+UPDATE users SET created = now() WHERE id = 3;
+UPDATE users SET created = now() WHERE id = 1;
+INSERT INTO users (id, created) VALUES (913, now());
+INSERT INTO users (id, created) VALUES (914, now());
+INSERT INTO users (id, created) VALUES (915, current_timestamp);
+SAVEPOINT later;
+UPDATE users SET created = now() WHERE id = 4;
+ROLLBACK TO later;
+UPDATE users SET created = now() WHERE id = 5;
+SELECT count(DISTINCT created), bool_and(created = now()) FROM users WHERE id IN (1, 2, 3, 5, 913, 914, 915);
+SELECT (SELECT created FROM users WHERE id = 914) = now();
+SELECT now() = created FROM users WHERE id = 913;
+ROLLBACK;
+BEGIN;
+SELECT now() > now() - interval '1 second';
+UPDATE users SET created = now() WHERE id = 1;
+UPDATE users SET created = now() WHERE id = 2;
+SELECT bool_and(created = now()) FROM users WHERE id IN (1, 2);
+ROLLBACK;
+
 -- DDL inside.
 BEGIN;
 CREATE TABLE made (k int PRIMARY KEY, v text);

@@ -47,10 +47,15 @@ impl Statements {
         }
     }
 
+    /// One more of this size fits without another making room.
+    pub fn has_room(&self, bytes: usize) -> bool {
+        self.kept.len() < STATEMENTS_MAX && self.bytes + bytes <= STATEMENT_BYTES_MAX
+    }
+
     /// Forgets the statement that was used longest ago, if there is no room for one more of this size. To be repeated
     /// until there is.
     pub fn make_room(&mut self, bytes: usize) -> Option<u64> {
-        if self.kept.len() < STATEMENTS_MAX && self.bytes + bytes <= STATEMENT_BYTES_MAX {
+        if self.has_room(bytes) {
             return None;
         }
         let (&oldest, _) = self.kept.iter().min_by_key(|(_, (used, _))| *used)?;

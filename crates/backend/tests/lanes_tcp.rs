@@ -28,6 +28,9 @@ struct Server {
     open: Cell<usize>,
     most: Cell<usize>,
     ran: RefCell<Vec<usize>>,
+    syncs: Cell<usize>,
+    /// A slow request is being held.
+    waits: Cell<bool>,
 }
 
 impl Server {
@@ -42,6 +45,8 @@ impl Server {
             open: Cell::new(0),
             most: Cell::new(0),
             ran: RefCell::default(),
+            syncs: Cell::new(0),
+            waits: Cell::new(false),
         });
         let accepting = server.clone();
         tokio::task::spawn_local(async move {
@@ -69,7 +74,7 @@ impl Server {
         }
         backend::write_authentication_ok(&mut output);
         backend::write_ready_for_query(&mut output, b'I');
-        let mut bound = 0;
+        let (mut bound, mut writes) = (0, false);
         loop {
             while let Some(frame) = next_frame(&mut input, 1 << 20).unwrap() {
                 match parse_frontend(&frame).unwrap() {
@@ -89,11 +94,13 @@ impl Server {
                     }
                     FrontendMessage::Bind(bind) => {
                         bound = std::str::from_utf8(bind.params[0].unwrap()).unwrap().parse().unwrap();
+                        writes = bind.statement == statement_name(2);
                         backend::write_bind_complete(&mut output);
                     }
                     FrontendMessage::Execute { .. } => {
                         stream.write_all_buf(&mut output).await?;
                         if self.slow.borrow().contains(&bound) {
+                            self.waits.set(true);
                             let _ = self.released.subscribe().wait_for(|released| *released).await;
                         }
                         let fatal = self.fatal.borrow().get(&bound).copied();
@@ -103,10 +110,15 @@ impl Server {
                         if fatal.is_some() {
                             return Ok(());
                         }
-                        backend::write_data_row(&mut output, &[Some(bound.to_string().as_bytes())]);
-                        backend::write_command_complete(&mut output, "SELECT 1");
+                        if !writes {
+                            backend::write_data_row(&mut output, &[Some(bound.to_string().as_bytes())]);
+                        }
+                        backend::write_command_complete(&mut output, &format!("UPDATE {bound}"));
                     }
-                    FrontendMessage::Sync => backend::write_ready_for_query(&mut output, b'I'),
+                    FrontendMessage::Sync => {
+                        self.syncs.set(self.syncs.get() + 1);
+                        backend::write_ready_for_query(&mut output, b'I');
+                    }
                     FrontendMessage::Terminate => return Ok(()),
                     other => panic!("a lane does not send {other:?}"),
                 }
@@ -172,9 +184,15 @@ impl Rider for Ear {
         let heard = match outcome {
             Outcome::Complete(bytes) => {
                 let mut buf = BytesMut::from(bytes);
-                let row = next_frame(&mut buf, 1 << 20).unwrap().unwrap();
-                let value = backend::parse_data_row(&row).unwrap().next().unwrap().unwrap().unwrap();
-                Heard::Row(std::str::from_utf8(value).unwrap().parse().unwrap())
+                let first = next_frame(&mut buf, 1 << 20).unwrap().unwrap();
+                let value = match first.tag() {
+                    b'C' => backend::parse_command_complete(&first).unwrap().rsplit(' ').next().unwrap().to_owned(),
+                    _ => {
+                        let value = backend::parse_data_row(&first).unwrap().next().unwrap().unwrap().unwrap();
+                        std::str::from_utf8(value).unwrap().to_owned()
+                    }
+                };
+                Heard::Row(value.parse().unwrap())
             }
             Outcome::Again(again) => Heard::Again(again),
             Outcome::Lost => Heard::Lost,
@@ -204,6 +222,7 @@ fn statement(writes: bool) -> Rc<LaneStatement> {
         param_types: vec![23],
         columns: (!writes).then(|| vec![25]),
         writes,
+        shares: false,
     })
 }
 
@@ -342,5 +361,33 @@ fn riders_of_lanes_that_are_closed_are_answered_first() {
         while server.open.get() > 0 {
             tokio::task::yield_now().await;
         }
+    });
+}
+
+#[test]
+fn writes_share_a_transaction_and_go_round_one_that_waits() {
+    run(async {
+        let server = Server::start().await;
+        let (lanes, ears) = (server.lanes(&Budget::new(Some(100))), Rc::new(Ears::default()));
+        let mut shared = Rc::into_inner(statement(true)).unwrap();
+        shared.shares = true;
+        let shared = Rc::new(shared);
+        let ride = |rider| lanes.ride(Rc::new(Ear { rider, ears: ears.clone() }), &shared, &values(rider));
+        assert!((0..50).all(ride));
+        ears.wait(|heard| heard.len() == 50).await;
+        assert!((0..50).all(|n| ears.of(n) == [Heard::Row(n)]));
+        assert_eq!((server.most.get(), server.syncs.get()), (1, 1), "what waits for a lane leaves together");
+        *server.slow.borrow_mut() = BTreeSet::from([50]);
+        assert!(ride(50));
+        // It has left before the others come.
+        while !server.waits.get() {
+            tokio::task::yield_now().await;
+        }
+        assert!((51..60).all(ride));
+        ears.wait(|heard| heard.len() == 59).await;
+        assert!(ears.of(50).is_empty() && (51..60).all(|n| ears.of(n) == [Heard::Row(n)]));
+        server.released.send_replace(true);
+        ears.wait(|heard| heard.len() == 60).await;
+        assert!((50..60).all(|n| ears.of(n) == [Heard::Row(n)]));
     });
 }

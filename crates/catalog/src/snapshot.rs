@@ -83,6 +83,10 @@ pub struct Table {
     pub has_user_types: bool,
     /// The table has triggers of the user's (any kind).
     pub has_triggers: bool,
+    /// Defaults, checks or indexes call functions or operators of the user's: a write runs what it does not show.
+    pub has_hidden_calls: bool,
+    /// Some constraint is checked at the end of the transaction.
+    pub has_deferred: bool,
     /// Row security is enabled.
     pub row_security: bool,
     /// Columns of each unique index or primary key that has no expressions and no predicate.

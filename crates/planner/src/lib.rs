@@ -22,7 +22,7 @@ use std::collections::HashSet;
 pub use ddl::*;
 pub use plan::*;
 
-use pgherd_catalog::Snapshot;
+use pgherd_catalog::{Column, ColumnDefault, Snapshot, Table};
 use pgherd_sql::Statement;
 use pgherd_sql::ast::Tree;
 
@@ -39,6 +39,19 @@ pub struct SessionView<'a> {
     pub callback: bool,
     /// The transaction's time, as text that timestamptz reads, for statements that several servers run.
     pub multi_statement_txn_now: Option<&'a str>,
+}
+
+/// Whether single-shard writes to a table may be one transaction with those of other clients: what the table itself adds
+/// to them (defaults, constraints) gives the same in any transaction.
+pub fn shares_transaction(table: &Table, snapshot: &Snapshot) -> bool {
+    let plain = |column: &Column| match &column.default {
+        ColumnDefault::Expression { sql, immutable: false } => match pgherd_sql::split(&format!("SELECT {sql}")) {
+            Ok(statements) => statements.iter().all(|s| safety::statement_reason(s, snapshot).is_none()),
+            Err(_) => false,
+        },
+        _ => true,
+    };
+    !table.has_deferred && table.columns.iter().all(plain)
 }
 
 /// Plans a data statement. A utility statement gets the coordinator: see [`ddl_scope`] for where else it must run.

@@ -286,7 +286,15 @@ SELECT p.logicalrelid::oid, n.nspname, c.relname, p.partmethod, p.partkey, p.col
                     JOIN pg_catalog.pg_namespace kn ON kn.oid = k.relnamespace
                     WHERE i.inhparent = c.oid AND kn.nspname <> 'pgherd')
          OR EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhrelid = c.oid),
-       (SELECT pg_catalog.getdatabaseencoding())
+       (SELECT pg_catalog.getdatabaseencoding()),
+       EXISTS (SELECT FROM pg_catalog.pg_depend d
+               WHERE d.refclassid IN ('pg_catalog.pg_proc'::pg_catalog.regclass, 'pg_catalog.pg_operator'::pg_catalog.regclass)
+                 AND d.refobjid >= 16384
+                 AND (d.classid, d.objid) IN (
+                     SELECT 'pg_catalog.pg_constraint'::pg_catalog.regclass, k.oid FROM pg_catalog.pg_constraint k WHERE k.conrelid = c.oid
+                     UNION ALL SELECT 'pg_catalog.pg_attrdef'::pg_catalog.regclass, f.oid FROM pg_catalog.pg_attrdef f WHERE f.adrelid = c.oid
+                     UNION ALL SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, x.indexrelid FROM pg_catalog.pg_index x WHERE x.indrelid = c.oid)),
+       EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND t.tginitdeferred)
 FROM pgherd.pg_dist_partition p
 JOIN pg_catalog.pg_class c ON c.oid = p.logicalrelid
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -382,6 +390,8 @@ async fn load_tables(connection: &mut Connection, snapshot: &mut Snapshot) -> st
             columns: described.into_iter().map(|(column, _, _)| column).collect(),
             row_security: truth(&tables, row, 6),
             has_triggers: truth(&tables, row, 7),
+            has_hidden_calls: truth(&tables, row, 10),
+            has_deferred: truth(&tables, row, 11),
             parent_only: truth(&tables, row, 8) || truth(&tables, row, 6),
             unique_keys: keys_of.remove(&oid).unwrap_or_default(),
         });

@@ -11,6 +11,7 @@ mod database;
 mod deadlock;
 mod describe;
 mod error;
+mod group;
 mod listen;
 mod login;
 mod recovery;

@@ -70,7 +70,9 @@ pub struct Transaction {
     pub changed_catalog: bool,
     /// Defaults of roles, databases or the system changed: idle connections are not reused after commit.
     pub changed_defaults: bool,
-    /// A value for now() and its like, fixed at the first statement that needs one.
+    /// The server whose now() is the transaction's, as long as no other has been asked for it.
+    pub clock: Option<GroupId>,
+    /// A value for now() and its like, once statements on several servers need one.
     pub now: Option<String>,
     /// COMMIT has begun: workers may be prepared already, and what the coordinator's foreign tables tidy up is no longer
     /// done there.
@@ -91,6 +93,7 @@ impl Transaction {
             catalog: None,
             changed_catalog: false,
             changed_defaults: false,
+            clock: None,
             now: None,
             ending: false,
             place: None,
@@ -537,28 +540,13 @@ impl Session {
                     let result = self.decided(*group, result);
                     events.push(self.event(*group, result, &mut failure));
                 }
-                Action::CommitPrepared(groups) => {
-                    let sql: Vec<(GroupId, String)> = groups
+                Action::CommitPrepared(groups) | Action::RollbackPrepared(groups) => {
+                    let verb = if matches!(action, Action::CommitPrepared(_)) { "COMMIT" } else { "ROLLBACK" };
+                    let sql = groups
                         .iter()
-                        .map(|g| (*g, format!("COMMIT PREPARED {}", settings::quote_literal(&gid(*g)))))
+                        .map(|g| (*g, format!("{verb} PREPARED {}", settings::quote_literal(&gid(*g)))))
                         .collect();
-                    for (group, result) in self.run_parallel(sql).await {
-                        if let Err(failure) = result {
-                            tracing::warn!("left to recovery: COMMIT PREPARED {} ({failure:?})", gid(group));
-                        }
-                    }
-                    events.push(Event::Finished);
-                }
-                Action::RollbackPrepared(groups) => {
-                    let sql: Vec<(GroupId, String)> = groups
-                        .iter()
-                        .map(|g| (*g, format!("ROLLBACK PREPARED {}", settings::quote_literal(&gid(*g)))))
-                        .collect();
-                    for (group, result) in self.run_parallel(sql).await {
-                        if let Err(failure) = result {
-                            tracing::warn!("left to recovery: ROLLBACK PREPARED {} ({failure:?})", gid(group));
-                        }
-                    }
+                    self.end_prepared(sql).await;
                     events.push(Event::Finished);
                 }
                 Action::Rollback(groups) => {
@@ -594,6 +582,22 @@ impl Session {
                 next = machine.on(event).or(next);
             }
             action = next.ok_or_else(|| Failure::new("XX000", "commit did not come to an end"))?;
+        }
+    }
+
+    /// On each participant's connection, or on another if that has gone; what fails there too is left to recovery.
+    async fn end_prepared(&mut self, sql: Vec<(GroupId, String)>) {
+        let mut open: BTreeMap<GroupId, String> = sql.iter().cloned().collect();
+        for (group, result) in self.run_parallel(sql).await {
+            if result.is_ok() {
+                open.remove(&group);
+            }
+        }
+        for (group, sql) in open {
+            let Ok(target) = self.target(group) else { continue };
+            if let Err(error) = self.thread.pool().run_aside(&target, &sql).await {
+                tracing::warn!("left to recovery: {sql} ({error})");
+            }
         }
     }
 
@@ -642,7 +646,7 @@ impl Session {
         results
     }
 
-    fn commit_protocol(&self) -> Protocol {
+    pub fn commit_protocol(&self) -> Protocol {
         match self.settings.get("citus.multi_shard_commit_protocol").map(String::as_str) {
             Some(value) if value.eq_ignore_ascii_case("1pc") => Protocol::OnePhase,
             _ => Protocol::TwoPhase,
@@ -683,7 +687,7 @@ async fn recycle(connection: &mut Connection) {
 }
 
 /// 128 random bits in hexadecimal.
-fn new_transaction_id() -> Result<String> {
+pub fn new_transaction_id() -> Result<String> {
     let mut bytes = [0u8; 16];
     getrandom::fill(&mut bytes).map_err(|e| Failure::new("XX000", format!("no random bytes: {e}")))?;
     Ok(bytes.iter().map(|b| format!("{b:02x}")).collect())

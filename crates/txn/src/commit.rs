@@ -181,6 +181,14 @@ impl Commit {
                 }
                 Some(self.undo())
             }
+            // The decider itself failed, before all had answered: nothing can be decided any more.
+            (Stage::Preparing(_), Event::Failed(group) | Event::Lost(group)) if self.decider == Some(group) => {
+                match event {
+                    Event::Lost(_) => self.lost.insert(group),
+                    _ => self.failed.insert(group),
+                };
+                None
+            }
             (Stage::Deciding, Event::Succeeded(_)) => {
                 self.stage = Stage::CommittingPrepared;
                 Some(Action::CommitPrepared(self.prepared.iter().copied().collect()))
@@ -236,7 +244,8 @@ impl Commit {
     fn undo(&mut self) -> Action {
         self.outcome = Outcome::RolledBack;
         self.stage = Stage::RollingBackPrepared;
-        Action::RollbackPrepared(self.prepared.iter().copied().collect())
+        let asked = self.prepared.union(&self.lost).copied().filter(|group| Some(*group) != self.decider);
+        Action::RollbackPrepared(asked.collect())
     }
 }
 

@@ -2,14 +2,15 @@
 //! own ride on them one behind the other, so that a server finds its next request in its socket already and does not go
 //! to sleep between two. [`Lanes`] are those of one server for clients of one user with the same settings.
 //!
-//! Reads ride deep, on few lanes; writes ride one deep, on many, so that their commits share a flush of the log. Every
-//! lane has short timeouts of its own: what takes longer is rolled back by the server and run again on a lease. Which
-//! statements may ride at all is the router's decision.
+//! Reads ride deep, on few lanes, each in a transaction of its own; writes that wait for a lane share one ([`batch`]).
+//! Every lane has short timeouts of its own: what takes longer is rolled back by the server and run again on a lease.
+//! Which statements may ride at all is the router's decision.
 
+mod batch;
 mod pipeline;
+mod writes;
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::{Rc, Weak};
@@ -22,10 +23,13 @@ use pgherd_wire::frontend;
 use tokio::io::{AsyncReadExt, AsyncWrite};
 use tokio::net::TcpStream;
 
-pub use pipeline::{Again, Broken, LaneStatement, Outcome, Pipeline, REPLY_MAX, statement_name};
+pub use batch::{BATCH_MAX, Batch, Ended, Write};
+pub use pipeline::{Again, Broken, LaneStatement, Outcome, Pipeline, REPLY_MAX, statement_name, write_execution};
 
 use crate::budget::LanePlace;
 use crate::{Connection, ServerBudget, Target, connect};
+
+use writes::Writes;
 
 /// Read lanes to one server. One busy lane is better than two idle ones; the second takes over behind a slow head.
 const READ_LANES: usize = 2;
@@ -33,8 +37,6 @@ const READ_LANES: usize = 2;
 const READ_LANES_MAX: usize = 8;
 /// With fewer requests than this on it, the first lane is not full.
 const FULL: usize = 12;
-/// Write lanes to one server.
-const WRITE_LANES_MAX: usize = 24;
 /// A lane whose head has been running for this long is not given more.
 const STUCK: Duration = Duration::from_millis(5);
 /// After a lane could not be opened none is tried for this long.
@@ -119,12 +121,6 @@ impl Lane {
     }
 }
 
-struct Waiting {
-    rider: Boxed,
-    statement: Rc<LaneStatement>,
-    values: Vec<u8>,
-}
-
 /// The lanes to one server, for clients of one user with the same settings.
 pub struct Lanes {
     me: Weak<Lanes>,
@@ -134,9 +130,7 @@ pub struct Lanes {
     /// What the budget had refused when these lanes were last tended.
     refused: Cell<usize>,
     reads: RefCell<Vec<Rc<Lane>>>,
-    writes: RefCell<Vec<Rc<Lane>>>,
-    /// Writes that found every lane busy, in the order they came.
-    waiting: RefCell<VecDeque<Waiting>>,
+    writes: Writes,
     failed: Cell<Option<Instant>>,
     closed: Cell<bool>,
 }
@@ -151,8 +145,7 @@ impl Lanes {
             refused: Cell::new(budget.lanes_refused()),
             budget,
             reads: RefCell::default(),
-            writes: RefCell::default(),
-            waiting: RefCell::default(),
+            writes: Writes::default(),
             failed: Cell::new(None),
             closed: Cell::new(false),
         })
@@ -160,6 +153,23 @@ impl Lanes {
 
     /// Takes a request; `values` as for [`Pipeline::push`]. False: there is no lane, and the rider hears nothing.
     pub fn ride(&self, rider: Boxed, statement: &Rc<LaneStatement>, values: &[u8]) -> bool {
+        if !self.may_open() {
+            return false;
+        }
+        if statement.writes {
+            return self.writes.push(self, Write { rider, statement: statement.clone(), values: values.to_vec() });
+        }
+        match self.read_lane() {
+            Some(lane) => {
+                lane.push(rider, statement, values);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Not closed, and no lane has failed to open just now.
+    fn may_open(&self) -> bool {
         if self.closed.get() {
             return false;
         }
@@ -169,16 +179,7 @@ impl Lanes {
             }
             self.failed.set(None);
         }
-        if statement.writes {
-            return self.write(rider, statement, values);
-        }
-        match self.read_lane() {
-            Some(lane) => {
-                lane.push(rider, statement, values);
-                true
-            }
-            None => false,
-        }
+        true
     }
 
     /// The first lane that is neither full nor stuck; else the emptiest of the usual ones; a further one where all are
@@ -216,51 +217,29 @@ impl Lanes {
         }
     }
 
-    /// False: there is no lane, and none to wait for.
-    fn write(&self, rider: Boxed, statement: &Rc<LaneStatement>, values: &[u8]) -> bool {
-        let mut lanes = self.writes.borrow_mut();
-        lanes.retain(|lane| lane.is_open());
-        let idle = lanes.iter().find(|lane| lane.depth() == 0).cloned();
-        let lane = match idle {
-            Some(lane) => lane,
-            None => match (lanes.len() < WRITE_LANES_MAX).then(|| self.open()).flatten() {
-                Some(lane) => {
-                    lanes.push(lane.clone());
-                    lane
-                }
-                None if lanes.is_empty() => return false,
-                None => {
-                    self.waiting.borrow_mut().push_back(Waiting {
-                        rider,
-                        statement: statement.clone(),
-                        values: values.to_vec(),
-                    });
-                    return true;
-                }
-            },
-        };
-        lane.push(rider, statement, values);
-        true
-    }
-
-    /// Gives a write lane that has become idle its next request.
-    fn next_write(&self, lane: &Lane) {
-        if lane.depth() > 0 || lane.closing.get() {
-            return;
-        }
-        let next = self.waiting.borrow_mut().pop_front();
-        if let Some(next) = next {
-            lane.push(next.rider, &next.statement, &next.values);
-        }
-    }
-
     /// A new lane, if the server has a place for it.
     fn open(&self) -> Option<Rc<Lane>> {
         let lane = Lane::new(self.budget.lane()?);
-        let (target, settings) = (self.target.clone(), self.settings.clone());
-        let (opened, lanes) = (lane.clone(), self.me.clone());
+        let (connecting, opened, lanes) = (self.connect(), lane.clone(), self.me.clone());
         tokio::task::spawn_local(async move {
-            let connection = match connect(&target).await {
+            match connecting.await {
+                Some(connection) => drive(&opened, connection).await,
+                None => {
+                    if let Some(lanes) = lanes.upgrade() {
+                        lanes.failed.set(Some(Instant::now()));
+                    }
+                }
+            }
+            opened.fail();
+        });
+        Some(lane)
+    }
+
+    /// A connection with the clients' settings and a lane's timeouts.
+    fn connect(&self) -> impl Future<Output = Option<Connection>> + 'static {
+        let (target, settings) = (self.target.clone(), self.settings.clone());
+        async move {
+            match connect(&target).await {
                 Ok(mut connection) => match connection.query(&format!("{settings};{TIMEOUTS}")).await {
                     Ok(_) => Some(connection),
                     Err(error) => {
@@ -272,84 +251,46 @@ impl Lanes {
                     tracing::debug!("a lane to {} could not be opened: {error}", target.address);
                     None
                 }
-            };
-            match connection {
-                Some(connection) => drive(&opened, &lanes, connection).await,
-                None => {
-                    if let Some(lanes) = lanes.upgrade() {
-                        lanes.failed.set(Some(Instant::now()));
-                    }
-                }
             }
-            opened.fail();
-            if let Some(lanes) = lanes.upgrade() {
-                lanes.abandon_waiting();
-            }
-        });
-        Some(lane)
-    }
-
-    /// A write lane has gone: with none left nobody would come for those that wait.
-    fn abandon_waiting(&self) {
-        if self.writes.borrow().iter().any(|lane| !lane.closing.get()) {
-            return;
-        }
-        let waiting = std::mem::take(&mut *self.waiting.borrow_mut());
-        for request in waiting {
-            request.rider.arrive(Outcome::Again(Again::NotSent));
         }
     }
 
     /// Takes no more requests and closes each lane when its replies are in.
     pub fn close(&self) {
         self.closed.set(true);
-        let waiting = std::mem::take(&mut *self.waiting.borrow_mut());
-        for request in waiting {
-            request.rider.arrive(Outcome::Again(Again::NotSent));
-        }
-        for lane in self.reads.borrow().iter().chain(self.writes.borrow().iter()) {
-            lane.close();
-        }
+        self.writes.close();
+        self.reads.borrow().iter().for_each(|lane| lane.close());
     }
 
     /// Closes lanes that have been idle for long. To be called now and then.
     pub fn tend(&self) {
         let refused = self.budget.lanes_refused();
         let limit = if self.refused.replace(refused) != refused { IDLE_REFUSED } else { IDLE };
-        for lanes in [&self.reads, &self.writes] {
-            lanes.borrow_mut().retain(|lane| {
-                let idle = lane.depth() == 0 && lane.moved.get().elapsed() >= limit;
-                if idle {
-                    lane.close();
-                }
-                !idle && lane.is_open()
-            });
-        }
+        self.reads.borrow_mut().retain(|lane| {
+            let idle = lane.depth() == 0 && lane.moved.get().elapsed() >= limit;
+            if idle {
+                lane.close();
+            }
+            !idle && lane.is_open()
+        });
+        self.writes.tend(limit);
     }
 
     /// Connections that are open or being opened.
     pub fn count(&self) -> usize {
-        let open = |lanes: &RefCell<Vec<Rc<Lane>>>| lanes.borrow().iter().filter(|l| !l.closing.get()).count();
-        open(&self.reads) + open(&self.writes)
+        self.reads.borrow().iter().filter(|lane| lane.is_open()).count() + self.writes.count()
     }
 }
 
 /// Runs one lane until it is closed or its server goes.
-async fn drive(lane: &Rc<Lane>, lanes: &Weak<Lanes>, connection: Connection) {
+async fn drive(lane: &Rc<Lane>, connection: Connection) {
     let (mut stream, mut buf) = connection.into_stream();
     // Set only while something waits behind the head, and then not for each head.
     let mut alarm: Option<Pin<Box<tokio::time::Sleep>>> = None;
     poll_fn(|cx| {
         loop {
             match step(lane, &mut stream, &mut buf, cx) {
-                Step::Progress => {
-                    if let Some(lanes) = lanes.upgrade()
-                        && !lanes.waiting.borrow().is_empty()
-                        && lanes.writes.borrow().iter().any(|l| Rc::ptr_eq(l, lane))
-                    {
-                        lanes.next_write(lane);
-                    }
-                }
+                Step::Progress => {}
                 Step::Wait => {
                     if lane.depth() < 2 {
                         return Poll::Pending;

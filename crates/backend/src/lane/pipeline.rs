@@ -1,6 +1,6 @@
-//! What travels on one lane, without the socket: requests of many clients one behind the other, each with a Sync of its
-//! own, and the replies in the same order. Bytes go in and out; nothing here waits or reads a clock, so that a
-//! simulation can drive it. Opening, reading and writing are `super`'s; who may ride is the router's decision.
+//! What travels on a lane for reads, without the socket: requests of many clients one behind the other, each with a
+//! Sync of its own, and the replies in the same order. Bytes go in and out; nothing here waits or reads a clock, so
+//! that a simulation can drive it. Opening, reading and writing are `super`'s; who may ride is the router's decision.
 //!
 //! A request is a transaction of its own on a statement that the server keeps under a name. A reply with an error in it
 //! was rolled back, so it can be run again elsewhere: this side never passes one on.
@@ -29,8 +29,11 @@ pub struct LaneStatement {
     pub param_types: Vec<u32>,
     /// Types of the result columns as clients were told; none: no rows.
     pub columns: Option<Vec<u32>>,
-    /// One at a time, and never run a second time where the first may have happened. Such a statement returns no rows.
+    /// Never run a second time where the first may have happened. Such a statement returns no rows.
     pub writes: bool,
+    /// A write that may be one transaction with those of other clients: nothing in it, in defaults of its table or in
+    /// deferred constraints can tell.
+    pub shares: bool,
 }
 
 /// Why a request is to be run elsewhere. Nothing of it has happened.
@@ -68,8 +71,6 @@ struct InFlight<R> {
     statement: Rc<LaneStatement>,
     /// This request carries the Parse.
     parses: bool,
-    /// Where its first byte is in everything ever written.
-    start: u64,
 }
 
 /// The reply that is being read: of the request at the front of the queue.
@@ -99,9 +100,6 @@ pub struct Pipeline<R> {
     /// Statements that were parsed, but an error came before their columns were told: likewise.
     unseen: HashSet<u64>,
     out: BytesMut,
-    /// Bytes ever written into `out`, and ever taken from it.
-    written: u64,
-    sent: u64,
     reply: Reply,
 }
 
@@ -113,8 +111,6 @@ impl<R> Default for Pipeline<R> {
             changed: HashSet::new(),
             unseen: HashSet::new(),
             out: BytesMut::new(),
-            written: 0,
-            sent: 0,
             reply: Reply::default(),
         }
     }
@@ -134,7 +130,6 @@ impl<R> Pipeline<R> {
     /// The first `n` bytes of [`out`](Self::out) have left.
     pub fn took(&mut self, n: usize) {
         self.out.advance(n);
-        self.sent += n as u64;
     }
 
     /// Whether the server has this statement already.
@@ -145,7 +140,6 @@ impl<R> Pipeline<R> {
     /// Adds a request. `values` is the rest of a Bind message behind the statement's name: formats, parameters, result
     /// formats.
     pub fn push(&mut self, rider: R, statement: &Rc<LaneStatement>, values: &[u8]) {
-        let before = self.out.len();
         let parses = !self.prepared.touch(statement.id);
         if parses {
             // Requests for a statement that makes room, where they are under way, come before its Close.
@@ -158,28 +152,15 @@ impl<R> Pipeline<R> {
             frontend::write_parse(&mut self.out, &statement.name, &statement.sql, &statement.param_types);
             frontend::write_describe(&mut self.out, b'S', &statement.name);
         }
-        // Portal "", the statement's name, the values; Execute of portal "" without a limit; Sync.
-        self.out.reserve(values.len() + statement.name.len() + 32);
-        self.out.put_u8(b'B');
-        self.out.put_u32((4 + 1 + statement.name.len() + 1 + values.len()) as u32);
-        self.out.put_u8(0);
-        self.out.put_slice(statement.name.as_bytes());
-        self.out.put_u8(0);
-        self.out.put_slice(values);
-        self.out.put_slice(b"E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04");
-        self.queue.push_back(InFlight {
-            rider: Some(rider),
-            statement: statement.clone(),
-            parses,
-            start: self.written,
-        });
-        self.written += (self.out.len() - before) as u64;
+        write_execution(&mut self.out, &statement.name, values);
+        frontend::write_sync(&mut self.out);
+        self.queue.push_back(InFlight { rider: Some(rider), statement: statement.clone(), parses });
     }
 
-    /// Hands back the reads behind the one that is running: they run elsewhere, and their replies here are nobody's. (A
+    /// Hands back those behind the one that is running: they run elsewhere, and their replies here are nobody's. (A
     /// read that runs twice does nothing twice.)
     pub fn hand_back(&mut self, mut deliver: impl FnMut(R, &LaneStatement, Outcome<'_>)) {
-        for request in self.queue.iter_mut().skip(1).filter(|request| !request.statement.writes) {
+        for request in self.queue.iter_mut().skip(1) {
             if let Some(rider) = request.rider.take() {
                 deliver(rider, &request.statement, Outcome::Again(Again::HeldUp));
             }
@@ -221,7 +202,7 @@ impl<R> Pipeline<R> {
             };
             if buf.len() < end {
                 let from = self.reply.start.unwrap_or(self.reply.seen);
-                if end - from > REPLY_MAX && !front.statement.writes {
+                if end - from > REPLY_MAX {
                     self.reply.too_large = true;
                     self.reply.start = None;
                     if tag == b'D' {
@@ -266,7 +247,7 @@ impl<R> Pipeline<R> {
             }
             self.reply.seen = end;
             match self.reply.start {
-                Some(start) if end - start > REPLY_MAX && !front.statement.writes => {
+                Some(start) if end - start > REPLY_MAX => {
                     self.reply.too_large = true;
                     self.reply.start = None;
                     self.reply.aside.clear();
@@ -289,7 +270,7 @@ impl<R> Pipeline<R> {
         deliver: &mut impl FnMut(R, &LaneStatement, Outcome<'_>),
     ) {
         let reply = std::mem::take(&mut self.reply);
-        let (id, writes) = (done.statement.id, done.statement.writes);
+        let id = done.statement.id;
         if done.parses {
             if reply.described {
                 self.unseen.remove(&id);
@@ -308,14 +289,11 @@ impl<R> Pipeline<R> {
             self.changed.retain(|id| self.prepared.contains(*id));
             self.unseen.retain(|id| self.prepared.contains(*id));
         }
-        // What a write returns is its tag alone, and it is not run twice for the sake of columns.
         let again = match reply.error {
             Some(sqlstate) => Some(Again::Error(sqlstate)),
-            None if writes => None,
             None if self.changed.contains(&id) => Some(Again::Changed),
             None if self.unseen.contains(&id) => Some(Again::NotSent),
-            None if reply.too_large || reply.start.is_none() => Some(Again::TooLarge),
-            None => None,
+            None => (reply.too_large || reply.start.is_none()).then_some(Again::TooLarge),
         };
         let Some(rider) = done.rider else {
             buf.advance(end);
@@ -336,27 +314,33 @@ impl<R> Pipeline<R> {
                 deliver(rider, &done.statement, Outcome::Complete(&whole));
             }
             (Some(again), _) => deliver(rider, &done.statement, Outcome::Again(again)),
-            // A server that says nothing of a write and is content all the same.
-            (None, None) => deliver(rider, &done.statement, Outcome::Lost),
+            (None, None) => deliver(rider, &done.statement, Outcome::Again(Again::TooLarge)),
         }
         buf.advance(end);
     }
 
-    /// The connection is gone: what may have run and what has not is told apart.
+    /// The connection is gone.
     pub fn close(&mut self, mut deliver: impl FnMut(R, &LaneStatement, Outcome<'_>)) {
         for request in self.queue.drain(..) {
-            let outcome = if request.statement.writes && request.start < self.sent {
-                Outcome::Lost
-            } else {
-                Outcome::Again(Again::NotSent)
-            };
             if let Some(rider) = request.rider {
-                deliver(rider, &request.statement, outcome);
+                deliver(rider, &request.statement, Outcome::Again(Again::NotSent));
             }
         }
         self.out.clear();
         self.prepared.clear();
     }
+}
+
+/// Bind of the unnamed portal to a statement, and Execute without a limit.
+pub fn write_execution(out: &mut BytesMut, name: &str, values: &[u8]) {
+    out.reserve(values.len() + name.len() + 32);
+    out.put_u8(b'B');
+    out.put_u32((4 + 1 + name.len() + 1 + values.len()) as u32);
+    out.put_u8(0);
+    out.put_slice(name.as_bytes());
+    out.put_u8(0);
+    out.put_slice(values);
+    out.put_slice(b"E\0\0\0\x09\0\0\0\0\0");
 }
 
 /// The name under which a server keeps a statement.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -28,7 +29,7 @@ impl Session {
     pub(super) async fn run_insert_rows(
         &mut self,
         call: &Call<'_>,
-        plan: &Plan,
+        plan: &Rc<Plan>,
         insert: &InsertRows,
     ) -> Result<Completion> {
         let computed = if insert.needs_coordinator { self.evaluate_rows(call, insert).await? } else { Vec::new() };
@@ -104,6 +105,9 @@ impl Session {
                 self.client.out.extend_from_slice(&row);
                 self.client.flush_if_full().await?;
             }
+        }
+        if call.bound.is_some() {
+            self.compile_rows(call.prepared, plan, insert, &types, &catalog);
         }
         Ok(Completion::Tag(format!("INSERT 0 {total}")))
     }

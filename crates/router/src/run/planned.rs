@@ -61,6 +61,9 @@ impl Session {
         match &plan.tier {
             Tier::Refuse(refusal) => Err(refuse(refusal)),
             Tier::Coordinator { in_block, .. } => {
+                if !self.agree_on_time(&plan, COORDINATOR_GROUP).await? {
+                    return Box::pin(self.run_plan_once(call)).await;
+                }
                 self.note_session_calls(call);
                 let sql = self.coordinator_text(call).await?;
                 self.run_coordinator_plan(call, &sql, plan.writes || *in_block, *in_block).await
@@ -105,6 +108,9 @@ impl Session {
                 Failure::new("XX000", format!("table \"{}\" has no shard {remainder}", route.table.name))
             })?;
         let group = shard.group;
+        if !self.agree_on_time(plan, group).await? {
+            return Box::pin(self.run_plan_once(call)).await;
+        }
         if call.max_rows > 0 {
             // The portal stays open on that server, which needs a block.
             self.open_implicit_block();

@@ -32,7 +32,8 @@ impl Session {
             return Ok(false);
         }
         let Ok(group) = self.bound_group(0, None) else { return Ok(false) };
-        if group.compiled.plan.uses_now {
+        let server = group.shard.group;
+        if group.compiled.plan.uses_now && (self.txn.now.is_some() || *self.txn.clock.get_or_insert(server) != server) {
             return Ok(false);
         }
         self.cancel.begin();

@@ -1,10 +1,12 @@
 //! One client's session: its state, its main loop and the end of it. What a message does is in [`simple`] and
 //! [`extended`]; what a statement does is in `run`.
 
+mod context;
 mod extended;
 mod in_block;
 mod prepared;
 mod ride;
+mod rows;
 mod simple;
 
 use std::collections::{HashMap, HashSet};
@@ -21,9 +23,9 @@ use pgherd_wire::backend;
 use pgherd_wire::frame::Frame;
 use tokio::sync::mpsc;
 
+pub use context::LaneContext;
 pub use extended::{Bound, Portal, Progress, aborted, ends_block, is_planned};
 pub use prepared::{Named, Prepared, next_id, time_text};
-pub use ride::LaneContext;
 
 use ride::Attempt;
 
@@ -90,7 +92,7 @@ pub struct Session {
     /// The lanes that this session's statements ride on, for these settings.
     context: Option<(Settings, Rc<LaneContext>)>,
     /// What is on a lane right now.
-    riding: Option<Rc<ride::Compiled>>,
+    riding: Option<Rc<ride::Ridden>>,
     /// The messages at hand came back from a lane: they go the long way, up to their end.
     no_ride: bool,
     /// How often the statement at hand came back because others held it up.

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-use pgherd_catalog::Snapshot;
+use pgherd_catalog::{GroupId, Snapshot};
 use pgherd_planner::{Plan, Tier};
 use pgherd_sql::{Statement, StatementKind};
 
 use super::Session;
 use super::ride::Compiled;
+use super::rows::CompiledRows;
 use crate::describe::Described;
 use crate::error::Result;
 use crate::transaction::Block;
@@ -55,6 +56,7 @@ pub struct Prepared {
     described: RefCell<Option<(Arc<Snapshot>, Rc<Described>)>>,
     plan: RefCell<Option<Planned>>,
     compiled: RefCell<Option<Rc<Compiled>>>,
+    rows: RefCell<Option<Rc<CompiledRows>>>,
 }
 
 /// A plan, good for one catalog, search path and set of temporary names.
@@ -76,6 +78,7 @@ impl Prepared {
             described: RefCell::new(None),
             plan: RefCell::new(None),
             compiled: RefCell::new(None),
+            rows: RefCell::new(None),
         })
     }
 
@@ -88,6 +91,7 @@ impl Prepared {
             described: RefCell::new(None),
             plan: RefCell::new(None),
             compiled: RefCell::new(None),
+            rows: RefCell::new(None),
         })
     }
 
@@ -104,6 +108,15 @@ impl Prepared {
 
     pub fn set_described(&self, catalog: Arc<Snapshot>, described: Rc<Described>) {
         *self.described.borrow_mut() = Some((catalog, described));
+    }
+
+    /// How it goes to its shards, if it is an INSERT of many rows that may take the short way.
+    pub(super) fn rows(&self) -> Option<Rc<CompiledRows>> {
+        self.rows.borrow().clone()
+    }
+
+    pub(super) fn set_rows(&self, rows: Rc<CompiledRows>) {
+        *self.rows.borrow_mut() = Some(rows);
     }
 
     /// How it rides on a lane, if it may; whether that still holds is [`Session::try_ride`]'s to check.
@@ -145,7 +158,7 @@ impl Session {
             && let Some(planned) = &*prepared.plan.borrow()
             && Arc::ptr_eq(&planned.catalog, &catalog)
             && *planned.search_path == *search_path
-            && (!planned.plan.uses_now || self.txn.block != Block::Explicit)
+            && (!planned.plan.uses_now || self.txn.now.is_none() && one_server(&planned.plan))
         {
             return Ok((planned.plan.clone(), planned.id));
         }
@@ -153,10 +166,8 @@ impl Session {
             return Err(crate::error::Failure::new("XX000", "an empty statement has no plan"));
         };
         let mut plan = self.plan_statement(statement, &catalog, &search_path, false);
-        let one_server = matches!(plan.tier, Tier::Route(_) | Tier::Coordinator { .. });
-        if plan.uses_now && self.txn.now.is_none() && (!one_server || self.txn.block == Block::Explicit) {
-            // Several servers must have one time.
-            self.txn.now = Some(time_text(SystemTime::now()));
+        if plan.uses_now && self.txn.now.is_none() && !one_server(&plan) {
+            self.fix_now().await?;
             plan = self.plan_statement(statement, &catalog, &search_path, false);
             if self.txn.block == Block::None {
                 self.open_implicit_block();
@@ -169,6 +180,33 @@ impl Session {
             *prepared.plan.borrow_mut() = Some(Planned { catalog, search_path, plan: plan.clone(), id });
         }
         Ok((plan, id))
+    }
+
+    /// From here on the transaction's time is a value that every server is given.
+    async fn fix_now(&mut self) -> Result<()> {
+        let now = match self.txn.clock {
+            Some(group) => {
+                self.join(group).await?;
+                let result = self.collect_on(group, CLOCK).await?;
+                result.text(0, 0).map(str::to_owned)
+            }
+            None => None,
+        };
+        self.txn.now = Some(now.unwrap_or_else(|| time_text(SystemTime::now())));
+        Ok(())
+    }
+
+    /// Before a statement that reads the transaction's time runs on this server alone. False: another server's time is
+    /// the transaction's; the statement is to be planned again, with a value in its text.
+    pub async fn agree_on_time(&mut self, plan: &Plan, group: GroupId) -> Result<bool> {
+        if !plan.uses_now || self.txn.now.is_some() || self.txn.block == Block::None {
+            return Ok(true);
+        }
+        if *self.txn.clock.get_or_insert(group) == group {
+            return Ok(true);
+        }
+        self.fix_now().await?;
+        Ok(false)
     }
 
     pub fn plan_statement(
@@ -187,6 +225,15 @@ impl Session {
         pgherd_planner::plan(statement, catalog, &view)
     }
 }
+
+/// One server runs it, with its own time.
+fn one_server(plan: &Plan) -> bool {
+    matches!(plan.tier, Tier::Route(_) | Tier::Coordinator { .. })
+}
+
+/// The transaction's time, whatever the session's settings are.
+const CLOCK: &str =
+    "SELECT pg_catalog.to_char(pg_catalog.timezone('UTC', pg_catalog.now()), 'YYYY-MM-DD HH24:MI:SS.US') || '+00'";
 
 /// A moment as timestamptz reads it, in microseconds as PostgreSQL's clock has them.
 pub fn time_text(time: SystemTime) -> String {

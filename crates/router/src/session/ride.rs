@@ -1,32 +1,29 @@
-//! The short way: a single-shard statement that is a transaction of its own rides on a lane. Its messages are read
-//! where they lie in the client's buffer, its key is hashed, and they leave under the statement's name there; the lane's task
+//! The short way: a single-shard statement that is a transaction of its own rides on a lane. Its messages are read where
+//! they lie in the client's buffer, its key is hashed, and they leave under the statement's name there; the lane's task
 //! sends the reply to the client. Nothing is parsed, planned or looked up but what [`Compiled`] keeps.
 //!
 //! Anything unusual (an error, a timeout, a reply too large, a server that went) brings the messages back, and they go
 //! the long way as if nothing had happened: a ride that failed was rolled back by its server.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 
 use bytes::{BufMut, BytesMut};
-use pgherd_backend::lane::{Again, LaneStatement, Lanes, statement_name};
-use pgherd_backend::{Address, Credentials};
+use pgherd_backend::lane::{Again, LaneStatement, statement_name};
 use pgherd_catalog::hash::{Hashed, KeyType, remainder};
-use pgherd_catalog::{GroupId, Oid, Snapshot};
+use pgherd_catalog::{GroupId, Oid, Snapshot, Table};
 use pgherd_planner::{KeyValue, Plan, Route, Tier};
 use pgherd_sql::{Literal, StatementKind};
 use pgherd_wire::backend;
 
+use super::context::{Names, TEXT_MAX, Text, bytes_of};
 use super::{Named, Prepared, Session};
 use crate::describe::Described;
 use crate::error::Failure;
-use crate::settings::{Settings, quote_ident};
+use crate::settings::quote_ident;
 use crate::transaction::{Block, LogItem};
 
-/// Contexts that one thread keeps; beyond that statements go the long way.
-const CONTEXTS_MAX: usize = 64;
 /// A request larger than this is not put on a lane.
 const REQUEST_MAX: usize = 16 * 1024;
 /// A statement that ran into a lane's timeouts this often is not short.
@@ -34,123 +31,9 @@ const SLOW_AFTER: u32 = 3;
 /// A statement that others held up this often goes to a lease.
 const HELD_UP_MAX: u8 = 2;
 /// Bytes of a statement's texts, one for each shard, that are kept; what is beyond is made for each ride.
-const SHARD_BYTES_MAX: usize = 256 * 1024;
+pub(super) const SHARD_BYTES_MAX: usize = 256 * 1024;
 /// Types from here on have other numbers on other servers.
 const FIRST_USER_OID: Oid = 16_384;
-
-/// Clients that may share lanes: the same user of the same database with the same settings.
-pub struct LaneContext {
-    user: String,
-    database: String,
-    credentials: Credentials,
-    settings: Settings,
-    generation: u64,
-    /// What names mean to these clients.
-    names: Rc<Names>,
-    lanes: RefCell<HashMap<Address, Rc<Lanes>>>,
-    /// Statements that clients gave without a name: the text with the declared types, or with literals lifted.
-    texts: RefCell<Texts>,
-    /// The same by node group, under one version of the catalog.
-    by_group: RefCell<(u64, HashMap<GroupId, Rc<Lanes>>)>,
-}
-
-/// Settings that unqualified names depend on, beside user and database.
-#[derive(Debug, PartialEq, Eq)]
-struct Names {
-    user: String,
-    database: String,
-    settings: [Option<String>; 3],
-}
-
-impl Names {
-    fn of(user: &str, database: &str, settings: &Settings) -> Names {
-        let setting = |name: &str| settings.get(name).cloned();
-        Names {
-            user: user.to_owned(),
-            database: database.to_owned(),
-            settings: [setting("search_path"), setting("role"), setting("session_authorization")],
-        }
-    }
-}
-
-impl LaneContext {
-    pub fn close(&self) {
-        for lanes in self.lanes.borrow().values() {
-            lanes.close();
-        }
-    }
-
-    /// Closes idle lanes, and forgets contexts that are of no use any more: made before defaults changed, or without
-    /// clients and lanes.
-    pub fn tend(contexts: &mut Vec<Rc<LaneContext>>, generation: u64) {
-        contexts.retain(|context| {
-            if context.generation != generation {
-                context.close();
-                return false;
-            }
-            let mut open = 0;
-            for lanes in context.lanes.borrow().values() {
-                lanes.tend();
-                open += lanes.count();
-            }
-            open > 0 || Rc::strong_count(context) > 1
-        });
-    }
-}
-
-/// Settings that nothing on a lane depends on: a name for humans, and those that only the router reads.
-fn is_aside(name: &str) -> bool {
-    name == "application_name" || name.starts_with("citus.") || name.starts_with("pgherd.")
-}
-
-/// Distinct texts that a context keeps in each of two generations.
-const TEXTS_MAX: usize = 1000;
-/// Bytes of them in each of the two.
-const TEXT_BYTES_MAX: usize = 1024 * 1024;
-/// Longer texts are not looked up.
-const TEXT_MAX: usize = 8 * 1024;
-
-/// What is known of a text.
-#[derive(Clone)]
-enum Text {
-    /// Seen once: not worth an analysis yet.
-    Once,
-    /// Goes the long way, under this version of the catalog.
-    Never(u64),
-    /// Only these of its literals are lifted; what is known is kept under the text that has the others in it.
-    Partly(Rc<Vec<bool>>),
-    Known(Rc<Prepared>),
-}
-
-/// Texts by use, in two generations: when the younger is full it becomes the older, and what nobody has asked for since
-/// is dropped.
-#[derive(Default)]
-struct Texts {
-    young: HashMap<Box<[u8]>, Text>,
-    old: HashMap<Box<[u8]>, Text>,
-    /// Bytes of the younger.
-    bytes: usize,
-}
-
-impl Texts {
-    fn get(&mut self, key: &[u8]) -> Option<Text> {
-        if let Some(found) = self.young.get(key) {
-            return Some(found.clone());
-        }
-        let (key, found) = self.old.remove_entry(key)?;
-        self.put(key, found.clone());
-        Some(found)
-    }
-
-    fn put(&mut self, key: Box<[u8]>, text: Text) {
-        if self.young.len() >= TEXTS_MAX || self.bytes >= TEXT_BYTES_MAX {
-            self.old = std::mem::take(&mut self.young);
-            self.bytes = 0;
-        }
-        self.bytes += key.len();
-        self.young.insert(key, text);
-    }
-}
 
 /// How a statement rides, worked out once per catalog.
 pub struct Compiled {
@@ -162,17 +45,26 @@ pub struct Compiled {
     param_types: Vec<Oid>,
     described: Rc<Described>,
     pub(super) writes: bool,
+    /// A write that may be one transaction with those of other clients.
+    shares: bool,
     shards: RefCell<Vec<Option<Shard>>>,
     /// Bytes of the texts in `shards`.
     bytes: Cell<usize>,
     /// RowDescription or NoData with all columns as text, and as binary.
     text_columns: Vec<u8>,
     binary_columns: OnceCell<Vec<u8>>,
+    ridden: Rc<Ridden>,
+}
+
+/// What rides of a statement have shown.
+#[derive(Debug, Default)]
+pub(super) struct Ridden {
     timeouts: Cell<u32>,
+    /// It goes the long way from now on.
     never: Cell<bool>,
 }
 
-enum CompiledKey {
+pub(super) enum CompiledKey {
     /// Index of the parameter, and how its value is read.
     Param {
         index: usize,
@@ -314,7 +206,7 @@ impl Session {
         self.drop_unnamed();
         self.cancel.begin();
         self.client.depart(end);
-        self.riding = Some(compiled);
+        self.riding = Some(compiled.ridden.clone());
         Attempt::Away
     }
 
@@ -407,6 +299,7 @@ impl Session {
         }
         let group = match self.bound_group(at, unnamed) {
             Ok(group) => group,
+            Err(Attempt::No) => return self.ride_bound_rows(at, unnamed),
             Err(attempt) => return attempt,
         };
         let values = &self.client.read[group.values.clone()];
@@ -424,17 +317,34 @@ impl Session {
         }
         self.cancel.begin();
         self.client.depart(group.end);
-        self.riding = Some(group.compiled);
+        self.riding = Some(group.compiled.ridden.clone());
         Attempt::Away
     }
 
-    /// The messages of one execution at the front of the client's buffer, if they are all there and their statement is
-    /// one shard's.
-    pub(super) fn bound_group(
-        &self,
-        at: usize,
-        unnamed: Option<&Rc<Prepared>>,
-    ) -> std::result::Result<BoundGroup, Attempt> {
+    /// The same of an INSERT of many rows.
+    fn ride_bound_rows(&mut self, at: usize, unnamed: Option<&Rc<Prepared>>) -> Attempt {
+        let execution = match self.execution(at) {
+            Ok(execution) => execution,
+            Err(attempt) => return attempt,
+        };
+        let buf: &[u8] = &self.client.read;
+        let prepared = match unnamed.filter(|_| execution.name.is_empty()) {
+            Some(prepared) => Some(prepared),
+            None => buf
+                .get(execution.name.clone())
+                .and_then(|name| std::str::from_utf8(name).ok())
+                .and_then(|name| self.statements.get(name))
+                .map(|named| &named.prepared),
+        };
+        let Some(rows) = prepared.and_then(|prepared| prepared.rows()) else { return Attempt::No };
+        if rows.version != self.db.version() || rows.ridden.never.get() || !self.means_same(&rows.names) {
+            return Attempt::No;
+        }
+        self.ride_rows(&rows, at > 0, execution.describes, execution.values, execution.end)
+    }
+
+    /// Where Bind, perhaps Describe, Execute and Sync of the unnamed portal lie in the client's buffer.
+    fn execution(&self, at: usize) -> std::result::Result<Execution, Attempt> {
         let buf: &[u8] = &self.client.read;
         let next_message = |at: usize| message(buf, at).ok_or_else(|| incomplete(buf, at));
         let bind = next_message(at)?;
@@ -454,6 +364,23 @@ impl Session {
         }
         let sync = next_message(next.end)?;
         let (name, values) = bind_target(bind.body).filter(|_| sync.tag == b'S').ok_or(Attempt::No)?;
+        let values = bind.end - values.len()..bind.end;
+        let name = values.start - 1 - name.len()..values.start - 1;
+        Ok(Execution { name, values, describes, end: sync.end })
+    }
+
+    /// The messages of one execution at the front of the client's buffer, if they are all there and their statement is
+    /// one shard's.
+    pub(super) fn bound_group(
+        &self,
+        at: usize,
+        unnamed: Option<&Rc<Prepared>>,
+    ) -> std::result::Result<BoundGroup, Attempt> {
+        let Execution { name, values, describes, end } = self.execution(at)?;
+        let buf: &[u8] = &self.client.read;
+        let name = std::str::from_utf8(&buf[name]).map_err(|_| Attempt::No)?;
+        let range = values.clone();
+        let values = &buf[values];
         let prepared = match unnamed.filter(|_| name.is_empty()) {
             Some(prepared) => prepared,
             None => &self.statements.get(name).ok_or(Attempt::No)?.prepared,
@@ -468,35 +395,37 @@ impl Session {
             return Err(Attempt::No);
         }
         let shard = compiled.shard_of(&view).ok_or(Attempt::No)?;
-        let values = bind.end - values.len()..bind.end;
-        Ok(BoundGroup { end: sync.end, values, describes, prepared: prepared.clone(), compiled, shard })
+        Ok(BoundGroup { end, values: range, describes, prepared: prepared.clone(), compiled, shard })
     }
 
     /// What was worked out for a statement holds: same catalog, and names mean the same to this session.
     fn is_current(&self, compiled: &Compiled) -> bool {
+        !compiled.ridden.never.get() && compiled.version == self.db.version() && self.means_same(&compiled.names)
+    }
+
+    fn means_same(&self, names: &Rc<Names>) -> bool {
         let Some((_, context)) = &self.context else { return false };
-        let same_names = Rc::ptr_eq(&compiled.names, &context.names) || compiled.names == context.names;
-        same_names && !compiled.never.get() && compiled.version == self.db.version()
+        Rc::ptr_eq(names, &context.names) || *names == context.names
     }
 
     /// A statement came back from its lane: it goes the long way now, and perhaps always.
     pub(super) fn after_ride(&mut self, again: Again) {
         self.held_up += u8::from(again == Again::HeldUp);
         self.no_ride = again != Again::HeldUp || self.held_up > HELD_UP_MAX || self.cancel.is_cancelled();
-        let Some(compiled) = self.riding.take() else { return };
+        let Some(ridden) = self.riding.take() else { return };
         match again {
             Again::Error(sqlstate) => match &sqlstate {
                 b"57014" | b"55P03" => {
-                    compiled.timeouts.set(compiled.timeouts.get() + 1);
-                    if compiled.timeouts.get() >= SLOW_AFTER {
-                        compiled.never.set(true);
+                    ridden.timeouts.set(ridden.timeouts.get() + 1);
+                    if ridden.timeouts.get() >= SLOW_AFTER {
+                        ridden.never.set(true);
                     }
                 }
                 // The statement there is not what it was: made anew when the catalog is.
-                b"0A000" | b"42P01" | b"3F000" | b"42703" => compiled.never.set(true),
+                b"0A000" | b"42P01" | b"3F000" | b"42703" => ridden.never.set(true),
                 _ => {}
             },
-            Again::TooLarge | Again::Changed => compiled.never.set(true),
+            Again::TooLarge | Again::Changed => ridden.never.set(true),
             Again::NotSent | Again::HeldUp => {}
         }
     }
@@ -507,60 +436,6 @@ impl Session {
             .detail("It may or may not have been carried out.")
     }
 
-    /// Finds out whom this session shares lanes with, unless it is known. False: with nobody.
-    pub(super) fn has_context(&mut self) -> bool {
-        let generation = self.thread.shared.generation();
-        if let Some((settings, context)) = &self.context
-            && settings.is_same(&self.settings)
-            && context.generation == generation
-        {
-            return true;
-        }
-        let context = self.find_context(generation);
-        let found = context.is_some();
-        self.context = context.map(|context| (self.settings.clone(), context));
-        found
-    }
-
-    fn find_context(&self, generation: u64) -> Option<Rc<LaneContext>> {
-        let wanted: Settings =
-            self.settings.iter().filter(|(name, _)| !is_aside(name)).map(|(n, v)| (n.clone(), v.clone())).collect();
-        let mut contexts = self.thread.contexts.borrow_mut();
-        if contexts.len() >= CONTEXTS_MAX || contexts.iter().any(|c| c.generation != generation) {
-            LaneContext::tend(&mut contexts, generation);
-        }
-        if contexts.len() >= CONTEXTS_MAX
-            && let Some(unused) = contexts.iter().position(|c| Rc::strong_count(c) == 1)
-        {
-            contexts.remove(unused).close();
-        }
-        let found = contexts.iter().find(|c| {
-            c.user == self.user
-                && c.database == self.db.name
-                && c.credentials == self.credentials
-                && c.settings == wanted
-        });
-        match found {
-            Some(context) => Some(context.clone()),
-            None if contexts.len() >= CONTEXTS_MAX => None,
-            None => {
-                let context = Rc::new(LaneContext {
-                    names: Rc::new(Names::of(&self.user, &self.db.name, &wanted)),
-                    user: self.user.clone(),
-                    database: self.db.name.clone(),
-                    credentials: self.credentials.clone(),
-                    settings: wanted,
-                    generation,
-                    lanes: RefCell::default(),
-                    texts: RefCell::default(),
-                    by_group: RefCell::default(),
-                });
-                contexts.push(context.clone());
-                Some(context)
-            }
-        }
-    }
-
     /// After a routed statement went the long way well: from now on it may ride.
     pub fn compile(&self, prepared: &Prepared, plan: &Rc<Plan>, id: u64, catalog: &Snapshot) {
         let Tier::Route(route) = &plan.tier else { return };
@@ -568,24 +443,17 @@ impl Session {
         let names = Names::of(&self.user, &self.db.name, &self.settings);
         let known =
             prepared.compiled().is_some_and(|c| c.version == self.db.version() && *c.names == names && c.id == id);
-        if known || !self.temp.is_empty() || self.txn.catalog.is_some() || self.txn.now.is_some() {
-            return;
-        }
-        // SET LOCAL, and its like inside the open block, are nothing that a ride would know of.
-        if self.txn.log.iter().any(|item| !matches!(item, LogItem::Savepoint { .. })) {
+        if known || !self.may_compile(catalog) {
             return;
         }
         let Some(statement) = &prepared.statement else { return };
         let Some(described) = prepared.last_described() else { return };
         let version = self.db.version();
-        // The catalog may have been replaced since the statement was planned.
-        if !std::ptr::eq(catalog, &*self.db.snapshot()) {
-            return;
-        }
         if !may_ride(plan, route, &statement.kind, &described) {
             return;
         }
-        let Some(key) = compiled_key(route, &statement.kind, &described) else { return };
+        let key = compiled_key(&route.table, &route.key, &statement.kind, &described.param_types);
+        let Some(key) = key else { return };
         let mut text_columns = BytesMut::new();
         write_columns(&described, |_| 0, &mut text_columns);
         prepared.set_compiled(Rc::new(Compiled {
@@ -597,44 +465,35 @@ impl Session {
             param_types: described.param_types.clone(),
             described,
             writes: plan.writes,
+            shares: plan.writes && plan.tables.iter().all(|t| pgherd_planner::shares_transaction(t, catalog)),
             shards: RefCell::new(vec![None; route.table.shards().len()]),
             bytes: Cell::new(0),
             text_columns: text_columns.to_vec(),
             binary_columns: OnceCell::new(),
-            timeouts: Cell::new(0),
-            never: Cell::new(false),
+            ridden: Rc::default(),
         }));
     }
 
-    /// The lanes to a group's server.
-    fn lanes_of(&self, group: GroupId, version: u64) -> Option<Rc<Lanes>> {
-        let (_, context) = self.context.as_ref()?;
-        let mut by_group = context.by_group.borrow_mut();
-        if by_group.0 != version {
-            *by_group = (version, HashMap::new());
-        }
-        if let Some(lanes) = by_group.1.get(&group) {
-            return Some(lanes.clone());
-        }
-        let mut target = self.target(group).ok()?;
-        target.parameters.push(("application_name".to_owned(), "pgherd lane".to_owned()));
-        let mut all = context.lanes.borrow_mut();
-        let lanes = all.entry(target.address.clone()).or_insert_with(|| {
-            let budget = self.thread.shared.budget.server(&target.address);
-            Lanes::new(target, crate::settings::difference(&Settings::new(), &context.settings), budget)
-        });
-        by_group.1.insert(group, lanes.clone());
-        Some(lanes.clone())
+    /// Whether what is known now will be true of later executions too.
+    pub(super) fn may_compile(&self, catalog: &Snapshot) -> bool {
+        self.temp.is_empty()
+            && self.txn.catalog.is_none()
+            && self.txn.now.is_none()
+            // SET LOCAL, and its like inside the open block, are nothing that a ride would know of.
+            && self.txn.log.iter().all(|item| matches!(item, LogItem::Savepoint { .. }))
+            // The catalog may have been replaced since the statement was planned.
+            && std::ptr::eq(catalog, &*self.db.snapshot())
     }
 }
 
 /// What the planner has proved is enough for a lease; a lane is shared, so nothing may run there that the statement does
-/// not show: triggers and policies can do anything.
+/// not show: triggers, policies and functions in checks can do anything.
 fn may_ride(plan: &Plan, route: &Route, kind: &StatementKind, described: &Described) -> bool {
     let plain = plan.tables.iter().all(|table| {
         !table.is_reference()
             && !table.parent_only
             && !table.has_triggers
+            && !table.has_hidden_calls
             && !table.row_security
             && !table.has_user_types
     });
@@ -644,28 +503,35 @@ fn may_ride(plan: &Plan, route: &Route, kind: &StatementKind, described: &Descri
         StatementKind::Insert | StatementKind::Update | StatementKind::Delete => described.fields.is_none(),
         _ => false,
     };
-    let built_in = described.param_types.iter().all(|oid| (1..FIRST_USER_OID).contains(oid));
-    plain && shown && built_in && !route.parent_only
+    plain && shown && is_built_in(&described.param_types) && !route.parent_only
 }
 
-fn compiled_key(route: &Route, kind: &StatementKind, described: &Described) -> Option<CompiledKey> {
-    let column = route.table.key_column()?;
-    let own_type = *route.table.key_type()?;
+/// Types that have the same numbers on every server.
+pub(super) fn is_built_in(types: &[Oid]) -> bool {
+    types.iter().all(|oid| (1..FIRST_USER_OID).contains(oid))
+}
+
+pub(super) fn compiled_key(
+    table: &Table,
+    key: &KeyValue,
+    kind: &StatementKind,
+    param_types: &[Oid],
+) -> Option<CompiledKey> {
+    let column = table.key_column()?;
+    let own_type = *table.key_type()?;
     // A stored value may be changed by the column's modifier before it is hashed.
     if matches!(kind, StatementKind::Insert) && column.typmod >= 0 {
         return None;
     }
-    match &route.key {
+    match key {
         KeyValue::Null => Some(CompiledKey::Fixed(0)),
         KeyValue::Literal(text) => match own_type.hash_text(text.as_bytes()) {
-            Hashed::Value(hash) => {
-                Some(CompiledKey::Fixed(remainder(hash, route.table.shards().len() as u32) as usize))
-            }
+            Hashed::Value(hash) => Some(CompiledKey::Fixed(remainder(hash, table.shards().len() as u32) as usize)),
             Hashed::AskServer => None,
         },
         KeyValue::Param(number) => {
             let index = usize::from(*number).checked_sub(1)?;
-            let key_type = own_type.for_parameter(*described.param_types.get(index)?)?;
+            let key_type = own_type.for_parameter(*param_types.get(index)?)?;
             Some(CompiledKey::Param { index, key_type })
         }
     }
@@ -684,21 +550,28 @@ fn write_columns(described: &Described, format: impl Fn(usize) -> i16, out: &mut
     }
 }
 
+impl CompiledKey {
+    /// The remainder that the values say; none: only a server can tell.
+    pub(super) fn remainder(&self, values: &Values<'_>, shards: usize) -> Option<usize> {
+        match self {
+            CompiledKey::Fixed(at) => Some(*at),
+            CompiledKey::Param { index, key_type } => match values.get(*index)? {
+                None => Some(0),
+                Some((value, binary)) => {
+                    let hashed = if binary { key_type.hash_binary(value) } else { key_type.hash_text(value) };
+                    let Hashed::Value(hash) = hashed else { return None };
+                    Some(remainder(hash, shards as u32) as usize)
+                }
+            },
+        }
+    }
+}
+
 impl Compiled {
     /// The shard that the values say.
     fn shard_of(&self, values: &Values<'_>) -> Option<Shard> {
         let Tier::Route(route) = &self.plan.tier else { return None };
-        let at = match &self.key {
-            CompiledKey::Fixed(at) => *at,
-            CompiledKey::Param { index, key_type } => match values.get(*index)? {
-                None => 0,
-                Some((value, binary)) => {
-                    let hashed = if binary { key_type.hash_binary(value) } else { key_type.hash_text(value) };
-                    let Hashed::Value(hash) = hashed else { return None };
-                    remainder(hash, route.table.shards().len() as u32) as usize
-                }
-            },
-        };
+        let at = self.key.remainder(values, route.table.shards().len())?;
         let mut shards = self.shards.borrow_mut();
         let slot = shards.get_mut(at)?;
         if slot.is_none() {
@@ -732,6 +605,7 @@ impl Compiled {
             param_types: self.param_types.clone(),
             columns: self.described.fields.as_ref().map(|f| f.iter().map(|f| f.type_oid).collect()),
             writes: self.writes,
+            shares: self.shares,
         });
         Some(Shard { group, remainder: at, statement })
     }
@@ -750,10 +624,6 @@ impl Compiled {
             _ => write_columns(&self.described, code, out),
         }
     }
-}
-
-fn bytes_of(key: String) -> Box<[u8]> {
-    key.into_bytes().into_boxed_slice()
 }
 
 /// The text of a Query message, if it is short enough to be looked up.
@@ -781,6 +651,17 @@ fn write_values(sql: &str, literals: &[Literal], chosen: impl Fn(usize) -> bool,
         }
     }
     out.put_u16(0);
+}
+
+/// Ranges of the client's buffer.
+struct Execution {
+    /// The statement's name.
+    name: Range<usize>,
+    /// What Bind says behind it.
+    values: Range<usize>,
+    describes: bool,
+    /// Behind the Sync.
+    end: usize,
 }
 
 struct Message<'a> {
@@ -812,9 +693,9 @@ fn bind_target(body: &[u8]) -> Option<(&str, &[u8])> {
 }
 
 /// Formats and values of a Bind where they lie.
-struct Values<'a> {
+pub(super) struct Values<'a> {
     param_formats: &'a [u8],
-    count: usize,
+    pub(super) count: usize,
     params: &'a [u8],
     result_formats: &'a [u8],
 }
@@ -839,7 +720,7 @@ fn take_value<'a>(rest: &mut &'a [u8]) -> Option<Option<&'a [u8]>> {
 
 impl<'a> Values<'a> {
     /// None: the message is not well formed, or has formats that do not exist.
-    fn read(mut rest: &'a [u8]) -> Option<Values<'a>> {
+    pub(super) fn read(mut rest: &'a [u8]) -> Option<Values<'a>> {
         let formats = take_count(&mut rest)?;
         let param_formats = take(&mut rest, formats * 2)?;
         let count = take_count(&mut rest)?;
@@ -855,7 +736,7 @@ impl<'a> Values<'a> {
     }
 
     /// A parameter and whether it is binary; `Some(None)` for NULL.
-    fn get(&self, index: usize) -> Option<Option<(&'a [u8], bool)>> {
+    pub(super) fn get(&self, index: usize) -> Option<Option<(&'a [u8], bool)>> {
         let mut rest = self.params;
         for _ in 0..index {
             take_value(&mut rest)?;

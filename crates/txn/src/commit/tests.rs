@@ -227,3 +227,15 @@ fn all_writers_agree_whatever_fails() {
         simulate(seed);
     }
 }
+
+#[test]
+fn a_decider_that_fails_while_others_prepare_rolls_all_back() {
+    for lost in [false, true] {
+        let (mut commit, first) = start(&[writer(1), writer(2), writer(3)], Protocol::TwoPhase);
+        assert_eq!(first, Action::Prepare(vec![2, 3]));
+        assert_eq!(commit.on(if lost { Event::Lost(1) } else { Event::Failed(1) }), None);
+        assert_eq!(commit.on(Event::Succeeded(2)), None);
+        assert_eq!(commit.on(Event::Succeeded(3)), Some(Action::RollbackPrepared(vec![2, 3])));
+        assert_eq!(commit.on(Event::Finished), Some(Action::Done(Outcome::RolledBack)));
+    }
+}
