@@ -14,6 +14,8 @@ use tokio::io::{AsyncReadExt, Interest};
 use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 
+use crate::lane::{LaneStatement, statement_name, write_execution};
+use crate::statements::BEGIN_NAME;
 use crate::{BackendError, CancelKey, Settings, Statements};
 
 /// The largest message taken from a server: PostgreSQL's own limit of 1 GiB and some.
@@ -44,6 +46,8 @@ pub struct Connection {
     steps: Vec<String>,
     /// Replies still to be swallowed, counted in CommandComplete messages.
     swallow: u32,
+    /// BEGIN was given its name: the first ParseComplete to come is its.
+    naming_begin: bool,
     /// Characters in front of the caller's own text in the Query that is being answered.
     shifted: usize,
     /// As the server reported them.
@@ -92,6 +96,7 @@ impl Connection {
             address,
             steps: Vec::new(),
             swallow: 0,
+            naming_begin: false,
             shifted: 0,
             parameters: BTreeMap::new(),
             cancel_key: None,
@@ -123,8 +128,17 @@ impl Connection {
     /// The steps as part of the pipeline up to the next Sync.
     fn write_steps(&mut self) {
         for sql in std::mem::take(&mut self.steps) {
-            frontend::write_parse(&mut self.write, "", &sql, &[]);
-            frontend::write_bind::<&[u8]>(&mut self.write, "", "", &[], &[], &[]);
+            // Most transactions begin in the same way. (The coordinator's connections may be told to forget everything.)
+            let named = sql == "BEGIN" && self.in_flight == 0 && self.label.is_none();
+            let name = if named { BEGIN_NAME } else { "" };
+            if named && !self.prepared.begin {
+                self.naming_begin = true;
+                frontend::write_close(&mut self.write, b'S', name);
+            }
+            if !named || !self.prepared.begin {
+                frontend::write_parse(&mut self.write, name, &sql, &[]);
+            }
+            frontend::write_bind::<&[u8]>(&mut self.write, "", name, &[], &[], &[]);
             frontend::write_execute(&mut self.write, "", 0);
             self.swallow += 1;
         }
@@ -169,6 +183,21 @@ impl Connection {
     pub fn send_sync(&mut self) {
         frontend::write_sync(self.buffer());
         self.in_flight += 1;
+    }
+
+    /// Bind and Execute of a statement that is kept here, with Parse in front if it is not yet. The caller enters it into
+    /// `prepared` when ParseComplete comes.
+    pub fn send_kept(&mut self, statement: &LaneStatement, values: &[u8]) {
+        if !self.prepared.touch(statement.id) {
+            while let Some(oldest) = self.prepared.make_room(statement.sql.len()) {
+                frontend::write_close(self.buffer(), b'S', &statement_name(oldest));
+            }
+            // It may be there without our knowing, where an error kept its Close from being read. Closing what is not
+            // there is no error.
+            frontend::write_close(self.buffer(), b'S', &statement.name);
+            frontend::write_parse(self.buffer(), &statement.name, &statement.sql, &statement.param_types);
+        }
+        write_execution(self.buffer(), &statement.name, values);
     }
 
     /// One statement that goes with the next request.
@@ -315,7 +344,7 @@ impl Connection {
                     return Ok(frame);
                 }
                 b'C' | b'I' if self.swallow > 0 => self.swallow -= 1,
-                b'1' | b'2' | b'T' | b'D' | b'n' | b'N' if self.swallow > 0 => {}
+                b'1' | b'2' | b'3' | b'T' | b'D' | b'n' | b'N' if self.swallow > 0 => {}
                 _ => return Ok(frame),
             }
         }
@@ -342,6 +371,11 @@ impl Connection {
             b'Z' => {
                 self.status = *frame.body().first().ok_or_else(|| self.garbled("short ReadyForQuery"))?;
                 self.in_flight = self.in_flight.saturating_sub(1);
+                self.naming_begin = false;
+            }
+            b'1' if self.naming_begin => {
+                self.naming_begin = false;
+                self.prepared.begin = true;
             }
             b'S' => {
                 let (name, value) = backend::parse_parameter_status(frame).map_err(|e| self.garbled(&e.to_string()))?;

@@ -8,12 +8,17 @@ pub const STATEMENTS_MAX: usize = 512;
 /// Bytes of their texts. (A server needs some ten times as much for the plans.)
 pub const STATEMENT_BYTES_MAX: usize = 1024 * 1024;
 
+/// The name under which connections keep BEGIN.
+pub(crate) const BEGIN_NAME: &str = "pgherd_begin";
+
 #[derive(Debug, Default)]
 pub struct Statements {
     /// By number: when it was last used, and its size.
     kept: HashMap<u64, (u64, usize)>,
     bytes: usize,
     uses: u64,
+    /// BEGIN is there too, under [`BEGIN_NAME`].
+    pub(crate) begin: bool,
 }
 
 impl Statements {

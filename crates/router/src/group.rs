@@ -10,7 +10,7 @@ use std::rc::{Rc, Weak};
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
-use pgherd_backend::lane::{Again, LaneStatement, Outcome, Rider, statement_name};
+use pgherd_backend::lane::{Again, LaneStatement, Outcome, Rider, write_execution};
 use pgherd_backend::{BackendError, Claim, Lease, Pool, Target};
 use pgherd_catalog::GroupId;
 use pgherd_txn::{Action, Commit, Event, Gid, Outcome as Ended, Participant, Protocol};
@@ -19,7 +19,7 @@ use pgherd_wire::{backend, frontend};
 use crate::client::Link;
 use crate::settings::{self, Settings};
 use crate::shared::Thread;
-use crate::transaction::new_transaction_id;
+use crate::transaction::{RECORD, new_transaction_id, record_values};
 
 /// Statements in one transaction at most.
 const MOST: usize = 64;
@@ -27,8 +27,8 @@ const MOST: usize = 64;
 const RUNNING_MAX: usize = 2;
 /// After a statement waited for a lock each goes by itself for this long.
 const APART: Duration = Duration::from_secs(1);
-/// Nobody waits for long behind others; in front of the statements, for their transaction only.
-const TIMEOUTS: &str = "SET LOCAL lock_timeout = 50; SET LOCAL statement_timeout = 250";
+/// Nobody waits for long behind others. In milliseconds.
+const TIMEOUTS: [(&str, &str); 2] = [("lock_timeout", "50"), ("statement_timeout", "250")];
 
 /// What one server runs of a write.
 pub struct Part {
@@ -70,7 +70,8 @@ enum Answer {
 }
 
 impl GroupWriter {
-    pub fn new(thread: Weak<Thread>, settings: Settings) -> Rc<GroupWriter> {
+    pub fn new(thread: Weak<Thread>, mut settings: Settings) -> Rc<GroupWriter> {
+        TIMEOUTS.iter().for_each(|(name, value)| settings.insert((*name).to_owned(), (*value).to_owned()));
         Rc::new(GroupWriter {
             thread,
             settings,
@@ -205,6 +206,14 @@ fn give_back(batch: Vec<SharedWrite>, again: Again) {
     batch.into_iter().for_each(|write| write.rider.arrive(Outcome::Again(again)));
 }
 
+/// What follows the statements.
+enum Last {
+    Nothing,
+    /// The commit record.
+    Record,
+    Text(String),
+}
+
 /// How the transaction ended.
 enum Verdict {
     /// With the rows that each write wrote.
@@ -249,14 +258,12 @@ impl Run {
         // The statements, and with them whatever the commit begins with.
         for (group, lease) in leases.iter_mut() {
             let last = match (several, self.protocol()) {
-                (false, _) => Some("COMMIT".to_owned()),
-                (true, Protocol::OnePhase) => None,
-                (true, Protocol::TwoPhase) if *group == self.decider => {
-                    Some(format!("SELECT pgherd.record_commit('{}')", self.transaction))
-                }
-                (true, Protocol::TwoPhase) => Some(format!("PREPARE TRANSACTION {}", self.gid(*group))),
+                (false, _) => Last::Text("COMMIT".to_owned()),
+                (true, Protocol::OnePhase) => Last::Nothing,
+                (true, Protocol::TwoPhase) if *group == self.decider => Last::Record,
+                (true, Protocol::TwoPhase) => Last::Text(format!("PREPARE TRANSACTION {}", self.gid(*group))),
             };
-            self.write(*group, lease, last.as_deref());
+            self.write(*group, lease, last);
             // An error shows again when the reply is read.
             let _ = lease.flush().await;
         }
@@ -357,28 +364,26 @@ impl Run {
     }
 
     /// Block, statements and `last` in one packet.
-    fn write(&self, group: GroupId, lease: &mut Lease, last: Option<&str>) {
+    fn write(&self, group: GroupId, lease: &mut Lease, last: Last) {
         lease.add_step("BEGIN");
-        TIMEOUTS.split("; ").for_each(|step| lease.add_step(step));
-        lease.buffer();
         // A statement is parsed once, also if it is not known yet whether that went well.
         let mut parsed = BTreeSet::new();
         for (_, Part { statement, values, .. }) in self.parts(group) {
-            if !lease.prepared.touch(statement.id) && parsed.insert(statement.id) {
-                while let Some(oldest) = lease.prepared.make_room(statement.sql.len()) {
-                    frontend::write_close(lease.buffer(), b'S', &statement_name(oldest));
-                }
-                let out = lease.buffer();
-                frontend::write_close(out, b'S', &statement.name);
-                frontend::write_parse(out, &statement.name, &statement.sql, &statement.param_types);
+            if parsed.insert(statement.id) {
+                lease.send_kept(statement, values);
+            } else {
+                write_execution(lease.buffer(), &statement.name, values);
             }
-            pgherd_backend::lane::write_execution(lease.buffer(), &statement.name, values);
         }
-        if let Some(last) = last {
-            let out = lease.buffer();
-            frontend::write_parse(out, "", last, &[]);
-            frontend::write_bind::<&[u8]>(out, "", "", &[], &[], &[]);
-            frontend::write_execute(out, "", 0);
+        match last {
+            Last::Nothing => {}
+            Last::Record => lease.send_kept(&RECORD.with(Rc::clone), &record_values(&self.transaction)),
+            Last::Text(sql) => {
+                let out = lease.buffer();
+                frontend::write_parse(out, "", &sql, &[]);
+                frontend::write_bind::<&[u8]>(out, "", "", &[], &[], &[]);
+                frontend::write_execute(out, "", 0);
+            }
         }
         lease.send_sync();
     }
@@ -386,14 +391,15 @@ impl Run {
     async fn read(&self, group: GroupId, lease: &mut Lease) -> Answer {
         let statements: Vec<Rc<LaneStatement>> = self.parts(group).map(|(_, part)| part.statement.clone()).collect();
         let (mut rows, mut error) = (Vec::with_capacity(statements.len()), None);
+        let records = group == self.decider && self.protocol() == Protocol::TwoPhase;
         loop {
             let Ok(frame) = lease.frame().await else { return Answer::Lost };
             match frame.tag() {
-                b'1' => {
-                    if let Some(statement) = statements.get(rows.len()) {
-                        lease.prepared.insert(statement.id, statement.sql.len());
-                    }
-                }
+                b'1' => match statements.get(rows.len()) {
+                    Some(statement) => lease.prepared.insert(statement.id, statement.sql.len()),
+                    None if records => RECORD.with(|record| lease.prepared.insert(record.id, record.sql.len())),
+                    None => {}
+                },
                 b'C' if rows.len() < statements.len() => {
                     let tag = backend::parse_command_complete(&frame).unwrap_or_default();
                     rows.push(backend::command_tag_rows(tag).unwrap_or(0));

@@ -2,14 +2,18 @@
 //! it ends. One packet per server: settings, BEGIN, savepoints and the fence travel with the statement.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::rc::Rc;
 use std::sync::Arc;
 
+use pgherd_backend::lane::{LaneStatement, statement_name};
 use pgherd_backend::{BackendError, BlockPlace, Claim, Connection, Lease};
 use pgherd_catalog::{COORDINATOR_GROUP, ColocationId, GroupId, Snapshot};
 use pgherd_txn::{Action, Commit, Event, Gid, Outcome, Protocol};
+use pgherd_wire::frontend;
 
 use crate::error::{Failure, Result};
-use crate::session::Session;
+use crate::run::{Errors, Rows};
+use crate::session::{Session, next_id};
 use crate::settings::{self, Settings};
 
 /// What kind of transaction block is open.
@@ -529,9 +533,7 @@ impl Session {
                     }
                 }
                 Action::Decide(group) => {
-                    // It makes this commit synchronous, whatever the client chose for its own.
-                    let sql = format!("SELECT pgherd.record_commit('{transaction}'); COMMIT");
-                    let result = self.collect_on(*group, &sql).await.map(drop);
+                    let result = self.record_and_commit(*group, &transaction).await;
                     let result = self.decided(*group, result);
                     events.push(self.event(*group, result, &mut failure));
                 }
@@ -583,6 +585,23 @@ impl Session {
             }
             action = next.ok_or_else(|| Failure::new("XX000", "commit did not come to an end"))?;
         }
+    }
+
+    /// On the decider, in one packet.
+    async fn record_and_commit(&mut self, group: GroupId, transaction: &str) -> Result<()> {
+        let mut participant = self.take(group)?;
+        let lease = &mut participant.lease;
+        RECORD.with(|record| lease.send_kept(record, &record_values(transaction)));
+        let kept = RECORD.with(|record| (record.id, record.sql.len()));
+        frontend::write_parse(lease.buffer(), "", "COMMIT", &[]);
+        frontend::write_bind::<&[u8]>(lease.buffer(), "", "", &[], &[], &[]);
+        frontend::write_execute(lease.buffer(), "", 0);
+        lease.send_sync();
+        let mut row = Vec::new();
+        let result =
+            self.read_reply(group, &mut participant, Some(kept), Rows::Keep(&mut row), Errors::default()).await;
+        self.put_back(group, participant);
+        result.map(drop)
     }
 
     /// On each participant's connection, or on another if that has gone; what fails there too is left to recovery.
@@ -684,6 +703,32 @@ async fn recycle(connection: &mut Connection) {
         }
         Err(_) => connection.poison(),
     }
+}
+
+thread_local! {
+    /// Writes the commit record. It makes this commit synchronous, whatever the client chose for its own.
+    pub static RECORD: Rc<LaneStatement> = {
+        let id = next_id() * 65_536;
+        Rc::new(LaneStatement {
+            id,
+            name: statement_name(id),
+            sql: "SELECT pgherd.record_commit($1)".to_owned(),
+            param_types: vec![25],
+            columns: None,
+            writes: true,
+            shares: false,
+        })
+    };
+}
+
+/// The rest of a Bind for [`RECORD`].
+pub fn record_values(transaction: &str) -> Vec<u8> {
+    let mut values = Vec::with_capacity(16 + transaction.len());
+    values.extend_from_slice(&[0, 0, 0, 1]);
+    values.extend_from_slice(&(transaction.len() as u32).to_be_bytes());
+    values.extend_from_slice(transaction.as_bytes());
+    values.extend_from_slice(&[0, 0]);
+    values
 }
 
 /// 128 random bits in hexadecimal.
