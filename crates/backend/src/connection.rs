@@ -128,7 +128,7 @@ impl Connection {
     /// The steps as part of the pipeline up to the next Sync.
     fn write_steps(&mut self) {
         for sql in std::mem::take(&mut self.steps) {
-            // Most transactions begin in the same way. (The coordinator's connections may be told to forget everything.)
+            // Most transactions begin in this way. (The coordinator's connections may be told to forget everything.)
             let named = sql == "BEGIN" && self.in_flight == 0 && self.label.is_none();
             let name = if named { BEGIN_NAME } else { "" };
             if named && !self.prepared.begin {
@@ -185,8 +185,8 @@ impl Connection {
         self.in_flight += 1;
     }
 
-    /// Bind and Execute of a statement that is kept here, with Parse in front if it is not yet. The caller enters it into
-    /// `prepared` when ParseComplete comes.
+    /// Bind and Execute of a statement that is kept here, with Parse in front if it is not yet. The caller enters it
+    /// into `prepared` when ParseComplete comes.
     pub fn send_kept(&mut self, statement: &LaneStatement, values: &[u8]) {
         if !self.prepared.touch(statement.id) {
             while let Some(oldest) = self.prepared.make_room(statement.sql.len()) {

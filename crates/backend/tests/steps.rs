@@ -100,11 +100,45 @@ async fn steps_are_under_the_sync_of_the_statement() {
     connection.add_step("SAVEPOINT s");
     insert(&mut connection);
     connection.flush().await.unwrap();
-    assert_eq!(peer.request().await, "PBEPBEPBES");
+    assert_eq!(peer.request().await, "CPBEPBEPBES");
     peer.answer(|out| cancelled(out, None)).await;
     assert_eq!(connection.frame().await.unwrap().tag(), b'E');
     assert_eq!(connection.frame().await.unwrap().tag(), b'Z');
     assert!(connection.is_idle());
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn begin_is_parsed_until_the_server_has_said_that_it_was() {
+    let (mut connection, mut peer) = pair().await;
+    for (sent, parses) in [("CPBEPBES", false), ("CPBEPBES", true), ("BEPBES", false)] {
+        connection.add_step("BEGIN");
+        insert(&mut connection);
+        connection.flush().await.unwrap();
+        assert_eq!(peer.request().await, sent);
+        if sent.starts_with('C') && !parses {
+            peer.answer(|out| cancelled(out, None)).await;
+            assert_eq!(connection.frame().await.unwrap().tag(), b'E');
+        } else {
+            peer.answer(|out| {
+                if parses {
+                    backend::write_close_complete(out);
+                    backend::write_parse_complete(out);
+                }
+                backend::write_bind_complete(out);
+                backend::write_command_complete(out, "BEGIN");
+                backend::write_parse_complete(out);
+                backend::write_bind_complete(out);
+                backend::write_command_complete(out, "INSERT 0 1");
+                backend::write_ready_for_query(out, b'I');
+            })
+            .await;
+            assert_eq!(connection.frame().await.unwrap().tag(), b'1');
+            assert_eq!(connection.frame().await.unwrap().tag(), b'2');
+            assert_eq!(connection.frame().await.unwrap().tag(), b'C');
+        }
+        assert_eq!(connection.frame().await.unwrap().tag(), b'Z');
+        assert!(connection.is_idle());
+    }
 }
 
 #[tokio::test(flavor = "current_thread")]

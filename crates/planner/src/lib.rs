@@ -41,7 +41,7 @@ pub struct SessionView<'a> {
     pub multi_statement_txn_now: Option<&'a str>,
 }
 
-/// Whether single-shard writes to a table may be one transaction with those of other clients: what the table itself adds
+/// Whether single-shard writes to a table may be one transaction with those of others: what the table itself adds
 /// to them (defaults, constraints) gives the same in any transaction.
 pub fn shares_transaction(table: &Table, snapshot: &Snapshot) -> bool {
     let plain = |column: &Column| match &column.default {

@@ -288,12 +288,18 @@ SELECT p.logicalrelid::oid, n.nspname, c.relname, p.partmethod, p.partkey, p.col
          OR EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhrelid = c.oid),
        (SELECT pg_catalog.getdatabaseencoding()),
        EXISTS (SELECT FROM pg_catalog.pg_depend d
-               WHERE d.refclassid IN ('pg_catalog.pg_proc'::pg_catalog.regclass, 'pg_catalog.pg_operator'::pg_catalog.regclass)
-                 AND d.refobjid >= 16384
+               WHERE d.refobjid >= 16384
+                 AND d.refclassid IN ('pg_catalog.pg_proc'::pg_catalog.regclass,
+                                      'pg_catalog.pg_operator'::pg_catalog.regclass)
                  AND (d.classid, d.objid) IN (
-                     SELECT 'pg_catalog.pg_constraint'::pg_catalog.regclass, k.oid FROM pg_catalog.pg_constraint k WHERE k.conrelid = c.oid
-                     UNION ALL SELECT 'pg_catalog.pg_attrdef'::pg_catalog.regclass, f.oid FROM pg_catalog.pg_attrdef f WHERE f.adrelid = c.oid
-                     UNION ALL SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, x.indexrelid FROM pg_catalog.pg_index x WHERE x.indrelid = c.oid)),
+                     SELECT 'pg_catalog.pg_constraint'::pg_catalog.regclass, k.oid
+                     FROM pg_catalog.pg_constraint k WHERE k.conrelid = c.oid
+                     UNION ALL
+                     SELECT 'pg_catalog.pg_attrdef'::pg_catalog.regclass, f.oid
+                     FROM pg_catalog.pg_attrdef f WHERE f.adrelid = c.oid
+                     UNION ALL
+                     SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, x.indexrelid
+                     FROM pg_catalog.pg_index x WHERE x.indrelid = c.oid)),
        EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND t.tginitdeferred)
 FROM pgherd.pg_dist_partition p
 JOIN pg_catalog.pg_class c ON c.oid = p.logicalrelid

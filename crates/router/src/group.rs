@@ -1,6 +1,6 @@
-//! Writes of several clients to several servers as **one distributed transaction**. A statement that writes rows of many
-//! shards pays a prepare, a decision and a second commit on every server; clients that send such statements at the same
-//! time share them. Each statement is a transaction of its own to its client: it hears of success once all have
+//! Writes of several clients to several servers as **one distributed transaction**. A statement that writes rows of
+//! many shards pays a prepare, a decision and a second commit on every server; clients that send such statements at the
+//! same time share them. Each statement is a transaction of its own to its client: it hears of success once all have
 //! committed, and an error rolls all back and sends the others again. Which statements may share is decided as for
 //! lanes, in `session/rows.rs`.
 

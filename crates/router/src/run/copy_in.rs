@@ -1,4 +1,4 @@
-//! Rows on their way into servers by COPY, whoever they come from: each server is started with its first row, takes them
+//! Rows on their way into servers by COPY, whoever they come from: each server is started with its first row, gets them
 //! at its own speed, and is heard while it does.
 
 use std::collections::BTreeMap;
