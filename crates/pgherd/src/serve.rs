@@ -26,7 +26,7 @@ pub struct Serve {
     #[arg(long, value_enum, default_value_t = AuthName::ScramSha256)]
     auth: AuthName,
 
-    /// Threads; 0 is one for each core
+    /// Threads at most; 0 is one for each core
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
 
@@ -37,6 +37,10 @@ pub struct Serve {
     /// Connections to each server at most; without it nine tenths of what the server has for ordinary users
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(8..))]
     connections: Option<u32>,
+
+    /// For tests: every session goes to another thread whenever it can.
+    #[arg(long, env = "PGHERD_RESTLESS", hide = true)]
+    restless: bool,
 
     /// The password of the coordinator's user on the workers, if it is another one there
     #[arg(long, value_name = "PASSWORD", env = "PGHERD_WORKER_PASSWORD", hide_env_values = true)]
@@ -76,13 +80,14 @@ impl Serve {
     pub fn run(self) -> Result<(), Failure> {
         allow_many_files();
         if let Some(dir) = &self.cluster {
-            return serve_cluster(dir, self.threads, self.max_clients, self.connections);
+            return serve_cluster(dir, &self);
         }
         let config = ServeConfig {
             coordinator: parse_coordinator(self.coordinator.as_deref().unwrap_or_default())?,
             listen: listen_addresses(&self.listen)?,
             auth: mode(self.auth.into()),
             threads: self.threads,
+            restless: self.restless,
             max_clients: self.max_clients,
             worker_password: self.worker_password,
             connections: self.connections.map(|n| n as usize),
@@ -120,7 +125,7 @@ fn allow_many_files() {
     }
 }
 
-fn serve_cluster(dir: &Path, threads: usize, max_clients: usize, connections: Option<u32>) -> Result<(), Failure> {
+fn serve_cluster(dir: &Path, options: &Serve) -> Result<(), Failure> {
     // The terminal that `up` was run in may go.
     let _ = rustix::process::setsid();
     let state = ClusterState::read(dir)?.ok_or_else(|| no_cluster(dir))?;
@@ -136,10 +141,11 @@ fn serve_cluster(dir: &Path, threads: usize, max_clients: usize, connections: Op
         },
         listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, state.router_port))],
         auth: mode(state.auth),
-        threads,
-        max_clients,
+        threads: options.threads,
+        restless: options.restless,
+        max_clients: options.max_clients,
         worker_password: state.password.clone(),
-        connections: connections.map(|n| n as usize),
+        connections: options.connections.map(|n| n as usize),
     };
     let ready = slot.clone();
     serve(config, move |addresses| {

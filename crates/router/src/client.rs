@@ -5,7 +5,7 @@
 use std::cell::{Cell, RefCell, RefMut};
 use std::future::Future;
 use std::pin::pin;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
 
 use bytes::{Buf, BytesMut};
@@ -145,6 +145,20 @@ pub struct Client {
     pub out: BytesMut,
     /// How often bytes have left: what was written before can no longer be taken back.
     pub flushes: u64,
+    _over: Over,
+}
+
+/// Tells a lane that nobody wants the reply any more.
+struct Over(Weak<Link>);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        if let Some(link) = self.0.upgrade() {
+            link.ride.set(Ride::Over);
+            // The session's task is over; its waker keeps it in memory.
+            link.waker.borrow_mut().take();
+        }
+    }
 }
 
 impl Client {
@@ -158,7 +172,26 @@ impl Client {
             eager: Cell::new(false),
             waker: RefCell::default(),
         });
-        Client { socket, link, read: BytesMut::new(), room: READ_MIN, held: 0, out: BytesMut::new(), flushes: 0 }
+        let _over = Over(Rc::downgrade(&link));
+        Client { socket, link, read: BytesMut::new(), room: READ_MIN, held: 0, out: BytesMut::new(), flushes: 0, _over }
+    }
+
+    /// The socket and what was read from it, for another thread. None, and the client is lost, where a lane still has
+    /// to do with it.
+    pub fn into_parts(self) -> Option<(std::net::TcpStream, Vec<u8>)> {
+        let Client { socket, link, read, .. } = self;
+        let link = Rc::into_inner(link)?;
+        let stream = socket.reunite(link.socket).ok()?.into_std().ok()?;
+        Some((stream, read.to_vec()))
+    }
+
+    /// [`into_parts`](Self::into_parts) would succeed, and nothing would be forgotten.
+    pub fn can_move(&self) -> bool {
+        self.link.ride.get() == Ride::None
+            && self.held == 0
+            && self.out.is_empty()
+            && self.link.reply.borrow().is_empty()
+            && Rc::strong_count(&self.link) == 1
     }
 
     /// The next message. Cancel safe.
@@ -314,13 +347,5 @@ impl Client {
     /// Appends a server's message as it is.
     pub fn forward(&mut self, frame: &Frame) {
         self.out.extend_from_slice(&frame.raw);
-    }
-}
-
-impl Drop for Client {
-    fn drop(&mut self) {
-        self.link.ride.set(Ride::Over);
-        // The session's task is over; its waker keeps it in memory.
-        self.link.waker.borrow_mut().take();
     }
 }

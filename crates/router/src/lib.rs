@@ -14,6 +14,7 @@ mod error;
 mod group;
 mod listen;
 mod login;
+mod placement;
 mod recovery;
 mod run;
 mod session;

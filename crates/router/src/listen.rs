@@ -1,12 +1,17 @@
-//! Threads and accepting: one acceptor hands each connection to the next thread; a session stays on its thread.
+//! Threads and accepting: one acceptor hands each connection to a thread. Which one, and when a session moves to
+//! another, is decided in [`placement`].
 
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 use pgherd_backend::Credentials;
 use tokio::sync::{mpsc, watch};
 
+use crate::placement::{self, Incoming, Placement, Policy};
+use crate::session::Session;
 use crate::shared::{Shared, Thread};
 use crate::{deadlock, recovery, startup};
 
@@ -45,8 +50,10 @@ pub struct ServeConfig {
     pub coordinator: CoordinatorUrl,
     pub listen: Vec<SocketAddr>,
     pub auth: AuthMode,
-    /// 0: one per core.
+    /// At most; 0: one per core.
     pub threads: usize,
+    /// For tests: every session goes to another thread whenever it can.
+    pub restless: bool,
     /// Clients beyond this are refused.
     pub max_clients: usize,
     /// The password of the router's own account on the workers, where it differs from the coordinator's.
@@ -87,25 +94,30 @@ pub fn serve(
             listeners.push(listener);
         }
         let bound: Vec<SocketAddr> = listeners.iter().filter_map(|l| l.local_addr().ok()).collect();
+        let restless = config.restless;
         let shared = Arc::new(Shared::new(config).map_err(|e| ServeError::Start(e.to_string()))?);
         crate::database::prepare(&shared, &bound).await?;
+        let placement = Arc::new(Placement::new(threads, restless));
         let mut workers = Vec::new();
         let mut senders = Vec::new();
         for number in 0..threads {
             let (sender, receiver) = mpsc::unbounded_channel();
+            placement.set_sender(number, sender.downgrade());
             senders.push(sender);
-            let shared = shared.clone();
+            let (shared, placement) = (shared.clone(), placement.clone());
             let shutdown = shutdown.clone();
             let worker = std::thread::Builder::new()
                 .name(format!("router-{number}"))
-                .spawn(move || run_thread(shared, receiver, shutdown))
+                .spawn(move || run_thread(shared, (number, placement), receiver, shutdown))
                 .map_err(start)?;
             workers.push(worker);
         }
         recovery::spawn(shared.clone(), shutdown.clone());
         deadlock::spawn(shared.clone(), shutdown.clone());
         listener_ready(bound);
-        let next = std::sync::atomic::AtomicUsize::new(0);
+        // Where the next client goes.
+        let next = Arc::new(AtomicUsize::new(0));
+        tokio::spawn(watch_loads(placement, next.clone()));
         let accepting = listeners.into_iter().map(|listener| {
             let (senders, next) = (&senders, &next);
             Box::pin(async move {
@@ -113,8 +125,7 @@ pub fn serve(
                     match listener.accept().await {
                         Ok((stream, _)) => {
                             let Ok(stream) = stream.into_std() else { continue };
-                            let index = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % senders.len();
-                            let _ = senders[index].send(stream);
+                            let _ = senders[next.load(Ordering::Relaxed)].send(Incoming::Connection(stream));
                         }
                         Err(error) => {
                             tracing::warn!("could not accept a connection: {error}");
@@ -141,6 +152,23 @@ pub fn serve(
     })
 }
 
+/// Looks at what the threads have to do, and decides who serves whom.
+async fn watch_loads(placement: Arc<Placement>, next: Arc<AtomicUsize>) {
+    let mut policy = Policy::default();
+    let (mut before, mut then) = (placement.clocks(), Instant::now());
+    loop {
+        tokio::time::sleep(placement::INTERVAL).await;
+        let (now, at) = (placement.clocks(), Instant::now());
+        let loads = placement.loads(&before, &now, at - then);
+        (before, then) = (now, at);
+        next.store(placement::place(&loads), Ordering::Relaxed);
+        if let Some(order) = policy.decide(&loads) {
+            tracing::debug!("of thread {}, {} sessions go to {}: {loads:?}", order.from, order.count, order.to);
+            placement.order(order);
+        }
+    }
+}
+
 /// How often a thread looks for what nobody uses any more.
 const TEND: std::time::Duration = std::time::Duration::from_secs(10);
 
@@ -165,7 +193,8 @@ async fn tend(thread: std::rc::Weak<Thread>) {
 /// One thread: sessions as tasks of a single-threaded runtime.
 fn run_thread(
     shared: Arc<Shared>,
-    mut connections: mpsc::UnboundedReceiver<std::net::TcpStream>,
+    (index, placement): (usize, Arc<Placement>),
+    mut connections: mpsc::UnboundedReceiver<Incoming>,
     mut shutdown: watch::Receiver<bool>,
 ) {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
@@ -177,7 +206,8 @@ fn run_thread(
     };
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async move {
-        let thread = Rc::new(Thread::new(shared));
+        placement.begin(index);
+        let thread = Rc::new(Thread::new(shared, index, placement));
         let stopped = Rc::downgrade(&thread);
         tokio::task::spawn_local(async move {
             let _ = shutdown.wait_for(|stop| *stop).await;
@@ -186,11 +216,24 @@ fn run_thread(
             }
         });
         tokio::task::spawn_local(tend(Rc::downgrade(&thread)));
-        while let Some(stream) = connections.recv().await {
-            let Ok(stream) = tokio::net::TcpStream::from_std(stream) else { continue };
+        while let Some(incoming) = connections.recv().await {
             let thread = thread.clone();
+            thread.placement.enter(index);
             tokio::task::spawn_local(async move {
-                startup::accept(thread, stream).await;
+                let placement = thread.placement.clone();
+                match incoming {
+                    Incoming::Connection(stream) => {
+                        if let Ok(stream) = tokio::net::TcpStream::from_std(stream) {
+                            startup::accept(thread, stream).await;
+                        }
+                    }
+                    Incoming::Session(seed) => {
+                        if let Some(session) = Session::grow(thread, *seed).await {
+                            startup::serve(session).await;
+                        }
+                    }
+                }
+                placement.exit(index);
             });
         }
         // Smart shutdown: sessions see the signal at their next idle moment; they get a while for it.

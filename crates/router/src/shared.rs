@@ -17,6 +17,7 @@ use crate::describe::{Described, StatementCache};
 use crate::error::{Failure, Result};
 use crate::listen::ServeConfig;
 use crate::login::{Greeting, Login};
+use crate::placement::Placement;
 use crate::run::TableOrigin;
 use crate::session::LaneContext;
 
@@ -275,6 +276,9 @@ pub struct Thread {
     /// Memory for looking at texts.
     pub lifter: RefCell<pgherd_sql::Lifter>,
     pub values: RefCell<Vec<u8>>,
+    /// Which of the router's threads it is.
+    pub index: usize,
+    pub placement: Arc<Placement>,
     /// The clients of this thread's sessions, by session.
     links: RefCell<HashMap<i32, Weak<Link>>>,
     stopping: Cell<bool>,
@@ -283,9 +287,11 @@ pub struct Thread {
 }
 
 impl Thread {
-    pub fn new(shared: Arc<Shared>) -> Self {
+    pub fn new(shared: Arc<Shared>, index: usize, placement: Arc<Placement>) -> Self {
         let generation = shared.generation();
         Thread {
+            index,
+            placement,
             pool: Pool::new(PoolLimits::default(), shared.budget.clone()),
             shared,
             pool_generation: RefCell::new(generation),

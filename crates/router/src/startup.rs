@@ -18,6 +18,7 @@ use crate::client::Client;
 use crate::database;
 use crate::error::{Failure, Result};
 use crate::listen::AuthMode;
+use crate::placement::Incoming;
 use crate::session::{NewSession, Session};
 use crate::settings::Settings;
 use crate::shared::{Seat, Thread};
@@ -39,10 +40,7 @@ pub async fn accept(thread: Rc<Thread>, stream: TcpStream) {
             return;
         }
         Ok(Begun::Session(new)) => match Session::start(thread, client, *new).await {
-            Ok(session) => {
-                session.run().await;
-                return;
-            }
+            Ok(session) => return serve(session).await,
             Err((mut client, failure)) => {
                 tell(&mut client, failure).await;
                 return;
@@ -51,6 +49,17 @@ pub async fn accept(thread: Rc<Thread>, stream: TcpStream) {
         Err(failure) => failure,
     };
     tell(&mut client, failure).await;
+}
+
+/// Serves a session to its end, or until it goes to another thread.
+pub async fn serve(session: Session) {
+    let thread = session.thread.clone();
+    if let Some((seed, to)) = session.run().await
+        && let Err(Incoming::Session(seed)) = thread.placement.send(to, Incoming::Session(Box::new(seed)))
+    {
+        // That thread has stopped, and so will this one.
+        seed.abandon(&thread);
+    }
 }
 
 /// The last message of a connection that never became a session.

@@ -4,6 +4,7 @@
 mod context;
 mod extended;
 mod in_block;
+mod moving;
 mod prepared;
 mod ride;
 mod rows;
@@ -25,6 +26,7 @@ use tokio::sync::mpsc;
 
 pub use context::LaneContext;
 pub use extended::{Bound, Portal, Progress, aborted, ends_block, is_planned};
+pub use moving::Seed;
 pub use prepared::{Named, Prepared, next_id, time_text};
 
 use ride::Attempt;
@@ -84,7 +86,7 @@ pub struct Session {
     /// As the coordinator reports it.
     pub server_version: Rc<str>,
     pid: i32,
-    _seat: Seat,
+    seat: Seat,
     /// After an error in the extended protocol: messages are skipped until Sync.
     skip_until_sync: bool,
     /// The Execute that waits to learn whether Sync follows it.
@@ -107,6 +109,13 @@ pub struct DeclaredCursor {
     pub hold: bool,
 }
 
+/// Why a session is served no more, here.
+enum Ended {
+    Left,
+    /// It goes to this thread.
+    Moves(usize),
+}
+
 /// What woke an idle session.
 enum Wake {
     Arrival(Arrival),
@@ -123,7 +132,23 @@ impl Session {
         new: NewSession,
     ) -> std::result::Result<Session, (Client, Failure)> {
         let pid = thread.shared.new_pid();
-        let mut session = Session {
+        let long_cancel_key = new.long_cancel_key;
+        let mut session = Session::new(thread, client, new, pid, Arc::default());
+        match session.greet(long_cancel_key).await {
+            Ok(()) => {
+                session.thread.add_link(session.pid, &session.client.link);
+                session.db.enter();
+                Ok(session)
+            }
+            Err(failure) => {
+                session.thread.shared.unregister_cancel(pid);
+                Err((session.client, failure))
+            }
+        }
+    }
+
+    fn new(thread: Rc<Thread>, client: Client, new: NewSession, pid: i32, cancel: Arc<CancelState>) -> Session {
+        Session {
             client,
             thread,
             db: new.database,
@@ -141,27 +166,16 @@ impl Session {
             temp: HashSet::new(),
             callbacks: None,
             cursors: Cursors::default(),
-            cancel: Arc::default(),
+            cancel,
             server_version: Rc::from(""),
             pid,
-            _seat: new.seat,
+            seat: new.seat,
             skip_until_sync: false,
             pending: None,
             context: None,
             riding: None,
             no_ride: false,
             held_up: 0,
-        };
-        match session.greet(new.long_cancel_key).await {
-            Ok(()) => {
-                session.thread.add_link(session.pid, &session.client.link);
-                session.db.enter();
-                Ok(session)
-            }
-            Err(failure) => {
-                session.thread.shared.unregister_cancel(pid);
-                Err((session.client, failure))
-            }
         }
     }
 
@@ -215,11 +229,15 @@ impl Session {
         self.callbacks.get_or_insert_with(|| mpsc::channel(CALLBACK_QUEUE)).0.clone()
     }
 
-    /// Serves the client until it leaves.
-    pub async fn run(mut self) {
-        if let Err(Failure::Fatal(fields)) = self.serve().await {
-            backend::write_error(&mut self.client.out, &fields);
-            let _ = self.client.flush().await;
+    /// Serves the client until it leaves, or the session goes to another thread.
+    pub async fn run(mut self) -> Option<(Seed, usize)> {
+        match self.serve().await {
+            Ok(Ended::Moves(to)) => return self.into_seed().map(|seed| (seed, to)),
+            Err(Failure::Fatal(fields)) => {
+                backend::write_error(&mut self.client.out, &fields);
+                let _ = self.client.flush().await;
+            }
+            Ok(Ended::Left) | Err(_) => {}
         }
         // Statements of a client that went away are interrupted, open transactions rolled back.
         if self.txn.participants.values().any(|p| p.lease.in_flight > 0) {
@@ -235,9 +253,10 @@ impl Session {
         self.db.leave();
         self.thread.remove_link(self.pid);
         self.thread.shared.unregister_cancel(self.pid);
+        None
     }
 
-    async fn serve(&mut self) -> Result<()> {
+    async fn serve(&mut self) -> Result<Ended> {
         loop {
             match self.wait().await? {
                 Wake::Arrival(Arrival::Message) => {
@@ -245,6 +264,12 @@ impl Session {
                         // The one before ended well, and a cancel that was meant for it came too late.
                         self.held_up = 0;
                         self.cancel.finish();
+                    }
+                    if self.thread.placement.is_leaving(self.thread.index)
+                        && self.can_move()
+                        && let Some(to) = self.thread.placement.take_leave(self.thread.index)
+                    {
+                        return Ok(Ended::Moves(to));
                     }
                     match self.try_ride() {
                         Attempt::Away => {}
@@ -254,7 +279,7 @@ impl Session {
                             let Some(frame) = self.client.take_frame()? else { continue };
                             self.cancel.begin();
                             match frame.tag() {
-                                b'X' => return Ok(()),
+                                b'X' => return Ok(Ended::Left),
                                 b'Q' => Box::pin(self.query_message(&frame)).await?,
                                 _ => Box::pin(self.extended_message(&frame)).await?,
                             }

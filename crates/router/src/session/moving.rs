@@ -1,0 +1,148 @@
+//! A session that goes to another thread: between two messages of its client it is taken apart into what can be sent, and
+//! built up again there. What it has open keeps it where it is.
+
+use std::net::TcpStream;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use pgherd_sql::StatementKind;
+
+use super::{Named, NewSession, Prepared, Session};
+use crate::cancel::CancelState;
+use crate::client::Client;
+use crate::database::Database;
+use crate::settings::Settings;
+use crate::shared::Thread;
+use crate::transaction::Block;
+
+/// With more named statements than this a session stays.
+const STATEMENTS_MAX: usize = 100;
+
+/// All there is of an idle session.
+pub struct Seed {
+    stream: TcpStream,
+    /// What the client has sent and nobody has looked at.
+    unread: Vec<u8>,
+    new: NewSession,
+    startup_settings: Settings,
+    statements: Vec<StatementSeed>,
+    pid: i32,
+    cancel: Arc<CancelState>,
+    server_version: String,
+}
+
+struct StatementSeed {
+    name: String,
+    sql: String,
+    declared: Vec<u32>,
+    made: SystemTime,
+}
+
+impl Seed {
+    /// There is no thread for it any more: its client finds the connection closed.
+    pub fn abandon(self, thread: &Thread) {
+        forget(thread, &self.new.database, self.pid);
+    }
+}
+
+fn forget(thread: &Thread, database: &Database, pid: i32) {
+    database.leave();
+    thread.shared.unregister_cancel(pid);
+}
+
+impl Session {
+    /// Nothing is open, and everything that it has can be made again.
+    pub(super) fn can_move(&self) -> bool {
+        let again = |named: &Named| {
+            let kind = named.prepared.statement.as_ref().map(|s| &s.kind);
+            named.from_sql.is_none() && !matches!(kind, Some(StatementKind::Show { .. }))
+        };
+        self.txn.block == Block::None
+            && self.txn.participants.is_empty()
+            && self.portals.is_empty()
+            && self.declared_cursors.is_empty()
+            && !self.pin
+            && self.pinned.is_none()
+            && self.temp.is_empty()
+            && !self.skip_until_sync
+            && self.pending.is_none()
+            && self.riding.is_none()
+            && !self.no_ride
+            && !self.cancel.is_under_way()
+            && self.client.can_move()
+            && self.statements.len() <= STATEMENTS_MAX
+            && self.statements.values().all(again)
+    }
+
+    pub(super) fn into_seed(self) -> Option<Seed> {
+        self.thread.remove_link(self.pid);
+        let statements = self.statements.into_iter().map(|(name, named)| StatementSeed {
+            name,
+            sql: named.source().to_owned(),
+            declared: named.prepared.declared.clone(),
+            made: named.made,
+        });
+        let statements = statements.collect();
+        let Some((stream, unread)) = self.client.into_parts() else {
+            forget(&self.thread, &self.db, self.pid);
+            return None;
+        };
+        let new = NewSession {
+            user: self.user,
+            database: self.db,
+            credentials: self.credentials,
+            settings: self.settings,
+            long_cancel_key: false,
+            seat: self.seat,
+        };
+        let (startup_settings, server_version) = (self.startup_settings, self.server_version.to_string());
+        Some(Seed {
+            stream,
+            unread,
+            new,
+            startup_settings,
+            statements,
+            pid: self.pid,
+            cancel: self.cancel,
+            server_version,
+        })
+    }
+
+    /// The same session on this thread. Its statements are analysed again when they are next used.
+    pub async fn grow(thread: Rc<Thread>, seed: Seed) -> Option<Session> {
+        let Ok(stream) = tokio::net::TcpStream::from_std(seed.stream) else {
+            forget(&thread, &seed.new.database, seed.pid);
+            return None;
+        };
+        let mut client = Client::new(stream);
+        client.read.extend_from_slice(&seed.unread);
+        let mut session = Session::new(thread, client, seed.new, seed.pid, seed.cancel);
+        session.startup_settings = seed.startup_settings;
+        session.server_version = Rc::from(seed.server_version.as_str());
+        session.thread.add_link(session.pid, &session.client.link);
+        for StatementSeed { name, sql, declared, made } in seed.statements {
+            let prepared = session.again(&sql, declared).await;
+            session.statements.insert(name, Named { prepared, from_sql: None, made });
+        }
+        Some(session)
+    }
+
+    /// A statement that was prepared before, whoever else has it here.
+    async fn again(&mut self, sql: &str, declared: Vec<u32>) -> Rc<Prepared> {
+        let key = self.statement_key(sql, &declared).await.ok().flatten();
+        let found = key.as_ref().and_then(|key| self.thread.statements.borrow_mut().get(key));
+        match found {
+            Some(found) => found,
+            None => {
+                let statement = pgherd_sql::split(sql).ok().and_then(|mut statements| statements.pop());
+                let planned = statement.as_ref().is_some_and(|s| super::is_planned(&s.kind));
+                let prepared = Prepared::new(statement, sql, declared);
+                if let (Some(key), true) = (key, planned) {
+                    self.thread.statements.borrow_mut().insert(key, prepared.clone());
+                }
+                prepared
+            }
+        }
+    }
+}
