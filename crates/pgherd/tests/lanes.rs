@@ -633,3 +633,44 @@ fn more_statements_than_a_connection_keeps_go_round_and_round() {
         }
     }
 }
+
+/// Every session goes to another thread before every message that finds nothing open.
+#[test]
+fn sessions_that_move_all_the_time_lose_nothing() {
+    prepared(&aside().side(), "lane_moving");
+    let router = Router::start(&["--restless", "--threads", "3"]);
+    let target = Target { database: "lane_moving".into(), ..router.target.clone() };
+    thread::scope(|scope| {
+        for n in 0..8 {
+            let target = &target;
+            scope.spawn(move || {
+                let mut client = Client::connect(target).unwrap();
+                client.run(&format!("SET application_name = 'mover {n}'")).unwrap();
+                warm(&mut client, "t", "SELECT v FROM t WHERE k = $1");
+                warm(&mut client, "u", "SELECT v FROM u WHERE k = $1");
+                assert_eq!(sqlstate(&client.prepare("w", "UPDATE t SET v = v WHERE k = $1", &[23]).unwrap()), "");
+                let made = client.value("SELECT prepare_time FROM pg_prepared_statements WHERE name = 't'").unwrap();
+                for k in (1..=100).cycle().skip(n * 12).take(150) {
+                    assert_eq!(only_value(&get(&mut client, "t", k)), k.to_string());
+                    assert_eq!(only_value(&get(&mut client, "u", k)), (-k).to_string());
+                    assert_eq!(get(&mut client, "w", k).answers[0].tag.as_deref(), Some("UPDATE 1"));
+                }
+                // Messages that lie unread while the session goes.
+                let group = |k: i32| [bind("", "t", &[], &[text(k)], &[]), execute("", 0), sync()].concat();
+                client.send(&(1..=60).flat_map(group).collect::<Vec<u8>>()).unwrap();
+                let replies = client.receive_until_ready(60).unwrap();
+                assert_eq!(replies.iter().filter(|m| m.kind == b'D').count(), 60);
+                // What is open stays where it is, and what was set goes with the session.
+                client.run("BEGIN; UPDATE t SET v = v WHERE k = 1").unwrap();
+                assert_eq!(only_value(&get(&mut client, "t", 2)), "2");
+                client.run("ROLLBACK").unwrap();
+                client.run("CREATE TEMP TABLE own AS SELECT 7 AS x").unwrap();
+                assert_eq!(client.value("SELECT x FROM own").unwrap(), "7");
+                client.run("DROP TABLE own").unwrap();
+                assert_eq!(client.value("SHOW application_name").unwrap(), format!("mover {n}"));
+                let again = "SELECT prepare_time FROM pg_prepared_statements WHERE name = 't'";
+                assert_eq!(client.value(again).unwrap(), made);
+            });
+        }
+    });
+}

@@ -18,7 +18,7 @@ use crate::transaction::Block;
 const STATEMENTS_MAX: usize = 2000;
 const STATEMENT_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Described {
     pub param_types: Vec<u32>,
     /// None: the statement returns no rows.

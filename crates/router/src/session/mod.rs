@@ -99,6 +99,8 @@ pub struct Session {
     no_ride: bool,
     /// How often the statement at hand came back because others held it up.
     held_up: u8,
+    /// It came from another thread, and has served nothing since.
+    moved: bool,
 }
 
 /// What `pg_cursors` shows of a cursor that the coordinator cannot know.
@@ -176,6 +178,7 @@ impl Session {
             riding: None,
             no_ride: false,
             held_up: 0,
+            moved: false,
         }
     }
 
@@ -265,7 +268,9 @@ impl Session {
                         self.held_up = 0;
                         self.cancel.finish();
                     }
-                    if self.thread.placement.is_leaving(self.thread.index)
+                    // What brought it here is served here.
+                    if !std::mem::take(&mut self.moved)
+                        && self.thread.placement.is_leaving(self.thread.index)
                         && self.can_move()
                         && let Some(to) = self.thread.placement.take_leave(self.thread.index)
                     {

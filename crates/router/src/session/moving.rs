@@ -6,12 +6,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use pgherd_catalog::Snapshot;
 use pgherd_sql::StatementKind;
 
 use super::{Named, NewSession, Prepared, Session};
 use crate::cancel::CancelState;
 use crate::client::Client;
 use crate::database::Database;
+use crate::describe::Described;
 use crate::settings::Settings;
 use crate::shared::Thread;
 use crate::transaction::Block;
@@ -37,6 +39,8 @@ struct StatementSeed {
     sql: String,
     declared: Vec<u32>,
     made: SystemTime,
+    /// What the client was told of it: that is settled.
+    told: Option<(Arc<Snapshot>, Described)>,
 }
 
 impl Seed {
@@ -82,6 +86,7 @@ impl Session {
             sql: named.source().to_owned(),
             declared: named.prepared.declared.clone(),
             made: named.made,
+            told: named.prepared.told(),
         });
         let statements = statements.collect();
         let Some((stream, unread)) = self.client.into_parts() else {
@@ -118,31 +123,34 @@ impl Session {
         let mut client = Client::new(stream);
         client.read.extend_from_slice(&seed.unread);
         let mut session = Session::new(thread, client, seed.new, seed.pid, seed.cancel);
+        session.moved = true;
         session.startup_settings = seed.startup_settings;
         session.server_version = Rc::from(seed.server_version.as_str());
         session.thread.add_link(session.pid, &session.client.link);
-        for StatementSeed { name, sql, declared, made } in seed.statements {
-            let prepared = session.again(&sql, declared).await;
+        for StatementSeed { name, sql, declared, made, told } in seed.statements {
+            let prepared = session.again(&sql, declared, told).await;
             session.statements.insert(name, Named { prepared, from_sql: None, made });
         }
         Some(session)
     }
 
-    /// A statement that was prepared before, whoever else has it here.
-    async fn again(&mut self, sql: &str, declared: Vec<u32>) -> Rc<Prepared> {
+    /// A statement that was prepared before: one that others have here, if it means the same.
+    async fn again(&mut self, sql: &str, declared: Vec<u32>, told: Option<(Arc<Snapshot>, Described)>) -> Rc<Prepared> {
         let key = self.statement_key(sql, &declared).await.ok().flatten();
         let found = key.as_ref().and_then(|key| self.thread.statements.borrow_mut().get(key));
-        match found {
-            Some(found) => found,
-            None => {
-                let statement = pgherd_sql::split(sql).ok().and_then(|mut statements| statements.pop());
-                let planned = statement.as_ref().is_some_and(|s| super::is_planned(&s.kind));
-                let prepared = Prepared::new(statement, sql, declared);
-                if let (Some(key), true) = (key, planned) {
-                    self.thread.statements.borrow_mut().insert(key, prepared.clone());
-                }
-                prepared
+        if let Some(found) = found
+            && found.told().map(|(_, described)| described) == told.as_ref().map(|(_, described)| described.clone())
+        {
+            return found;
+        }
+        let statement = pgherd_sql::split(sql).ok().and_then(|mut statements| statements.pop());
+        let prepared = Prepared::new(statement, sql, declared);
+        if let Some((catalog, described)) = told {
+            prepared.set_described(catalog, Rc::new(described));
+            if let Some(key) = key {
+                self.thread.statements.borrow_mut().insert(key, prepared.clone());
             }
         }
+        prepared
     }
 }

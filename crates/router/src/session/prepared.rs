@@ -106,6 +106,11 @@ impl Prepared {
         described.as_ref().filter(|(seen, _)| Arc::ptr_eq(seen, catalog)).map(|(_, described)| described.clone())
     }
 
+    /// What clients were told, and under which catalog: it goes with a session to another thread.
+    pub(super) fn told(&self) -> Option<(Arc<Snapshot>, Described)> {
+        self.described.borrow().as_ref().map(|(catalog, described)| (catalog.clone(), Described::clone(described)))
+    }
+
     pub fn set_described(&self, catalog: Arc<Snapshot>, described: Rc<Described>) {
         *self.described.borrow_mut() = Some((catalog, described));
     }
