@@ -3,7 +3,7 @@
 //! time.
 #![allow(clippy::unwrap_used)]
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -103,6 +103,33 @@ fn a_statement_of_many_rows_is_all_there_or_not_at_all() {
         let transactions = on_workers(&mut client, "SELECT count(DISTINCT xmin::text) FROM log WHERE n >= 0");
         assert!(transactions < alone, "{protocol}: nobody shared a transaction");
     }
+}
+
+/// What a connection keeps prepared is known also after transactions of one server, which need no commit record.
+#[test]
+fn statements_of_one_server_and_of_several_take_turns() {
+    let side = Cluster::shared(PROGRAM).side();
+    let target = with_log(&side, "shared_turns");
+    let mut client = Client::connect(&target).unwrap();
+    let placed = "SELECT k::text, groupid::text FROM generate_series(7000001, 7000400) k \
+                  JOIN pg_dist_placement ON shardid = get_shard_id_for_distribution_column('log', k)";
+    let mut keys: BTreeMap<String, Vec<i32>> = BTreeMap::new();
+    for row in &client.run(placed).unwrap().answers[0].rows {
+        let text = |i: usize| String::from_utf8(row[i].clone().unwrap()).unwrap();
+        keys.entry(text(1)).or_default().push(text(0).parse().unwrap());
+    }
+    let mut keys: Vec<Vec<i32>> = keys.into_values().collect();
+    assert!(keys.len() > 1);
+    let mut prepared = Client::connect(&target).unwrap();
+    let sql = "INSERT INTO log (k, n) VALUES ($1, $2), ($3, $2)";
+    assert_eq!(sqlstate(&prepared.prepare("w", sql, &[23; 3]).unwrap()), "");
+    let turns = [(0, 0), (0, 0), (1, 1), (1, 1), (0, 1), (0, 0), (0, 1), (1, 0)];
+    for (n, (one, other)) in turns.into_iter().enumerate() {
+        let values = [keys[one].pop().unwrap(), n as i32, keys[other].pop().unwrap()];
+        let values: Vec<_> = values.iter().map(|v| Some(v.to_string().into_bytes())).collect();
+        assert_eq!(sqlstate(&prepared.execute("w", &values, 0, None).unwrap()), "", "statement {n}");
+    }
+    assert_eq!(client.value("SELECT count(*) FROM log WHERE k > 7000000").unwrap(), "16");
 }
 
 #[test]

@@ -269,7 +269,8 @@ impl Run {
         }
         let mut answers = BTreeMap::new();
         for (group, lease) in leases.iter_mut() {
-            let answer = self.read(*group, lease).await;
+            let records = several && *group == self.decider && self.protocol() == Protocol::TwoPhase;
+            let answer = self.read(*group, lease, records).await;
             answers.insert(*group, answer);
         }
         let failure = self.failure(&answers);
@@ -388,10 +389,10 @@ impl Run {
         lease.send_sync();
     }
 
-    async fn read(&self, group: GroupId, lease: &mut Lease) -> Answer {
+    /// `records`: the commit record follows the statements.
+    async fn read(&self, group: GroupId, lease: &mut Lease, records: bool) -> Answer {
         let statements: Vec<Rc<LaneStatement>> = self.parts(group).map(|(_, part)| part.statement.clone()).collect();
         let (mut rows, mut error) = (Vec::with_capacity(statements.len()), None);
-        let records = group == self.decider && self.protocol() == Protocol::TwoPhase;
         loop {
             let Ok(frame) = lease.frame().await else { return Answer::Lost };
             match frame.tag() {
@@ -416,8 +417,10 @@ impl Run {
         match error {
             Some(sqlstate) => {
                 let part = Some(rows.len()).filter(|part| *part < statements.len());
-                if let (Some(part), b"26000") = (part, &sqlstate) {
-                    lease.prepared.remove(statements[part].id);
+                if &sqlstate == b"26000" {
+                    lease
+                        .prepared
+                        .remove(part.map_or_else(|| RECORD.with(|record| record.id), |part| statements[part].id));
                 }
                 Answer::Failed { part, sqlstate }
             }
