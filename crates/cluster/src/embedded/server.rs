@@ -317,13 +317,21 @@ fn make_data_directory(
 
 /// A data directory has this before its name until it is complete.
 const HALF_MADE_PREFIX: &str = ".half-made-";
+/// For an initdb that nobody waits for any more. What it leaves after that the next start removes.
+const HALF_MADE_WAIT: Duration = Duration::from_secs(10);
 
 fn remove_half_made(dir: &Path) {
+    // An initdb whose parent was killed may write while we remove; it ends when it misses its files.
+    let deadline = Instant::now() + HALF_MADE_WAIT;
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(HALF_MADE_PREFIX) {
-            // An initdb whose parent was killed may still be writing; then the next start removes the rest.
             let path = entry.path();
-            let _ = std::fs::remove_file(&path).or_else(|_| std::fs::remove_dir_all(&path));
+            while std::fs::remove_file(&path).or_else(|_| std::fs::remove_dir_all(&path)).is_err()
+                && path.exists()
+                && Instant::now() < deadline
+            {
+                std::thread::sleep(Duration::from_millis(50));
+            }
         }
     }
 }
