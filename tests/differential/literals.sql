@@ -233,3 +233,40 @@ ALTER TABLE li RENAME TO li2;
 SELECT k FROM li WHERE k = 1;
 SELECT k FROM li2 WHERE k = 1;
 SELECT k FROM li2 WHERE k = 2;
+
+-- A constant in quotes takes the fields of an interval column, a parameter does not.
+CREATE TABLE li_fields (k int PRIMARY KEY, h interval hour, ms interval minute to second, p interval(0));
+--@ cluster: SELECT create_distributed_table('li_fields', 'k')
+INSERT INTO li_fields VALUES (1, '5', '5:30', '1.6');
+INSERT INTO li_fields VALUES (2, '6', '6:30', '2.6');
+INSERT INTO li_fields VALUES (3, '7', '7:30', '3.6');
+INSERT INTO li_fields VALUES (4, '8', '8:30', '4.6');
+INSERT INTO li_fields VALUES (5, '9', '9:30', '5.6'), (6, '10', '10:30', '6.6'), (7, '11', '11:30', '7.6');
+INSERT INTO li_fields VALUES (8, '9', '9:30', '5.6'), (9, '10', '10:30', '6.6'), (10, '11', '11:30', '7.6');
+INSERT INTO li_fields VALUES (11, '9', '9:30', '5.6'), (12, '10', '10:30', '6.6'), (13, '11', '11:30', '7.6');
+UPDATE li_fields SET h = '15' WHERE k = 1;
+UPDATE li_fields SET h = '16' WHERE k = 2;
+UPDATE li_fields SET h = '17' WHERE k = 3;
+UPDATE li_fields SET h = '18' WHERE k = 4;
+SELECT k, h FROM li_fields WHERE k = 1 AND h = '15:00';
+SELECT k, h FROM li_fields WHERE k = 2 AND h = '16:00';
+SELECT k, h FROM li_fields WHERE k = 3 AND h = '17:00';
+SELECT * FROM li_fields;
+
+-- The smallest numbers of a type.
+CREATE TABLE li_edge (k int PRIMARY KEY, a int, b bigint);
+--@ cluster: SELECT create_distributed_table('li_edge', 'k')
+INSERT INTO li_edge VALUES (1, 1, 1), (2, 2, 2), (3, 3, 3);
+SELECT k, a + -2147483648, b - -9223372036854775806 FROM li_edge WHERE k = 1;
+SELECT k, a + -2147483648, b - -9223372036854775805 FROM li_edge WHERE k = 2;
+SELECT k, a + -2147483648, b - -9223372036854775804 FROM li_edge WHERE k = 3;
+--@ error: 22003
+SELECT a - -2147483648 FROM li_edge WHERE k = 1;
+--@ error: 22003
+SELECT a - -2147483648 FROM li_edge WHERE k = 2;
+--@ error: 22003
+SELECT a - -2147483648 FROM li_edge WHERE k = 3;
+SELECT b + -9223372036854775808 FROM li_edge WHERE k = 1;
+SELECT b + -9223372036854775808 FROM li_edge WHERE k = 2;
+SELECT b + -9223372036854775808 FROM li_edge WHERE k = 3;
+SELECT b + -9223372036854775809 FROM li_edge WHERE k = 3;

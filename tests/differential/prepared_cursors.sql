@@ -197,3 +197,46 @@ DECLARE param CURSOR FOR SELECT id FROM users WHERE score > 50 ORDER BY id;
 --@ error: 42P03
 DECLARE param CURSOR FOR SELECT 1;
 ROLLBACK;
+-- A prepared statement means what its text means under the search path that it is run with.
+CREATE SCHEMA path_a;
+CREATE SCHEMA path_b;
+CREATE SCHEMA path_c;
+CREATE TABLE path_a.pt (k int PRIMARY KEY, v int);
+CREATE TABLE path_b.pt (k int PRIMARY KEY, v text, more int);
+CREATE TABLE path_c.pt (k int PRIMARY KEY, v int);
+--@ cluster: SELECT create_distributed_table('path_a.pt', 'k')
+--@ cluster: SELECT create_distributed_table('path_b.pt', 'k')
+--@ cluster: SELECT create_distributed_table('path_c.pt', 'k')
+INSERT INTO path_a.pt VALUES (1, 10), (2, 20);
+INSERT INTO path_b.pt VALUES (1, 'ten', 0), (2, 'twenty', 0);
+INSERT INTO path_c.pt VALUES (1, 100), (2, 200);
+SET search_path = path_a, public;
+PREPARE pp AS SELECT * FROM pt WHERE k = 1;
+PREPARE pq (int) AS SELECT v FROM pt WHERE k = $1;
+PREPARE ps AS SELECT * FROM pt ORDER BY k;
+EXECUTE pp;
+EXECUTE pq (2);
+EXECUTE ps;
+SET search_path = path_b, public;
+--@ error: 0A000
+EXECUTE pp;
+--@ error: 0A000
+EXECUTE pq (2);
+--@ error: 0A000
+EXECUTE ps;
+SET search_path = path_c, public;
+EXECUTE pp;
+EXECUTE pq (2);
+EXECUTE ps;
+SET search_path = path_a, public;
+EXECUTE pp;
+EXECUTE pq (2);
+ALTER TABLE path_a.pt ADD COLUMN more int;
+--@ error: 0A000
+EXECUTE pp;
+EXECUTE pq (2);
+DEALLOCATE pp;
+DEALLOCATE pq;
+DEALLOCATE ps;
+RESET search_path;
+DROP SCHEMA path_a, path_b, path_c CASCADE;

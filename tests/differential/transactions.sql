@@ -261,3 +261,31 @@ ROLLBACK;
 COMMIT;
 SELECT score FROM users WHERE id = 45;
 LOCK TABLE users IN SHARE MODE\; SELECT 1;
+
+-- What the coordinator wrote before a savepoint stays when a statement on another server failed behind it.
+CREATE TABLE kept_local (n int);
+BEGIN;
+SET LOCAL lock_timeout = '7s';
+INSERT INTO kept_local VALUES (1);
+SAVEPOINT a;
+--@ error: 22012
+SELECT 1 / (id - id) FROM users WHERE id = 7;
+ROLLBACK TO a;
+INSERT INTO kept_local VALUES (2);
+SHOW lock_timeout;
+COMMIT;
+SELECT n FROM kept_local;
+BEGIN;
+SET lock_timeout = '8s';
+INSERT INTO kept_local VALUES (3);
+UPDATE users SET score = 77 WHERE id = 2;
+SAVEPOINT a;
+--@ error: 23505
+INSERT INTO users (id, created) VALUES (2, '2020-01-01');
+ROLLBACK TO a;
+COMMIT;
+SHOW lock_timeout;
+RESET lock_timeout;
+SELECT n FROM kept_local;
+SELECT score FROM users WHERE id = 2;
+DROP TABLE kept_local;

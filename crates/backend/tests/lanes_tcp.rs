@@ -23,6 +23,9 @@ struct Server {
     /// Requests with these parameters are not answered before they are released.
     slow: RefCell<BTreeSet<usize>>,
     released: watch::Sender<bool>,
+    /// Connections (by number, from 0) that get no answer before the release, and are closed then.
+    stalled: RefCell<BTreeSet<usize>>,
+    accepted: Cell<usize>,
     /// Connections that read one of these hang up, having run it or not.
     fatal: RefCell<HashMap<usize, bool>>,
     open: Cell<usize>,
@@ -41,6 +44,8 @@ impl Server {
             address: Address { host: "127.0.0.1".into(), port },
             slow: RefCell::default(),
             released: watch::channel(false).0,
+            stalled: RefCell::default(),
+            accepted: Cell::new(0),
             fatal: RefCell::default(),
             open: Cell::new(0),
             most: Cell::new(0),
@@ -66,6 +71,11 @@ impl Server {
 
     async fn serve(&self, mut stream: TcpStream) -> std::io::Result<()> {
         let (mut input, mut output) = (BytesMut::new(), BytesMut::new());
+        let number = self.accepted.replace(self.accepted.get() + 1);
+        if self.stalled.borrow().contains(&number) {
+            let _ = self.released.subscribe().wait_for(|released| *released).await;
+            return Ok(());
+        }
         loop {
             if let Some(Startup::Startup { .. }) = next_startup(&mut input).unwrap() {
                 break;
@@ -307,6 +317,27 @@ fn a_server_that_hangs_up_fails_only_writes_that_left() {
         }
         let ran = server.ran.borrow();
         assert!((10..20).all(|n| ran.iter().filter(|r| **r == n).count() == usize::from(n != 16)), "{ran:?}");
+    });
+}
+
+#[test]
+fn a_lane_that_does_not_come_up_keeps_nothing_from_one_that_is_idle() {
+    run(async {
+        let server = Server::start().await;
+        let (lanes, ears) = (server.lanes(&Budget::new(Some(100))), Rc::new(Ears::default()));
+        *server.stalled.borrow_mut() = BTreeSet::from([0]);
+        // Two that may not share a transaction: two lanes.
+        assert!(ride(&lanes, &ears, 1, true) && ride(&lanes, &ears, 2, true));
+        ears.wait(|heard| heard.len() == 2).await;
+        assert!(server.accepted.get() > 1);
+        for n in 3..6 {
+            assert!(ride(&lanes, &ears, n, true));
+            ears.wait(|heard| heard.len() == n).await;
+        }
+        server.released.send_replace(true);
+        let mut told: Vec<_> = ears.heard.borrow().clone();
+        told.sort_by_key(|(rider, _)| *rider);
+        assert_eq!(told, (1..6).map(|n| (n, Heard::Row(n))).collect::<Vec<_>>());
     });
 }
 

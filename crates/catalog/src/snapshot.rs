@@ -1,7 +1,8 @@
 //! The catalog of one database as plain data. Everything here is loaded from the coordinator in one transaction.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Weak};
 
 use crate::hash::KeyType;
 
@@ -16,10 +17,41 @@ pub type ColocationId = i32;
 /// `pg_dist_shard.shardid`.
 pub type ShardId = i64;
 
+const INTERVAL_OID: Oid = 1186;
+
 /// The group of the coordinator.
 pub const COORDINATOR_GROUP: GroupId = 0;
 /// The schema of our own objects, on every node.
 pub const OWN_SCHEMA: &str = "pgherd";
+
+/// Which snapshot something was worked out under. It keeps nothing of the snapshot alive but its address, which no other
+/// gets as long.
+#[derive(Debug, Clone)]
+pub struct SnapshotId(Weak<Snapshot>);
+
+impl SnapshotId {
+    pub fn of(snapshot: &Arc<Snapshot>) -> SnapshotId {
+        SnapshotId(Arc::downgrade(snapshot))
+    }
+
+    pub fn is(&self, snapshot: &Arc<Snapshot>) -> bool {
+        self.0.as_ptr() == Arc::as_ptr(snapshot)
+    }
+}
+
+impl PartialEq for SnapshotId {
+    fn eq(&self, other: &SnapshotId) -> bool {
+        self.0.ptr_eq(&other.0)
+    }
+}
+
+impl Eq for SnapshotId {}
+
+impl Hash for SnapshotId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.as_ptr().hash(state);
+    }
+}
 
 /// One database of the cluster at one epoch.
 #[derive(Debug, Clone, Default)]
@@ -158,6 +190,12 @@ pub enum ColumnDefault {
 }
 
 impl Table {
+    /// A constant in quotes that is written to some column means another thing than a parameter with the same text:
+    /// `interval hour` reads '5' as hours, a parameter is read as `interval` first.
+    pub fn reads_by_modifier(&self) -> bool {
+        self.columns.iter().any(|column| column.type_oid == INTERVAL_OID && column.typmod >= 0)
+    }
+
     pub fn is_reference(&self) -> bool {
         matches!(self.kind, TableKind::Reference { .. })
     }

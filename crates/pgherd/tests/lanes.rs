@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use pgherd_testkit::client::{Client, Reply, bind, execute, sync};
+use pgherd_testkit::client::{Client, Reply, bind, describe, execute, sync};
 use pgherd_testkit::{Cluster, Side, Target, pg_bin, run_as_owner};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_pgherd");
@@ -673,4 +673,62 @@ fn sessions_that_move_all_the_time_lose_nothing() {
             });
         }
     });
+}
+
+/// What one session knows of its statements is nothing that others may find where it goes, unless it is true for them.
+#[test]
+fn a_session_that_moves_leaves_others_their_own_columns() {
+    let side = aside().side();
+    side.create_database("lane_moved", "").unwrap();
+    let mut maker = side.connect("lane_moved").unwrap();
+    for schema in ["a", "b"] {
+        maker.run(&format!("CREATE SCHEMA {schema}")).unwrap();
+        let more = if schema == "b" { ", w text" } else { "" };
+        maker.run(&format!("CREATE TABLE {schema}.t (k int PRIMARY KEY, v int{more})")).unwrap();
+        maker.run(&format!("SELECT create_distributed_table('{schema}.t', 'k')")).unwrap();
+        maker.run(&format!("INSERT INTO {schema}.t (k, v) SELECT g, g FROM generate_series(1, 20) g")).unwrap();
+    }
+    let router = Router::start(&["--restless", "--threads", "2"]);
+    let target = Target { database: "lane_moved".into(), ..router.target.clone() };
+    let columns = |client: &mut Client, name: &str| {
+        client
+            .send(&[bind("", name, &[], &[text(3)], &[]), describe(b'P', ""), execute("", 0), sync()].concat())
+            .unwrap();
+        let replies = client.receive_until_ready(1).unwrap();
+        let count =
+            |kind: u8| replies.iter().find(|m| m.kind == kind).map(|m| u16::from_be_bytes([m.body[0], m.body[1]]));
+        (count(b'T'), count(b'D'))
+    };
+    let sql = "SELECT * FROM t WHERE k = $1";
+    let mut first = Client::connect(&target).unwrap();
+    first.run("SET search_path = a").unwrap();
+    assert_eq!(sqlstate(&first.prepare("q", sql, &[23]).unwrap()), "");
+    first.run("SET search_path = b").unwrap();
+    for _ in 0..3 {
+        first.run("SELECT 1").unwrap();
+    }
+    // Each on both threads.
+    for _ in 0..2 {
+        let mut other = Client::connect(&target).unwrap();
+        other.run("SET search_path = b").unwrap();
+        for name in ["x", "y", "z"] {
+            assert_eq!(sqlstate(&other.prepare(name, sql, &[23]).unwrap()), "");
+            assert_eq!(columns(&mut other, name), (Some(3), Some(3)));
+        }
+    }
+    // The same after a change of the table.
+    first.run("SET search_path = a").unwrap();
+    assert_eq!(columns(&mut first, "q"), (Some(2), Some(2)));
+    maker.run("ALTER TABLE a.t ADD COLUMN w int").unwrap();
+    for _ in 0..3 {
+        first.run("SELECT 1").unwrap();
+    }
+    for _ in 0..2 {
+        let mut other = Client::connect(&target).unwrap();
+        other.run("SET search_path = a").unwrap();
+        for name in ["x", "y", "z"] {
+            assert_eq!(sqlstate(&other.prepare(name, sql, &[23]).unwrap()), "");
+            assert_eq!(columns(&mut other, name), (Some(3), Some(3)));
+        }
+    }
 }

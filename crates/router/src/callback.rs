@@ -368,8 +368,7 @@ impl Session {
         let text = format!("DECLARE {cursor} CURSOR FOR {sql}");
         for group in &groups {
             let request = Request { bound, ..Request::text(text.as_str()) };
-            let mut none = Vec::new();
-            self.run_request(*group, &request, Rows::Keep(&mut none), Errors::default()).await?;
+            self.run_request(*group, &request, Rows::Drop, Errors::default()).await?;
         }
         self.cursors.cursors.insert(name.to_owned(), Cursor::Workers { name: cursor, groups, at: 0, identities });
         Ok(())
@@ -539,6 +538,9 @@ impl Session {
                     let group = groups[position];
                     let sql = format!("FETCH FORWARD {rest} FROM {}", quote_ident(&worker_name));
                     let before = kept.len();
+                    if self.txn.participants.contains_key(&group) {
+                        self.join(group).await?;
+                    }
                     let styled = self.with_plain_styles(group).await?;
                     let request = Request::text(sql);
                     let result = self.run_request(group, &request, Rows::Keep(&mut kept), Errors::default()).await;
@@ -826,6 +828,11 @@ impl Session {
             self.join(group).await?;
             self.mark_writer(group);
             self.run_quiet(group, "SAVEPOINT pgherd_command").await?;
+            // Whatever it leaves on the connection is for nobody else.
+            if let Some(participant) = self.txn.participants.get_mut(&group) {
+                participant.lease.tainted = true;
+                participant.lease.prepared.clear();
+            }
             let result = self.collect_on(group, command).await;
             let end = if result.is_ok() {
                 "RELEASE SAVEPOINT pgherd_command"

@@ -10,15 +10,13 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::{Buf, BytesMut};
 use pgherd_backend::lane::{Again, Outcome, Rider};
-use pgherd_wire::frame::{Frame, next_frame, peek_frame};
+use pgherd_wire::frame::{Frame, has_frontend_frame, next_frontend_frame};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 use crate::error::{Failure, Result};
 
-/// The largest message taken from a client (PostgreSQL's own limit is 1 GiB).
-const FRAME_MAX: usize = (1 << 30) - 1;
 const OUT_CHUNK: usize = 64 * 1024;
 /// Room for what one read brings: starts small, since most clients are idle, and grows with those that send much.
 const READ_MIN: usize = 512;
@@ -142,6 +140,8 @@ pub struct Client {
     room: usize,
     /// Bytes at the front of `read` that are on a lane.
     held: usize,
+    /// The client has closed its side, seen while a statement was on a lane.
+    ended: bool,
     pub out: BytesMut,
     /// How often bytes have left: what was written before can no longer be taken back.
     pub flushes: u64,
@@ -173,7 +173,17 @@ impl Client {
             waker: RefCell::default(),
         });
         let _over = Over(Rc::downgrade(&link));
-        Client { socket, link, read: BytesMut::new(), room: READ_MIN, held: 0, out: BytesMut::new(), flushes: 0, _over }
+        Client {
+            socket,
+            link,
+            read: BytesMut::new(),
+            room: READ_MIN,
+            held: 0,
+            ended: false,
+            out: BytesMut::new(),
+            flushes: 0,
+            _over,
+        }
     }
 
     /// The socket and what was read from it, for another thread. None, and the client is lost, where a lane still has
@@ -206,7 +216,7 @@ impl Client {
 
     /// The next message if it is here as a whole.
     pub fn take_frame(&mut self) -> Result<Option<Frame>> {
-        Ok(next_frame(&mut self.read, FRAME_MAX)?)
+        Ok(next_frontend_frame(&mut self.read)?)
     }
 
     /// Returns when the client has closed its side. Reads ahead a little meanwhile. Cancel safe.
@@ -244,10 +254,11 @@ impl Client {
         loop {
             match self.link.ride.get() {
                 Ride::Away => {
-                    if self.read.len() < AHEAD_MAX {
+                    if self.read.len() < AHEAD_MAX && !self.ended {
                         match self.poll_fill(cx) {
                             Poll::Ready(Ok(())) => continue,
-                            Poll::Ready(Err(gone)) => return Poll::Ready(Err(gone)),
+                            // What it has sent before is served.
+                            Poll::Ready(Err(_)) => self.ended = true,
                             Poll::Pending => {}
                         }
                     }
@@ -284,7 +295,7 @@ impl Client {
                         self.read.advance(self.held);
                         self.held = 0;
                     }
-                    if self.has_message() {
+                    if has_frontend_frame(&self.read) {
                         return Poll::Ready(Ok(Arrival::Message));
                     }
                     if self.read.is_empty() && self.read.capacity() > KEEP_MAX && self.room < READ_MAX {
@@ -298,15 +309,6 @@ impl Client {
                 }
             }
         }
-    }
-
-    /// A whole message is here, or one whose length is an error.
-    fn has_message(&self) -> bool {
-        peek_frame(&self.read).is_some()
-            || self.read.get(1..5).is_some_and(|length| {
-                let length = u32::from_be_bytes([length[0], length[1], length[2], length[3]]) as usize;
-                !(4..=FRAME_MAX).contains(&length)
-            })
     }
 
     /// The first `held` bytes of `read` are on a lane. [`Link`] is the rider, and [`poll_arrival`](Self::poll_arrival)

@@ -343,6 +343,12 @@ FROM pgherd.pg_dist_partition p JOIN pg_catalog.pg_index i ON i.indrelid = p.log
 WHERE i.indisunique AND i.indexprs IS NULL AND i.indpred IS NULL
 ORDER BY i.indexrelid";
 
+/// What a write to the second table may do to the first without naming it.
+const CASCADES: &str = "
+SELECT DISTINCT k.conrelid::oid, k.confrelid::oid
+FROM pg_catalog.pg_constraint k JOIN pgherd.pg_dist_partition p ON p.logicalrelid = k.conrelid
+WHERE k.contype = 'f' AND (k.confdeltype IN ('c', 'n', 'd') OR k.confupdtype IN ('c', 'n', 'd'))";
+
 async fn load_tables(connection: &mut Connection, snapshot: &mut Snapshot) -> std::result::Result<(), BackendError> {
     let tables = connection.query(TABLES).await?;
     if tables.rows.is_empty() {
@@ -351,6 +357,7 @@ async fn load_tables(connection: &mut Connection, snapshot: &mut Snapshot) -> st
     let columns = connection.query(COLUMNS).await?;
     let shards = connection.query(SHARDS).await?;
     let keys = connection.query(UNIQUE_KEYS).await?;
+    let cascades = connection.query(CASCADES).await?;
     let mut columns_of: HashMap<Oid, Vec<(Column, bool, bool)>> = HashMap::new();
     for row in 0..columns.rows.len() {
         let column = column(&columns, row);
@@ -371,6 +378,32 @@ async fn load_tables(connection: &mut Connection, snapshot: &mut Snapshot) -> st
     for row in 0..keys.rows.len() {
         let names = string(&keys, row, 1).split('\u{1}').map(str::to_owned).collect();
         keys_of.entry(number(&keys, row, 0)).or_default().push(names);
+    }
+    // Triggers, functions, defaults and deferred constraints of a table are also run by writes to those that it follows.
+    let mut hidden: HashSet<Oid> = HashSet::new();
+    for row in 0..tables.rows.len() {
+        let oid = number(&tables, row, 0);
+        let defaults = columns_of.get(&oid).into_iter().flatten();
+        let computed = |default: &ColumnDefault| {
+            !matches!(default, ColumnDefault::None | ColumnDefault::Expression { immutable: true, .. })
+        };
+        if [6, 7, 10, 11].into_iter().any(|flag| truth(&tables, row, flag))
+            || defaults.into_iter().any(|(column, _, _)| computed(&column.default))
+        {
+            hidden.insert(oid);
+        }
+    }
+    let follows: Vec<(Oid, Oid)> =
+        (0..cascades.rows.len()).map(|row| (number(&cascades, row, 0), number(&cascades, row, 1))).collect();
+    let mut followed: HashSet<Oid> = HashSet::new();
+    loop {
+        let before = followed.len();
+        let of = |table: &Oid| hidden.contains(table) || followed.contains(table);
+        let more: Vec<Oid> = follows.iter().filter(|(table, _)| of(table)).map(|(_, parent)| *parent).collect();
+        followed.extend(more);
+        if followed.len() == before {
+            break;
+        }
     }
     for row in 0..tables.rows.len() {
         let oid: Oid = number(&tables, row, 0);
@@ -396,7 +429,7 @@ async fn load_tables(connection: &mut Connection, snapshot: &mut Snapshot) -> st
             columns: described.into_iter().map(|(column, _, _)| column).collect(),
             row_security: truth(&tables, row, 6),
             has_triggers: truth(&tables, row, 7),
-            has_hidden_calls: truth(&tables, row, 10),
+            has_hidden_calls: truth(&tables, row, 10) || followed.contains(&oid),
             has_deferred: truth(&tables, row, 11),
             parent_only: truth(&tables, row, 8) || truth(&tables, row, 6),
             unique_keys: keys_of.remove(&oid).unwrap_or_default(),

@@ -3,9 +3,10 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use pgherd_backend::Connection;
-use pgherd_catalog::COORDINATOR_GROUP;
+use pgherd_catalog::{COORDINATOR_GROUP, Snapshot, SnapshotId};
 use pgherd_sql::{Statement, StatementKind};
 use pgherd_wire::backend::{self, FieldDescription};
 use pgherd_wire::frontend;
@@ -31,8 +32,7 @@ pub struct StatementKey {
     database: String,
     user: String,
     search_path: Vec<String>,
-    epoch: i64,
-    generation: usize,
+    catalog: SnapshotId,
     types: Vec<u32>,
     sql: String,
 }
@@ -72,30 +72,39 @@ impl<T: Clone> StatementCache<T> {
 impl Session {
     /// The cache key of a text; none where the answer would be this session's own.
     pub async fn statement_key(&mut self, sql: &str, types: &[u32]) -> Result<Option<StatementKey>> {
-        if self.txn.catalog.is_some() || !self.temp.is_empty() || self.pin {
-            return Ok(None);
-        }
         if self.txn.block == Block::Failed {
             return Ok(None);
         }
-        let search_path = self.search_path().await?;
-        let catalog = self.catalog();
-        Ok(Some(StatementKey {
+        let path = self.search_path().await?;
+        Ok(self.statement_key_under(&self.catalog(), &path, sql, types))
+    }
+
+    /// The same where catalog and search path are known.
+    pub fn statement_key_under(
+        &self,
+        catalog: &Arc<Snapshot>,
+        path: &[String],
+        sql: &str,
+        types: &[u32],
+    ) -> Option<StatementKey> {
+        if self.txn.catalog.is_some() || !self.temp.is_empty() || self.pin {
+            return None;
+        }
+        Some(StatementKey {
             database: self.db.name.clone(),
             user: self.user.clone(),
-            search_path: search_path.to_vec(),
-            epoch: catalog.epoch,
+            search_path: path.to_vec(),
             // Reloads without a new epoch (local DDL) give a new snapshot all the same.
-            generation: std::sync::Arc::as_ptr(&catalog) as usize,
+            catalog: SnapshotId::of(catalog),
             types: types.to_vec(),
             sql: sql.to_owned(),
-        }))
+        })
     }
 
     /// The coordinator's description of a planned statement, asked for once.
     pub async fn described(&mut self, prepared: &Prepared) -> Result<Rc<Described>> {
-        let catalog = self.catalog();
-        if let Some(described) = prepared.described_under(&catalog) {
+        let (catalog, path) = (self.catalog(), self.search_path().await?);
+        if let Some(described) = prepared.described_under(&catalog, &path) {
             return Ok(described);
         }
         let text = match &prepared.statement {
@@ -111,7 +120,7 @@ impl Session {
         {
             return Err(Failure::refused("cached plan must not change result type"));
         }
-        prepared.set_described(catalog, described.clone());
+        prepared.set_described(&catalog, path, described.clone());
         Ok(described)
     }
 

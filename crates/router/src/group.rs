@@ -27,8 +27,15 @@ const MOST: usize = 64;
 const RUNNING_MAX: usize = 2;
 /// After a statement waited for a lock each goes by itself for this long.
 const APART: Duration = Duration::from_secs(1);
-/// Nobody waits for long behind others. In milliseconds.
-const TIMEOUTS: [(&str, &str); 2] = [("lock_timeout", "50"), ("statement_timeout", "250")];
+/// Nobody waits for long behind others: lock_timeout and statement_timeout in milliseconds, where the clients' own, by
+/// role or database, are not shorter. The limit of a transaction is not for several clients' statements.
+const LIMITS: &str = "SELECT name, CASE WHEN setting::int BETWEEN 1 AND most THEN setting ELSE most::text END \
+                      FROM pg_catalog.pg_settings JOIN (VALUES ('lock_timeout', 50), ('transaction_timeout', 0), \
+                      ('statement_timeout', least(250, (SELECT nullif(setting::int, 0) \
+                      FROM pg_catalog.pg_settings WHERE name = 'transaction_timeout')))) \
+                      AS shared (name, most) USING (name)";
+/// For a connection to a server. Who queues for longer does so by himself, where he can cancel it.
+const CONNECT: Duration = Duration::from_secs(1);
 
 /// What one server runs of a write.
 pub struct Part {
@@ -49,7 +56,9 @@ pub struct SharedWrite {
 /// Those of clients of one user with the same settings.
 pub struct GroupWriter {
     thread: Weak<Thread>,
-    settings: Settings,
+    settings: RefCell<Settings>,
+    /// The settings have the limits.
+    limited: Cell<bool>,
     waiting: RefCell<VecDeque<SharedWrite>>,
     running: Cell<usize>,
     /// Statements in one transaction at most: falls with each that is rolled back, and grows again.
@@ -70,11 +79,11 @@ enum Answer {
 }
 
 impl GroupWriter {
-    pub fn new(thread: Weak<Thread>, mut settings: Settings) -> Rc<GroupWriter> {
-        TIMEOUTS.iter().for_each(|(name, value)| settings.insert((*name).to_owned(), (*value).to_owned()));
+    pub fn new(thread: Weak<Thread>, settings: Settings) -> Rc<GroupWriter> {
         Rc::new(GroupWriter {
             thread,
-            settings,
+            settings: RefCell::new(settings),
+            limited: Cell::new(false),
             waiting: RefCell::default(),
             running: Cell::new(0),
             most: Cell::new(MOST),
@@ -119,11 +128,11 @@ impl GroupWriter {
     async fn run(&self, batch: Vec<SharedWrite>) {
         let Some(thread) = self.thread.upgrade() else { return give_back(batch, Again::NotSent) };
         // Held until the end: a transaction that has locks never waits for a connection.
-        let Ok(_place) = thread.pool().block_place().await else { return give_back(batch, Again::NotSent) };
-        let mut leases = match self.lease(&thread, &batch).await {
-            Ok(leases) => leases,
+        let Some(_place) = thread.pool().try_block_place() else { return give_back(batch, Again::NotSent) };
+        let mut leases = match tokio::time::timeout(CONNECT, self.lease(&thread, &batch)).await {
+            Ok(Ok(leases)) => leases,
             // A session of its own will meet the same, and say so.
-            Err(_) => return give_back(batch, Again::NotSent),
+            _ => return give_back(batch, Again::NotSent),
         };
         let Ok(transaction) = new_transaction_id() else { return give_back(batch, Again::NotSent) };
         let decider = leases.keys().next().copied().unwrap_or_default();
@@ -149,14 +158,29 @@ impl GroupWriter {
         for group in groups {
             let Some(target) = batch[0].targets.get(&group) else { continue };
             let mut lease = thread.pool().lease(target, Claim::Placed).await?;
-            let difference = settings::difference(&lease.applied, &self.settings);
-            if !difference.is_empty() {
-                lease.query(&difference).await?;
-                lease.applied = self.settings.clone();
+            self.apply(&mut lease).await?;
+            if !self.limited.get() {
+                let limits = lease.query(LIMITS).await?;
+                for row in 0..limits.rows.len() {
+                    if let (Some(name), Some(value)) = (limits.text(row, 0), limits.text(row, 1)) {
+                        self.settings.borrow_mut().insert(name.to_owned(), value.to_owned());
+                    }
+                }
+                self.limited.set(true);
+                self.apply(&mut lease).await?;
             }
             leases.insert(group, lease);
         }
         Ok(leases)
+    }
+
+    async fn apply(&self, lease: &mut Lease) -> Result<(), BackendError> {
+        let difference = settings::difference(&lease.applied, &self.settings.borrow());
+        if !difference.is_empty() {
+            lease.query(&difference).await?;
+            lease.applied = self.settings.borrow().clone();
+        }
+        Ok(())
     }
 
     fn deliver(&self, batch: Vec<SharedWrite>, ended: Verdict) {

@@ -228,7 +228,7 @@ fn run_thread(
                         }
                     }
                     Incoming::Session(seed) => {
-                        if let Some(session) = Session::grow(thread, *seed).await {
+                        if let Some(session) = Session::grow(thread, *seed) {
                             startup::serve(session).await;
                         }
                     }

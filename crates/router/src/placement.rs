@@ -173,6 +173,8 @@ impl Placement {
     }
 
     pub fn order(&self, order: Move) {
+        // What was ordered before is no longer what the load wants, least of all on the thread that they go to now.
+        self.slots.iter().for_each(|slot| slot.leave.store(0, Ordering::Relaxed));
         let leave = (order.count as u64) << 32 | order.to as u64;
         self.slots[order.from].leave.store(leave, Ordering::Relaxed);
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use pgherd_backend::{Address, Budget, Credentials, Pool, PoolLimits, Target, connections_of};
-use pgherd_catalog::{COORDINATOR_GROUP, Node, Snapshot};
+use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Node, Snapshot, SnapshotId};
 
 use crate::callback::CallbackSender;
 use crate::cancel::CancelState;
@@ -25,6 +25,8 @@ use crate::session::LaneContext;
 type Cancellable = (Vec<u8>, Arc<CancelState>);
 /// Schemas in the order they are searched, at a catalog generation.
 type SearchPath = (u64, Rc<Vec<String>>);
+/// An object of a database on one server: the database, the server's group, its number there.
+type OnServer = (String, GroupId, u32);
 /// Types of a list of columns by (oid, modifier).
 type ColumnTypes = Vec<(u32, i32)>;
 
@@ -269,8 +271,8 @@ pub struct Thread {
     pub merges: RefCell<StatementCache<(u64, Rc<Described>)>>,
     /// Names of built-in types by (oid, modifier), per list of columns.
     pub type_names: RefCell<HashMap<ColumnTypes, Vec<String>>>,
-    /// The coordinator's numbers of workers' types, by (database, group, oid there).
-    pub type_oids: RefCell<HashMap<(String, pgherd_catalog::GroupId, u32), u32>>,
+    /// The coordinator's numbers of workers' types, by (database, group, oid there), under a catalog.
+    pub type_oids: RefCell<HashMap<OnServer, (SnapshotId, u32)>>,
     /// Lanes, by those who share them.
     pub contexts: RefCell<Vec<Rc<LaneContext>>>,
     /// Memory for looking at texts.
@@ -283,7 +285,7 @@ pub struct Thread {
     links: RefCell<HashMap<i32, Weak<Link>>>,
     stopping: Cell<bool>,
     /// What workers' tables are to the coordinator, likewise.
-    pub table_oids: RefCell<HashMap<(String, pgherd_catalog::GroupId, u32), Rc<TableOrigin>>>,
+    pub table_oids: RefCell<HashMap<OnServer, Rc<TableOrigin>>>,
 }
 
 impl Thread {

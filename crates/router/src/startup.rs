@@ -189,6 +189,14 @@ async fn authenticate(
 }
 
 async fn password_message(client: &mut Client) -> Result<Bytes> {
+    // Before anybody is known, nothing longer than a password is read.
+    while client.read.is_empty() {
+        client.fill().await?;
+    }
+    if client.read[0] != b'p' {
+        let tag = client.read[0];
+        return Err(Failure::fatal("08P01", format!("expected SASL response, got message type {tag}")));
+    }
     let frame = client.frame().await?;
     match frontend::parse_frontend(&frame)? {
         FrontendMessage::Password(bytes) => Ok(Bytes::copy_from_slice(bytes)),

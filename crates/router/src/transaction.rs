@@ -81,6 +81,8 @@ pub struct Transaction {
     /// COMMIT has begun: workers may be prepared already, and what the coordinator's foreign tables tidy up is no longer
     /// done there.
     pub ending: bool,
+    /// COMMIT is on its way: what becomes of it is waited for, whoever else has gone.
+    pub committing: bool,
     /// Its place among the transactions that may hold leases to several servers.
     place: Option<BlockPlace>,
 }
@@ -100,6 +102,7 @@ impl Transaction {
             clock: None,
             now: None,
             ending: false,
+            committing: false,
             place: None,
         }
     }
@@ -196,6 +199,7 @@ impl Session {
                 {
                     let sender = self.callback_sender();
                     self.thread.shared.register_callback(token, sender);
+                    self.tokens.push(token.clone());
                 }
                 lease
             }
@@ -269,7 +273,7 @@ impl Session {
                 return;
             }
             if let Some(token) = &participant.lease.label {
-                self.thread.shared.unregister_callback(token);
+                self.unregister_callback(token);
             }
         }
         if participant.lease.tainted && participant.lease.is_idle() {
@@ -277,12 +281,22 @@ impl Session {
         }
     }
 
+    fn unregister_callback(&mut self, token: &str) {
+        self.tokens.retain(|known| known != token);
+        self.thread.shared.unregister_callback(token);
+    }
+
+    /// Those of connections that were lost, or dropped in the middle of a reply, when the session ends.
+    pub fn unregister_callbacks(&mut self) {
+        std::mem::take(&mut self.tokens).iter().for_each(|token| self.thread.shared.unregister_callback(token));
+    }
+
     /// Gives the pinned coordinator connection back, wiped.
     pub async fn unpin(&mut self) {
         self.pin = false;
         if let Some(mut lease) = self.pinned.take() {
             if let Some(token) = &lease.label {
-                self.thread.shared.unregister_callback(token);
+                self.unregister_callback(token);
             }
             recycle(&mut lease).await;
         }
@@ -383,7 +397,11 @@ impl Session {
     pub async fn fail_on_coordinator(&mut self) {
         let sets = self.txn.log.iter().any(|item| matches!(item, LogItem::Set { .. }));
         let is_alive = |p: &Participant| !p.lease.is_broken() && p.lease.in_flight == 0 && p.lease.status == b'T';
-        if sets && self.txn.participants.get(&COORDINATOR_GROUP).is_some_and(is_alive) {
+        if sets
+            && self.txn.participants.get(&COORDINATOR_GROUP).is_some_and(is_alive)
+            // With the savepoints that it has not been told of: ROLLBACK TO brings it back to one of them.
+            && self.join(COORDINATOR_GROUP).await.is_ok()
+        {
             const FAIL: &str = "DO $$ BEGIN RAISE EXCEPTION 'the transaction has failed on another server'; END $$";
             let _ = self.run_quiet(COORDINATOR_GROUP, FAIL).await;
         }
@@ -482,7 +500,7 @@ impl Session {
         if !reads {
             return Ok(());
         }
-        let result = self.collect_on(COORDINATOR_GROUP, "COMMIT").await;
+        let result = self.collect_on(COORDINATOR_GROUP, "COMMIT").await.and_then(|end| was_done(&end.tag, "COMMIT"));
         if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
             participant.in_block = false;
         }
@@ -497,6 +515,7 @@ impl Session {
     }
 
     async fn commit_participants(&mut self) -> Result<()> {
+        self.txn.committing = true;
         self.end_reading_coordinator().await?;
         let participants: Vec<pgherd_txn::Participant> = self
             .txn
@@ -529,17 +548,18 @@ impl Session {
                         .map(|g| (*g, format!("PREPARE TRANSACTION {}", settings::quote_literal(&gid(*g)))))
                         .collect();
                     for (group, result) in self.run_parallel(sql).await {
+                        let result = result.and_then(|tag| was_done(&tag, "PREPARE TRANSACTION"));
                         events.push(self.event(group, result, &mut failure));
                     }
                 }
                 Action::Decide(group) => {
                     let result = self.record_and_commit(*group, &transaction).await;
-                    let result = self.decided(*group, result);
+                    let result = result.and_then(|tag| was_done(&tag, "COMMIT"));
                     events.push(self.event(*group, result, &mut failure));
                 }
                 Action::Commit(group) => {
-                    let result = self.collect_on(*group, "COMMIT").await.map(drop);
-                    let result = self.decided(*group, result);
+                    let result = self.collect_on(*group, "COMMIT").await;
+                    let result = result.and_then(|end| was_done(&end.tag, "COMMIT"));
                     events.push(self.event(*group, result, &mut failure));
                 }
                 Action::CommitPrepared(groups) | Action::RollbackPrepared(groups) => {
@@ -588,7 +608,7 @@ impl Session {
     }
 
     /// On the decider, in one packet.
-    async fn record_and_commit(&mut self, group: GroupId, transaction: &str) -> Result<()> {
+    async fn record_and_commit(&mut self, group: GroupId, transaction: &str) -> Result<String> {
         let mut participant = self.take(group)?;
         let lease = &mut participant.lease;
         RECORD.with(|record| lease.send_kept(record, &record_values(transaction)));
@@ -597,11 +617,9 @@ impl Session {
         frontend::write_bind::<&[u8]>(lease.buffer(), "", "", &[], &[], &[]);
         frontend::write_execute(lease.buffer(), "", 0);
         lease.send_sync();
-        let mut row = Vec::new();
-        let result =
-            self.read_reply(group, &mut participant, Some(kept), Rows::Keep(&mut row), Errors::default()).await;
+        let result = self.read_reply(group, &mut participant, Some(kept), Rows::Drop, Errors::default()).await;
         self.put_back(group, participant);
-        result.map(drop)
+        result.map(|end| end.tag)
     }
 
     /// On each participant's connection, or on another if that has gone; what fails there too is left to recovery.
@@ -620,29 +638,21 @@ impl Session {
         }
     }
 
-    /// COMMIT of a failed transaction answers with the tag ROLLBACK: the server's own status is what counts.
-    fn decided(&self, group: GroupId, result: Result<()>) -> Result<()> {
-        match self.txn.participants.get(&group) {
-            Some(participant) if result.is_ok() && participant.lease.status != b'I' => {
-                Err(Failure::new("25P02", "transaction was aborted on the server"))
-            }
-            _ => result,
-        }
-    }
-
     fn event(&self, group: GroupId, result: Result<()>, failure: &mut Option<Failure>) -> Event {
         match result {
             Ok(()) => Event::Succeeded(group),
             Err(error) => {
-                let lost = self.txn.participants.get(&group).is_none_or(|p| p.lease.is_broken());
+                // Failed is what the server has said itself, to the end.
+                let open = |p: &Participant| p.lease.is_broken() || p.lease.in_flight > 0;
+                let lost = self.txn.participants.get(&group).is_none_or(open);
                 failure.get_or_insert(error);
                 if lost { Event::Lost(group) } else { Event::Failed(group) }
             }
         }
     }
 
-    /// Runs one statement on each of several participants at the same time.
-    pub async fn run_parallel(&mut self, sql: Vec<(GroupId, String)>) -> Vec<(GroupId, Result<()>)> {
+    /// Runs one statement on each of several participants at the same time. Returns the tags of the commands.
+    pub async fn run_parallel(&mut self, sql: Vec<(GroupId, String)>) -> Vec<(GroupId, Result<String>)> {
         let mut started = Vec::new();
         for (group, text) in sql {
             let Some(participant) = self.txn.participants.get_mut(&group) else { continue };
@@ -653,9 +663,9 @@ impl Session {
         let mut results = Vec::new();
         for (group, sent) in started {
             let result = match sent {
-                Ok(()) if group == COORDINATOR_GROUP => self.collect_started(group).await.map(drop),
+                Ok(()) if group == COORDINATOR_GROUP => self.collect_started(group).await.map(|end| end.tag),
                 Ok(()) => match self.txn.participants.get_mut(&group) {
-                    Some(participant) => participant.lease.collect().await.map(drop).map_err(Failure::from),
+                    Some(participant) => participant.lease.collect().await.map(|end| end.tag).map_err(Failure::from),
                     None => continue,
                 },
                 Err(error) => Err(error.into()),
@@ -684,6 +694,14 @@ impl LogItem {
             ),
             LogItem::Raw(sql) => sql.clone(),
         }
+    }
+}
+
+/// The end of a failed transaction answers with the tag ROLLBACK and is no error: the tag is what counts.
+fn was_done(tag: &str, expected: &str) -> Result<()> {
+    match tag == expected {
+        true => Ok(()),
+        false => Err(Failure::new("25P02", "transaction was aborted on the server")),
     }
 }
 

@@ -90,7 +90,7 @@ impl Lifter {
                         None => return false,
                     };
                 }
-                b'0'..=b'9' => match number(bytes, at) {
+                b'0'..=b'9' => match number(bytes, at, false) {
                     Some((end, kind)) if last != b'.' => {
                         self.literals.push(Literal { span: Span::new(at, end), kind });
                         at = end;
@@ -109,7 +109,7 @@ impl Lifter {
                     && (spaced || matches!(last, b'(' | b','))
                     && matches!(last, b'=' | b'<' | b'>' | b'(' | b',' | b'+' | b'-' | b'*' | b'/') =>
                 {
-                    match number(bytes, at + 1) {
+                    match number(bytes, at + 1, true) {
                         Some((end, kind)) => {
                             self.literals.push(Literal { span: Span::new(at, end), kind });
                             at = end;
@@ -181,13 +181,13 @@ pub fn write_value(sql: &str, literal: Literal, out: &mut Vec<u8>) {
     }
 }
 
-/// Digits with at most one point between them.
-fn number(bytes: &[u8], start: usize) -> Option<(usize, LiteralKind)> {
+/// Digits with at most one point between them. The smallest numbers have a type of their own only with their sign.
+fn number(bytes: &[u8], start: usize, negative: bool) -> Option<(usize, LiteralKind)> {
     let digits = |from: usize| bytes[from..].iter().take_while(|b| b.is_ascii_digit()).count();
     let mut end = start + digits(start);
     let mut kind = match std::str::from_utf8(&bytes[start..end]).ok()?.parse::<u64>() {
-        Ok(value) if i32::try_from(value).is_ok() => LiteralKind::Int4,
-        Ok(value) if i64::try_from(value).is_ok() => LiteralKind::Int8,
+        Ok(value) if value <= i32::MAX as u64 + u64::from(negative) => LiteralKind::Int4,
+        Ok(value) if value <= i64::MAX as u64 + u64::from(negative) => LiteralKind::Int8,
         _ => LiteralKind::Numeric,
     };
     if bytes.get(end) == Some(&b'.') {
@@ -308,7 +308,7 @@ mod tests {
         check("UPDATE t SET a = a -5 WHERE k = 1", "UPDATE t SET a = a -$1 WHERE k = $2 | ii 5 1");
         // `=-` is one token to our scanner; the literal found behind it is not the tree's constant.
         check("SELECT a FROM t WHERE k =-1", "SELECT a FROM t WHERE k =-1 | ");
-        check("SELECT a FROM t WHERE k = -2147483648", "SELECT a FROM t WHERE k = $1 | l -2147483648");
+        check("SELECT a FROM t WHERE k = -2147483648", "SELECT a FROM t WHERE k = $1 | i -2147483648");
         check("INSERT INTO t VALUES (-1, 2)", "INSERT INTO t VALUES ($1, $2) | ii -1 2");
         check(
             "SELECT CASE WHEN true THEN -5 END FROM t WHERE k = 1",

@@ -425,6 +425,18 @@ impl Client {
     }
 }
 
+impl Client {
+    /// Sends nothing more: the server sees the end of what it gets, and can still answer.
+    pub fn half_close(&self) -> Result<()> {
+        Ok(self.stream.shutdown(std::net::Shutdown::Write)?)
+    }
+
+    /// Closes the connection without a goodbye.
+    pub fn vanish(self) {
+        let _ = self.stream.shutdown(std::net::Shutdown::Both);
+    }
+}
+
 impl Drop for Client {
     fn drop(&mut self) {
         let _ = self.stream.write_all(&message(b'X', &[]));

@@ -67,6 +67,24 @@ pub fn next_frame(buf: &mut BytesMut, max_len: usize) -> Result<Option<Frame>, P
     Ok(Some(Frame { raw: buf.split_to(len + 1).freeze() }))
 }
 
+/// The same for what a client sends: its tag says how long it may be, and an unknown one is an error at once.
+pub fn next_frontend_frame(buf: &mut BytesMut) -> Result<Option<Frame>, ProtocolError> {
+    match buf.first() {
+        Some(&tag) => next_frame(buf, frontend_len_max(tag)?),
+        None => Ok(None),
+    }
+}
+
+/// A client's message is at the front of `buf` as a whole, or the beginning of one that is an error.
+pub fn has_frontend_frame(buf: &[u8]) -> bool {
+    let Some(max) = buf.first().map(|tag| frontend_len_max(*tag)) else { return false };
+    match (max, length_field(buf)) {
+        (Err(_), _) => true,
+        (Ok(max), Some(len)) => len < 4 || len > max || buf.len() > len,
+        (Ok(_), None) => false,
+    }
+}
+
 /// Tag and total length of the message at the front of `buf`, if it is there as a whole.
 pub fn peek_frame(buf: &[u8]) -> Option<(u8, usize)> {
     let len = length_field(buf)?;

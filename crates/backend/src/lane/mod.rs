@@ -50,11 +50,15 @@ const IDLE: Duration = Duration::from_secs(60);
 const IDLE_REFUSED: Duration = Duration::from_secs(1);
 
 /// What a lane's connection is told when it opens, behind the clients' settings: timeouts of its own, where theirs are
-/// not shorter. PostgreSQL counts both per Sync.
+/// not shorter. That of a transaction would count what others send with it, and end the connection.
 const TIMEOUTS: &str = "SELECT pg_catalog.set_config(name, CASE WHEN setting::int BETWEEN 1 AND most THEN setting \
                         ELSE most::text END, false) \
-                        FROM pg_catalog.pg_settings JOIN (VALUES ('statement_timeout', 250), ('lock_timeout', 50)) \
-                        AS lane (name, most) USING (name)";
+                        FROM pg_catalog.pg_settings JOIN (VALUES ('lock_timeout', 50), \
+                        ('statement_timeout', least(250, (SELECT nullif(setting::int, 0) \
+                        FROM pg_catalog.pg_settings WHERE name = 'transaction_timeout')))) \
+                        AS lane (name, most) USING (name); \
+                        SELECT pg_catalog.set_config(name, '0', false) \
+                        FROM pg_catalog.pg_settings WHERE name = 'transaction_timeout'";
 
 /// Whoever waits for a reply. Called once per request, on the lane's own task: it must not wait, nor push.
 pub trait Rider {

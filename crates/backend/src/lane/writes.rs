@@ -35,6 +35,8 @@ pub(super) struct WriteLane {
     waker: Cell<Option<Waker>>,
     /// When its batch was started, or it became idle.
     moved: Cell<Instant>,
+    /// It is connected.
+    ready: Cell<bool>,
     closing: Cell<bool>,
     /// Its part of what the server takes, until it has gone.
     place: RefCell<Option<LanePlace>>,
@@ -53,7 +55,7 @@ impl WriteLane {
     }
 
     fn is_idle(&self) -> bool {
-        !self.closing.get() && self.batch.borrow().is_empty()
+        self.ready.get() && !self.closing.get() && self.batch.borrow().is_empty()
     }
 }
 
@@ -159,6 +161,7 @@ impl Writes {
             batch: RefCell::default(),
             waker: Cell::default(),
             moved: Cell::new(Instant::now()),
+            ready: Cell::new(false),
             closing: Cell::new(false),
             place: RefCell::new(Some(place)),
         });
@@ -166,7 +169,10 @@ impl Writes {
         let (connecting, owner) = (owner.connect(), owner.me.clone());
         tokio::task::spawn_local(async move {
             match connecting.await {
-                Some(connection) => drive(&lane, &owner, connection).await,
+                Some(connection) => {
+                    lane.ready.set(true);
+                    drive(&lane, &owner, connection).await;
+                }
                 None => {
                     if let Some(owner) = owner.upgrade() {
                         owner.failed.set(Some(Instant::now()));
@@ -182,9 +188,13 @@ impl Writes {
         });
     }
 
-    /// A lane has gone: where there is none left, another comes for those that wait, or nobody.
+    /// A lane has gone. Those that wait, perhaps for it, go to the others; where there is none left, another comes for
+    /// them, or nobody.
     fn gone(&self, owner: &Lanes) {
         self.lanes.borrow_mut().retain(|lane| !lane.closing.get());
+        if !self.waiting.borrow().is_empty() {
+            self.lanes.borrow().iter().filter(|lane| lane.is_idle()).for_each(|lane| lane.wake());
+        }
         if self.lanes.borrow().is_empty() {
             if !self.waiting.borrow().is_empty() && owner.may_open() {
                 self.open(owner);

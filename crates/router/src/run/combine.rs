@@ -21,6 +21,8 @@ use crate::session::{Bound, Session, next_id};
 const MEMORY_MAX: usize = 8 << 20;
 /// The same where they cannot go there: the transaction is read only, or the coordinator waits for these very rows.
 pub(super) const STUCK_MEMORY_MAX: usize = 256 << 20;
+/// Lists of column types whose names are kept per thread.
+const TYPE_NAMES_MAX: usize = 1_000;
 const TEXT_OID: u32 = 25;
 const TEXT_ARRAY_OID: u32 = 1009;
 
@@ -234,7 +236,11 @@ impl Session {
             })
             .collect();
         if builtin {
-            self.thread.type_names.borrow_mut().insert(key, names.clone());
+            let mut known = self.thread.type_names.borrow_mut();
+            if known.len() >= TYPE_NAMES_MAX {
+                known.clear();
+            }
+            known.insert(key, names.clone());
         }
         Ok(Some(names))
     }

@@ -349,9 +349,10 @@ impl Session {
             table.qualified_name()
         );
         self.cancel.add(lease.address(), &lease.cancel_key);
+        let watched = self.watches_client();
         let locked = tokio::select! {
             locked = lease.query(&sql) => locked.map_err(Failure::from),
-            () = self.client.gone() => Err(Failure::ClientGone),
+            () = self.client.gone(), if watched => Err(Failure::ClientGone),
         };
         let mut held = Some(lease);
         match locked {

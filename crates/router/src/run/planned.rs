@@ -183,8 +183,9 @@ impl Session {
             // Tables of this transaction's own cannot be looked up beside it; it has the coordinator with it already.
             return Ok(Announce::Known(self.described(call.prepared).await?));
         }
-        Ok(match call.prepared.described_under(&self.catalog()) {
-            Some(described) => Announce::Known(described),
+        // A statement that was described before is described again where that may have changed, or it is an error.
+        Ok(match call.prepared.last_described() {
+            Some(_) => Announce::Known(self.described(call.prepared).await?),
             None => Announce::Columns(tables),
         })
     }
@@ -229,6 +230,10 @@ impl Session {
         name: String,
         max_rows: i32,
     ) -> Result<Completion> {
+        // With savepoints made since: its error is undone there as on the others.
+        if self.txn.participants.contains_key(&group) {
+            self.join(group).await?;
+        }
         let mut participant = self.take(group)?;
         pgherd_wire::frontend::write_execute(participant.lease.buffer(), &name, max_rows);
         participant.lease.send_sync();
@@ -457,12 +462,11 @@ impl Session {
                 portal: "",
                 max_rows: 0,
             };
-            let mut dropped = Vec::new();
             let rows = if group == COORDINATOR_GROUP {
                 let announce = if call.describes() { Announce::Columns(&[]) } else { Announce::Nothing };
                 Rows::Client { announce, limit: None }
             } else {
-                Rows::Keep(&mut dropped)
+                Rows::Drop
             };
             let end = self.run_request(group, &request, rows, errors).await?;
             // Copies that do not agree must not be written on as if they did.

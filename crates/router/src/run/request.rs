@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use pgherd_backend::{Claim, Connection, QueryResult};
-use pgherd_catalog::{COORDINATOR_GROUP, GroupId, OWN_SCHEMA, Snapshot, Table};
+use pgherd_catalog::{COORDINATOR_GROUP, GroupId, OWN_SCHEMA, Snapshot, SnapshotId, Table};
 use pgherd_sql::Splice;
 use pgherd_wire::backend::{self, ErrorFields, FieldDescription};
 use pgherd_wire::frame::Frame;
@@ -44,11 +44,13 @@ const FIRST_USER_OID: u32 = 16384;
 const TEXT_OID: u32 = 25;
 /// Tables of workers whose numbers are kept per thread.
 const TABLE_OIDS_MAX: usize = 20_000;
+/// The same for types.
+const TYPE_OIDS_MAX: usize = 1_000;
 
 /// What a worker's table is to the coordinator.
 pub struct TableOrigin {
     /// Under which this is true.
-    catalog: Arc<Snapshot>,
+    catalog: SnapshotId,
     oid: u32,
     /// Column numbers there and here.
     columns: HashMap<i16, i16>,
@@ -97,6 +99,8 @@ pub enum Rows<'a> {
     Client { announce: Announce<'a>, limit: Option<u64> },
     /// Into memory, as whole DataRow messages.
     Keep(&'a mut Vec<Bytes>),
+    /// Nobody wants them.
+    Drop,
 }
 
 /// Writes a request into a connection's buffer; nothing is flushed. `close`: end the portal right after it ran. The
@@ -211,6 +215,7 @@ impl Session {
                             }
                         }
                         Rows::Keep(kept) => kept.push(frame.raw),
+                        Rows::Drop => {}
                     }
                 }
                 b'T' => {
@@ -266,16 +271,23 @@ impl Session {
 
     /// The next message of a participant; while the coordinator computes, its callbacks are answered.
     pub async fn next_frame(&mut self, group: GroupId, participant: &mut Participant) -> Result<Frame> {
+        let watched = self.watches_client();
         loop {
             let batch = tokio::select! {
                 biased;
                 frame = participant.lease.frame() => return frame.map_err(Failure::from),
                 Some(batch) = next_batch(&mut self.callbacks), if group == COORDINATOR_GROUP => batch,
-                // A statement of a client that has gone, perhaps waiting for a lock, is not waited for.
-                () = self.client.gone() => return Err(Failure::ClientGone),
+                () = self.client.gone(), if watched => return Err(Failure::ClientGone),
             };
             Box::pin(self.serve_callback(batch, participant.in_block)).await;
         }
+    }
+
+    /// Whether a statement ends when its client closes the connection. PostgreSQL finishes what it has received, and
+    /// finds the client gone when it writes to it, unless this setting says otherwise.
+    pub fn watches_client(&self) -> bool {
+        let interval = self.settings.get("client_connection_check_interval");
+        !self.txn.committing && interval.is_some_and(|value| value.contains(|digit| matches!(digit, '1'..='9')))
     }
 
     /// Runs statements on a participant by simple Query and collects the last result.
@@ -388,7 +400,7 @@ impl Session {
     async fn coordinator_column(&mut self, group: GroupId, oid: u32, column: i16) -> Result<Option<(u32, i16)>> {
         let catalog = self.catalog();
         let key = (self.db.name.clone(), group, oid);
-        let known = self.thread.table_oids.borrow().get(&key).filter(|o| Arc::ptr_eq(&o.catalog, &catalog)).cloned();
+        let known = self.thread.table_oids.borrow().get(&key).filter(|o| o.catalog.is(&catalog)).cloned();
         let origin = match known {
             Some(origin) => origin,
             None => {
@@ -427,13 +439,16 @@ impl Session {
                 columns.insert(number, column.attnum);
             }
         }
-        Ok(TableOrigin { catalog, oid: table.map_or(0, |t| t.oid), columns })
+        Ok(TableOrigin { catalog: SnapshotId::of(&catalog), oid: table.map_or(0, |t| t.oid), columns })
     }
 
     /// The coordinator's number of a worker's type, by name; 0 becomes text where the coordinator lacks it.
     async fn coordinator_type(&mut self, group: GroupId, oid: u32) -> Result<u32> {
         let key = (self.db.name.clone(), group, oid);
-        if let Some(known) = self.thread.type_oids.borrow().get(&key) {
+        let catalog = self.catalog();
+        if let Some((seen, known)) = self.thread.type_oids.borrow().get(&key)
+            && seen.is(&catalog)
+        {
             return Ok(*known);
         }
         // The participant's own connection is in the middle of a reply.
@@ -449,7 +464,11 @@ impl Session {
         let mut lease = self.coordinator_lease().await?;
         let found = lease.query(&format!("SELECT pg_catalog.to_regtype({name})::pg_catalog.oid")).await?;
         let Some(found) = found.text(0, 0).and_then(|t| t.parse().ok()) else { return Ok(25) };
-        self.thread.type_oids.borrow_mut().insert(key, found);
+        let mut known = self.thread.type_oids.borrow_mut();
+        if known.len() >= TYPE_OIDS_MAX {
+            known.clear();
+        }
+        known.insert(key, (SnapshotId::of(&catalog), found));
         Ok(found)
     }
 }

@@ -205,9 +205,9 @@ impl Session {
         }
         if prepared.statement.as_ref().is_some_and(|s| matches!(s.kind, StatementKind::Show { .. })) {
             // An unknown name is an error of Parse.
-            let catalog = self.catalog();
+            let (catalog, path) = (self.catalog(), self.search_path().await?);
             let described = self.describe_show(&prepared).await?;
-            prepared.set_described(catalog, Rc::new(described));
+            prepared.set_described(&catalog, path, Rc::new(described));
         }
         Ok(prepared)
     }

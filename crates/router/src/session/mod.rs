@@ -80,6 +80,8 @@ pub struct Session {
     pub temp: HashSet<String>,
     /// Made when the coordinator is first asked.
     pub callbacks: Option<(CallbackSender, CallbackReceiver)>,
+    /// Under which of the coordinator's connections' names callbacks come here.
+    pub tokens: Vec<String>,
     /// Cursors that the coordinator's foreign tables have open.
     pub cursors: Cursors,
     pub cancel: Arc<CancelState>,
@@ -167,6 +169,7 @@ impl Session {
             pinned: None,
             temp: HashSet::new(),
             callbacks: None,
+            tokens: Vec::new(),
             cursors: Cursors::default(),
             cancel,
             server_version: Rc::from(""),
@@ -253,6 +256,7 @@ impl Session {
         }
         self.rollback().await;
         self.unpin().await;
+        self.unregister_callbacks();
         self.db.leave();
         self.thread.remove_link(self.pid);
         self.thread.shared.unregister_cancel(self.pid);
@@ -263,6 +267,8 @@ impl Session {
         loop {
             match self.wait().await? {
                 Wake::Arrival(Arrival::Message) => {
+                    // A client whose messages are all here already leaves the others their turn.
+                    tokio::task::consume_budget().await;
                     if self.riding.take().is_some() {
                         // The one before ended well, and a cancel that was meant for it came too late.
                         self.held_up = 0;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use pgherd_catalog::Snapshot;
+use pgherd_catalog::SnapshotId;
 use pgherd_sql::StatementKind;
 
 use super::{Named, NewSession, Prepared, Session};
@@ -29,6 +29,7 @@ pub struct Seed {
     new: NewSession,
     startup_settings: Settings,
     statements: Vec<StatementSeed>,
+    search_path: Option<Vec<String>>,
     pid: i32,
     cancel: Arc<CancelState>,
     server_version: String,
@@ -40,7 +41,14 @@ struct StatementSeed {
     declared: Vec<u32>,
     made: SystemTime,
     /// What the client was told of it: that is settled.
-    told: Option<(Arc<Snapshot>, Described)>,
+    told: Option<Seen>,
+}
+
+/// [`Told`](super::prepared::Told), to be sent.
+struct Seen {
+    catalog: SnapshotId,
+    path: Vec<String>,
+    described: Described,
 }
 
 impl Seed {
@@ -86,7 +94,11 @@ impl Session {
             sql: named.source().to_owned(),
             declared: named.prepared.declared.clone(),
             made: named.made,
-            told: named.prepared.told(),
+            told: named.prepared.told().map(|told| Seen {
+                catalog: told.catalog,
+                path: told.path.to_vec(),
+                described: Described::clone(&told.described),
+            }),
         });
         let statements = statements.collect();
         let Some((stream, unread)) = self.client.into_parts() else {
@@ -108,6 +120,7 @@ impl Session {
             new,
             startup_settings,
             statements,
+            search_path: self.search_path.map(|path| path.to_vec()),
             pid: self.pid,
             cancel: self.cancel,
             server_version,
@@ -115,7 +128,7 @@ impl Session {
     }
 
     /// The same session on this thread. Its statements are analysed again when they are next used.
-    pub async fn grow(thread: Rc<Thread>, seed: Seed) -> Option<Session> {
+    pub fn grow(thread: Rc<Thread>, seed: Seed) -> Option<Session> {
         let Ok(stream) = tokio::net::TcpStream::from_std(seed.stream) else {
             forget(&thread, &seed.new.database, seed.pid);
             return None;
@@ -127,26 +140,39 @@ impl Session {
         session.startup_settings = seed.startup_settings;
         session.server_version = Rc::from(seed.server_version.as_str());
         session.thread.add_link(session.pid, &session.client.link);
+        // Nobody is asked for it: a server that does not answer is no reason to wait for a statement that does not need it.
+        let path = seed.search_path.map(Rc::new);
         for StatementSeed { name, sql, declared, made, told } in seed.statements {
-            let prepared = session.again(&sql, declared, told).await;
+            let prepared = session.again(path.as_ref(), &sql, declared, told);
             session.statements.insert(name, Named { prepared, from_sql: None, made });
         }
         Some(session)
     }
 
-    /// A statement that was prepared before: one that others have here, if it means the same.
-    async fn again(&mut self, sql: &str, declared: Vec<u32>, told: Option<(Arc<Snapshot>, Described)>) -> Rc<Prepared> {
-        let key = self.statement_key(sql, &declared).await.ok().flatten();
+    /// A statement that was prepared before: one that others have here, if it means the same. It is theirs to find only if
+    /// what its client was told is true of this session as it is now.
+    fn again(
+        &mut self,
+        path: Option<&Rc<Vec<String>>>,
+        sql: &str,
+        declared: Vec<u32>,
+        told: Option<Seen>,
+    ) -> Rc<Prepared> {
+        let catalog = self.catalog();
+        let key = told.as_ref().zip(path).and_then(|(told, path)| {
+            let current = told.catalog.is(&catalog) && told.path == **path;
+            current.then(|| self.statement_key_under(&catalog, path, sql, &declared)).flatten()
+        });
         let found = key.as_ref().and_then(|key| self.thread.statements.borrow_mut().get(key));
-        if let Some(found) = found
-            && found.told().map(|(_, described)| described) == told.as_ref().map(|(_, described)| described.clone())
+        if let (Some(found), Some(told)) = (found, &told)
+            && found.last_described().as_deref() == Some(&told.described)
         {
             return found;
         }
         let statement = pgherd_sql::split(sql).ok().and_then(|mut statements| statements.pop());
         let prepared = Prepared::new(statement, sql, declared);
-        if let Some((catalog, described)) = told {
-            prepared.set_described(catalog, Rc::new(described));
+        if let Some(told) = told {
+            prepared.set_told(told.catalog, Rc::new(told.path), Rc::new(told.described));
             if let Some(key) = key {
                 self.thread.statements.borrow_mut().insert(key, prepared.clone());
             }

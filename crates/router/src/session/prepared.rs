@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-use pgherd_catalog::{GroupId, Snapshot};
+use pgherd_catalog::{GroupId, Snapshot, SnapshotId};
 use pgherd_planner::{Plan, Tier};
 use pgherd_sql::{Statement, StatementKind};
 
@@ -52,16 +52,24 @@ pub struct Prepared {
     source: Option<String>,
     /// Types that the client declared in Parse.
     pub declared: Vec<u32>,
-    /// Parameter and result types as the coordinator gives them, good for one catalog.
-    described: RefCell<Option<(Arc<Snapshot>, Rc<Described>)>>,
+    /// Parameter and result types as the coordinator gives them.
+    described: RefCell<Option<Told>>,
     plan: RefCell<Option<Planned>>,
     compiled: RefCell<Option<Rc<Compiled>>>,
     rows: RefCell<Option<Rc<CompiledRows>>>,
 }
 
+/// What clients were told of a statement, and under which catalog and search path.
+#[derive(Clone)]
+pub(super) struct Told {
+    pub catalog: SnapshotId,
+    pub path: Rc<Vec<String>>,
+    pub described: Rc<Described>,
+}
+
 /// A plan, good for one catalog, search path and set of temporary names.
 struct Planned {
-    catalog: Arc<Snapshot>,
+    catalog: SnapshotId,
     search_path: Rc<Vec<String>>,
     plan: Rc<Plan>,
     id: u64,
@@ -97,22 +105,25 @@ impl Prepared {
 
     /// As last described; the catalog may have changed since.
     pub fn last_described(&self) -> Option<Rc<Described>> {
-        self.described.borrow().as_ref().map(|(_, described)| described.clone())
+        self.described.borrow().as_ref().map(|told| told.described.clone())
     }
 
-    /// As described under this very catalog.
-    pub fn described_under(&self, catalog: &Arc<Snapshot>) -> Option<Rc<Described>> {
-        let described = self.described.borrow();
-        described.as_ref().filter(|(seen, _)| Arc::ptr_eq(seen, catalog)).map(|(_, described)| described.clone())
+    /// As described under this very catalog and search path.
+    pub fn described_under(&self, catalog: &Arc<Snapshot>, path: &[String]) -> Option<Rc<Described>> {
+        let told = self.described.borrow();
+        told.as_ref().filter(|told| told.catalog.is(catalog) && *told.path == path).map(|told| told.described.clone())
     }
 
-    /// What clients were told, and under which catalog: it goes with a session to another thread.
-    pub(super) fn told(&self) -> Option<(Arc<Snapshot>, Described)> {
-        self.described.borrow().as_ref().map(|(catalog, described)| (catalog.clone(), Described::clone(described)))
+    pub(super) fn told(&self) -> Option<Told> {
+        self.described.borrow().clone()
     }
 
-    pub fn set_described(&self, catalog: Arc<Snapshot>, described: Rc<Described>) {
-        *self.described.borrow_mut() = Some((catalog, described));
+    pub fn set_described(&self, catalog: &Arc<Snapshot>, path: Rc<Vec<String>>, described: Rc<Described>) {
+        *self.described.borrow_mut() = Some(Told { catalog: SnapshotId::of(catalog), path, described });
+    }
+
+    pub(super) fn set_told(&self, catalog: SnapshotId, path: Rc<Vec<String>>, described: Rc<Described>) {
+        *self.described.borrow_mut() = Some(Told { catalog, path, described });
     }
 
     /// How it goes to its shards, if it is an INSERT of many rows that may take the short way.
@@ -161,7 +172,7 @@ impl Session {
         let reusable = self.temp.is_empty();
         if reusable
             && let Some(planned) = &*prepared.plan.borrow()
-            && Arc::ptr_eq(&planned.catalog, &catalog)
+            && planned.catalog.is(&catalog)
             && *planned.search_path == *search_path
             && (!planned.plan.uses_now || self.txn.now.is_none() && one_server(&planned.plan))
         {
@@ -182,7 +193,8 @@ impl Session {
         let plan = Rc::new(plan);
         let id = next_id();
         if reusable {
-            *prepared.plan.borrow_mut() = Some(Planned { catalog, search_path, plan: plan.clone(), id });
+            *prepared.plan.borrow_mut() =
+                Some(Planned { catalog: SnapshotId::of(&catalog), search_path, plan: plan.clone(), id });
         }
         Ok((plan, id))
     }

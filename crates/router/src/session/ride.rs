@@ -266,7 +266,7 @@ impl Session {
         let (catalog, path) = (self.catalog(), self.search_path().await.ok()?);
         // A look at the plan first: it costs no round trip.
         let plan = self.plan_statement(&statement, &catalog, &path, false);
-        if !matches!(plan.tier, Tier::Route(_)) {
+        if !matches!(plan.tier, Tier::Route(_)) || plan.writes && plan.tables.iter().any(|t| t.reads_by_modifier()) {
             return None;
         }
         let prepared = self.prepare(sql, types).await.ok()?;

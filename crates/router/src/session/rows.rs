@@ -92,6 +92,9 @@ impl Session {
                 let Some((value, oid)) = value_of(text.as_written().trim(), param_types, &mut lifter) else {
                     return;
                 };
+                if oid == 0 && matches!(value, Value::Fixed(Some(_))) && insert.table.reads_by_modifier() {
+                    return;
+                }
                 values.push(value);
                 row_types.push(oid);
             }
