@@ -24,8 +24,8 @@ pub const COORDINATOR_GROUP: GroupId = 0;
 /// The schema of our own objects, on every node.
 pub const OWN_SCHEMA: &str = "pgherd";
 
-/// Which snapshot something was worked out under. It keeps nothing of the snapshot alive but its address, which no other
-/// gets as long.
+/// Which snapshot something was worked out under. Of the snapshot it keeps the address alone, which no other gets as
+/// long.
 #[derive(Debug, Clone)]
 pub struct SnapshotId(Weak<Snapshot>);
 
