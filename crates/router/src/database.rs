@@ -379,7 +379,7 @@ async fn load_tables(connection: &mut Connection, snapshot: &mut Snapshot) -> st
         let names = string(&keys, row, 1).split('\u{1}').map(str::to_owned).collect();
         keys_of.entry(number(&keys, row, 0)).or_default().push(names);
     }
-    // Triggers, functions, defaults and deferred constraints of a table are also run by writes to those that it follows.
+    // Triggers, functions, defaults and deferred constraints of a table are also run by writes to those it follows.
     let mut hidden: HashSet<Oid> = HashSet::new();
     for row in 0..tables.rows.len() {
         let oid = number(&tables, row, 0);

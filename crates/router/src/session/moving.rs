@@ -140,7 +140,7 @@ impl Session {
         session.startup_settings = seed.startup_settings;
         session.server_version = Rc::from(seed.server_version.as_str());
         session.thread.add_link(session.pid, &session.client.link);
-        // Nobody is asked for it: a server that does not answer is no reason to wait for a statement that does not need it.
+        // Nobody is asked for it: a server that does not answer must not hold up a statement that does not need it.
         let path = seed.search_path.map(Rc::new);
         for StatementSeed { name, sql, declared, made, told } in seed.statements {
             let prepared = session.again(path.as_ref(), &sql, declared, told);
@@ -149,8 +149,8 @@ impl Session {
         Some(session)
     }
 
-    /// A statement that was prepared before: one that others have here, if it means the same. It is theirs to find only if
-    /// what its client was told is true of this session as it is now.
+    /// A statement that was prepared before: one that others have here, if it means the same. Others find it only if what
+    /// its client was told is true of this session as it is now.
     fn again(
         &mut self,
         path: Option<&Rc<Vec<String>>>,
