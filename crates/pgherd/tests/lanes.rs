@@ -732,3 +732,42 @@ fn a_session_that_moves_leaves_others_their_own_columns() {
         }
     }
 }
+
+/// On one thread: a client that has sent thousands of statements, on lanes or cheaper ones that only the router sees, is
+/// still being served when another has sent and been answered two hundred, one at a time.
+#[test]
+fn a_client_that_pipelines_thousands_leaves_others_their_turn() {
+    prepared(&aside().side(), "lane_fair");
+    let router = Router::start(&["--threads", "1"]);
+    let target = Target { database: "lane_fair".into(), ..router.target.clone() };
+    let ride = |n: i32| [bind("", "s", &[], &[text(n % 100 + 1)], &[]), execute("", 0), sync()].concat();
+    let nothing = |_: i32| sync();
+    let kinds: [(i32, &dyn Fn(i32) -> Vec<u8>); 2] = [(60_000, &ride), (3_000_000, &nothing)];
+    for (many, group) in kinds {
+        let sent: Vec<u8> = (0..many).flat_map(group).collect();
+        let mut greedy = Client::connect(&target).unwrap();
+        warm(&mut greedy, "s", "SELECT v FROM t WHERE k = $1");
+        let mut modest = Client::connect(&target).unwrap();
+        warm(&mut modest, "s", "SELECT v FROM t WHERE k = $1");
+        let answered = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            let mut sender = greedy.sender().unwrap();
+            scope.spawn(move || std::io::Write::write_all(&mut sender, &sent).unwrap());
+            let (greedy, answered) = (&mut greedy, &answered);
+            scope.spawn(move || {
+                while answered.load(Ordering::Relaxed) < many as usize {
+                    let ready = greedy.receive().unwrap().kind == b'Z';
+                    answered.fetch_add(usize::from(ready), Ordering::Relaxed);
+                }
+            });
+            while answered.load(Ordering::Relaxed) < 500 {
+                thread::yield_now();
+            }
+            for k in (1..=100).cycle().take(200) {
+                assert_eq!(only_value(&get(&mut modest, "s", k)), k.to_string());
+            }
+            let now = answered.load(Ordering::Relaxed);
+            assert!(now < many as usize, "all {now} came first");
+        });
+    }
+}

@@ -139,6 +139,8 @@ fn init_may_be_repeated_and_serve_answers_clients() {
 fn sleeper(coordinator: &Coordinator, router: &Router, count: u32) -> Child {
     let client = Command::new("psql")
         .args(["-XAtqwc", "SELECT pg_sleep(600)"])
+        // As on one server a statement goes on without its client, unless he asks for this.
+        .env("PGOPTIONS", "-c client_connection_check_interval=100ms")
         .arg(format!("postgres://postgres@127.0.0.1:{}/postgres", router.port))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
