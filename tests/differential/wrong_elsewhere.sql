@@ -117,16 +117,59 @@ SELECT count(*) FROM regions WHERE code NOT IN (SELECT country FROM users WHERE 
 
 -- The key changes: the row must be found under its new key.
 INSERT INTO clicks (user_id, url, ms) VALUES (401, 'moved', 1);
---@ refused: 0A000
 UPDATE clicks SET user_id = 402 WHERE user_id = 401;
 SELECT url FROM clicks WHERE user_id = 402;
 SELECT count(*) FROM clicks WHERE user_id = 401;
---@ refused: 0A000
 UPDATE clicks SET user_id = user_id + 1 WHERE url = 'moved';
 SELECT user_id FROM clicks WHERE user_id = 403;
---@ refused: 0A000
 UPDATE clicks c SET user_id = v.k FROM (VALUES (403, 404)) v (o, k) WHERE c.user_id = v.o;
 SELECT user_id, url FROM clicks WHERE user_id IN (403, 404);
+CREATE TABLE moving (k bigint PRIMARY KEY, v varchar(6), n numeric(6,2) DEFAULT 7, twice bigint GENERATED ALWAYS AS (k * 2) STORED,
+    id int GENERATED ALWAYS AS IDENTITY, at timestamptz DEFAULT '2020-01-01 00:00+00', CHECK (k < 100000));
+--@ cluster: SELECT create_distributed_table('moving', 'k')
+INSERT INTO moving (k, v, n) SELECT g, 'v' || g, g / 8.0 FROM generate_series(1, 40) g;
+UPDATE moving SET k = k + 1000, v = upper(v), n = n + 0.005 WHERE k % 4 = 1;
+SELECT k, v, n, twice, id, at FROM moving;
+UPDATE moving m SET k = m.k + 2000 WHERE m.k BETWEEN 2 AND 6 RETURNING *;
+UPDATE moving AS m SET v = 'r', k = -m.k WHERE m.k = 1005 RETURNING m.k, m.v, m.twice, m.k + 1 AS next, 'x';
+UPDATE moving SET k = NULL WHERE false;
+UPDATE moving SET k = 5000 WHERE k = 123456;
+--@ error: 23502
+UPDATE moving SET k = NULL WHERE k = 7;
+--@ error: 23505
+UPDATE moving SET k = 8 WHERE k = 7;
+--@ error: 23514
+UPDATE moving SET k = 100000 WHERE k = 7;
+--@ error: 22001
+UPDATE moving SET k = 7777, v = 'far too long' WHERE k = 7;
+--@ error: 42804
+UPDATE moving SET k = now() WHERE k = 7;
+--@ error: 42804
+UPDATE moving SET k = 'x'::text WHERE k = 7;
+--@ error: 42703
+UPDATE moving SET k = nothing WHERE k = 7;
+--@ error: 428C9
+UPDATE moving SET k = 3, twice = 4 WHERE k = 7;
+--@ error: 22P02
+UPDATE moving SET k = 'seven' WHERE k = 7;
+UPDATE moving SET k = '77', n = 2.5, at = at + interval '1 day' WHERE k = 7;
+UPDATE moving SET k = 78.6 WHERE k = 8;
+UPDATE moving SET k = users.id + 3000, v = users.country FROM users WHERE users.id = moving.k AND users.id < 20;
+WITH pick AS (SELECT id FROM users WHERE score > 50) UPDATE moving SET k = k + 4000 FROM pick WHERE pick.id = k;
+UPDATE moving SET k = CASE WHEN n IS DISTINCT FROM 2.5 THEN k + 10000 ELSE k + 20000 END WHERE k > 70 AND k < 80;
+SELECT k, v, n, twice, id, at FROM moving;
+BEGIN;
+UPDATE moving SET k = k + 30000;
+SELECT count(*), min(k), max(k), sum(twice) FROM moving;
+SAVEPOINT a;
+--@ error: 22012
+UPDATE moving SET k = k / (k - k);
+ROLLBACK TO a;
+UPDATE moving SET k = k - 30000 WHERE k % 2 = 0;
+SELECT k, v FROM moving WHERE k = 30010;
+ROLLBACK;
+SELECT count(*), min(k), max(k), sum(twice) FROM moving;
+DROP TABLE moving;
 CREATE TABLE keyed (k int PRIMARY KEY, v text);
 --@ cluster: SELECT create_distributed_table('keyed', 'k')
 INSERT INTO keyed VALUES (1, 'a'), (2, 'b');

@@ -119,6 +119,8 @@ pub struct Table {
     pub has_hidden_calls: bool,
     /// Some constraint is checked at the end of the transaction.
     pub has_deferred: bool,
+    /// A foreign key leads here.
+    pub is_referenced: bool,
     /// Row security is enabled.
     pub row_security: bool,
     /// Columns of each unique index or primary key that has no expressions and no predicate.

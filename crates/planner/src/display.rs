@@ -106,7 +106,7 @@ impl Display for Plan {
                 let open = if insert.width_known { "" } else { " …" };
                 let overriding = if insert.identity_is_own { "OVERRIDING USER VALUE" } else { "" };
                 writeln!(f, "into: {} ({}{open}) {overriding}", insert.table.name, insert.columns.join(", "))?;
-                writeln!(f, "select: {}", insert.select)?;
+                writeln!(f, "{}: {}", if insert.moves { "moved" } else { "select" }, insert.select)?;
                 for (column, sql) in &insert.defaults {
                     writeln!(f, "default: {column} = {sql}")?;
                 }

@@ -468,6 +468,7 @@ impl Context<'_> {
                     columns: columns.iter().map(|c| c.name.clone()).collect(),
                     width_known: width.is_some() || !insert.columns.is_empty(),
                     select: format!("{with}{}", select.as_written()),
+                    moves: false,
                     defaults,
                     identity_is_own: insert.overriding == Overriding::User,
                     tail,

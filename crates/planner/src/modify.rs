@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pgherd_catalog::Table;
 use pgherd_sql::ast::*;
 
-use crate::context::Context;
+use crate::context::{Context, quote_ident};
 use crate::plan::*;
 use crate::spread::Spread;
 use crate::{literal, safety};
@@ -24,15 +24,84 @@ impl Context<'_> {
                     if path.last() == Some(&key.name) && (path.len() == 1 && update.from.is_empty()
                         || path.len() == 2 && path.first().map(String::as_str) == Some(update.target.reference_name())));
                 if !same_value && !same_column {
-                    return self.refuse(
-                        format!("cannot modify the distribution column \"{}\" of table \"{}\"", key.name, table.name),
-                        Some("A row's value in the distribution column says which server stores it.".to_owned()),
-                        Some("Delete the row and insert it with the new value in one transaction."),
-                    );
+                    return self.move_rows(update, &table).unwrap_or_else(|reason| {
+                        self.refuse(
+                            format!(
+                                "cannot modify the distribution column \"{}\" of table \"{}\"",
+                                key.name, table.name
+                            ),
+                            Some(format!("The row may belong to another server then, and cannot be moved: {reason}.")),
+                            Some("Delete the row and insert it with the new value in one transaction."),
+                        )
+                    });
                 }
             }
         }
         self.modify("UPDATE", &table, update.filter.as_ref(), !update.returning.is_empty())
+    }
+
+    /// UPDATE of the distribution column: rows are deleted, and inserted with their new values.
+    fn move_rows(&self, update: &Update, table: &Arc<Table>) -> std::result::Result<Plan, String> {
+        // What PostgreSQL would run for a row that changes is not what it runs for one that goes and one that comes.
+        if table.has_triggers || table.row_security || table.is_referenced {
+            return Err("the table has triggers, policies, or foreign keys to it".to_owned());
+        }
+        if self.session.callback || !self.analysis.modifying.is_empty() {
+            return Err("it is part of another statement".to_owned());
+        }
+        if let Some(reason) = &self.unsafe_reason {
+            return Err(reason.clone());
+        }
+        let clauses = update.clauses.ok_or("its clauses are not found in the text")?;
+        if !update.returning.is_empty() && (!update.from.is_empty() || update.with.is_some()) {
+            return Err("RETURNING may name other tables".to_owned());
+        }
+        let mut plain = true;
+        for assignment in &update.set {
+            plain &= !assignment.indirection && !assignment.multi && assignment.value.span.is_known();
+            // Rows that are deleted already would be missing there.
+            assignment.value.walk(&mut |e| {
+                plain &= !matches!(e.kind, ExprKind::Sublink(_) | ExprKind::Default | ExprKind::Unknown(_));
+            });
+        }
+        for expr in update.filter.iter() {
+            expr.walk(&mut |e| plain &= !matches!(e.kind, ExprKind::CurrentOf(_)));
+        }
+        if !plain {
+            return Err("it assigns a subquery, a default or a part of a column".to_owned());
+        }
+        let columns: Vec<&pgherd_catalog::Column> =
+            table.columns.iter().filter(|c| c.default != pgherd_catalog::ColumnDefault::Generated).collect();
+        let mut edits = self.coordinator_edits();
+        let text = self.text();
+        let name = quote_ident(update.target.reference_name());
+        let values = columns.iter().map(|column| match update.set.iter().find(|a| a.column == column.name) {
+            Some(assignment) => edits.apply_to(text, assignment.value.span).as_written(),
+            None => format!("{name}.{}", quote_ident(&column.name)),
+        });
+        let returned = values.collect::<Vec<_>>().join(", ");
+        edits.replace(clauses.word, "DELETE FROM").replace(clauses.set, "");
+        if let Some(from) = clauses.from {
+            edits.replace(from, "USING");
+        }
+        if let Some(returning) = clauses.returning {
+            edits.replace(returning, "");
+        }
+        let moves = InsertSelect {
+            table: table.clone(),
+            columns: columns.iter().map(|c| c.name.clone()).collect(),
+            width_known: true,
+            select: format!("{} RETURNING {returned}", edits.apply(text).as_written()),
+            moves: true,
+            defaults: Vec::new(),
+            identity_is_own: false,
+            tail: clauses.returning.map(|span| self.worker_edits().apply_to(text, span)),
+            alias: update.target.alias.as_ref().map(|a| a.name.clone()),
+            returning: !update.returning.is_empty(),
+        };
+        let mut plan = self.plan(Tier::InsertSelect(moves), "rows get another distribution column, and may move");
+        plan.writes = true;
+        Ok(plan)
     }
 
     pub fn delete(&self, delete: &Delete) -> Plan {

@@ -300,7 +300,8 @@ SELECT p.logicalrelid::oid, n.nspname, c.relname, p.partmethod, p.partkey, p.col
                      UNION ALL
                      SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, x.indexrelid
                      FROM pg_catalog.pg_index x WHERE x.indrelid = c.oid)),
-       EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND t.tginitdeferred)
+       EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND t.tginitdeferred),
+       EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.confrelid = c.oid AND k.contype = 'f')
 FROM pgherd.pg_dist_partition p
 JOIN pg_catalog.pg_class c ON c.oid = p.logicalrelid
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -431,6 +432,7 @@ async fn load_tables(connection: &mut Connection, snapshot: &mut Snapshot) -> st
             has_triggers: truth(&tables, row, 7),
             has_hidden_calls: truth(&tables, row, 10) || followed.contains(&oid),
             has_deferred: truth(&tables, row, 11),
+            is_referenced: truth(&tables, row, 12),
             parent_only: truth(&tables, row, 8) || truth(&tables, row, 6),
             unique_keys: keys_of.remove(&oid).unwrap_or_default(),
         });

@@ -282,6 +282,21 @@ pub struct Update {
     pub from: Vec<FromItem>,
     pub filter: Option<Expr>,
     pub returning: Vec<SelectItem>,
+    /// None where they were not found.
+    pub clauses: Option<UpdateClauses>,
+}
+
+/// Where the parts of an UPDATE stand.
+#[derive(Debug, Clone, Copy)]
+pub struct UpdateClauses {
+    /// The word UPDATE.
+    pub word: Span,
+    /// SET and its assignments.
+    pub set: Span,
+    /// The word FROM.
+    pub from: Option<Span>,
+    /// RETURNING up to the end.
+    pub returning: Option<Span>,
 }
 
 #[derive(Debug, Clone)]

@@ -511,13 +511,47 @@ impl<'a> Lower<'a> {
     }
 
     fn update(&mut self, s: &pb::UpdateStmt) -> Option<Update> {
+        let with = self.with(&s.with_clause);
+        let target = self.relation(s.relation.as_ref()?);
         Some(Update {
-            with: self.with(&s.with_clause),
-            target: self.relation(s.relation.as_ref()?),
+            clauses: self.update_clauses(&target),
+            with,
+            target,
             set: self.assignments(&s.target_list),
             from: s.from_clause.iter().map(|n| self.table_ref(n)).collect(),
             filter: s.where_clause.as_ref().map(|n| self.expr(n)),
             returning: self.returning(&s.returning_clause),
+        })
+    }
+
+    fn update_clauses(&self, target: &Relation) -> Option<UpdateClauses> {
+        let t = &self.tokens;
+        let name = t.at(target.full_span.start)?;
+        let word = name.checked_sub(1).filter(|word| t.kind(*word) == Token::Update)?;
+        let mut at = t.from(target.full_span.end);
+        let (mut set, mut from, mut filter, mut returning) = (None, None, None, None);
+        while at < t.list.len() {
+            let clause = match t.kind(at) {
+                _ if t.is_label(at) => None,
+                Token::Set if set.is_none() => Some(&mut set),
+                // IS DISTINCT FROM stands in an expression.
+                Token::From if t.before(at) != Token::Distinct && from.is_none() => Some(&mut from),
+                Token::Where if filter.is_none() => Some(&mut filter),
+                Token::Returning if returning.is_none() => Some(&mut returning),
+                _ => None,
+            };
+            if let Some(clause) = clause {
+                *clause = Some(at);
+            }
+            at = t.next_flat(at);
+        }
+        let set = set?;
+        let end = [from, filter, returning].into_iter().flatten().min().unwrap_or(t.list.len());
+        Some(UpdateClauses {
+            word: t.span(word, word + 1),
+            set: t.span(set, end),
+            from: from.map(|at| t.span(at, at + 1)),
+            returning: returning.map(|at| t.span(at, t.list.len())),
         })
     }
 

@@ -212,7 +212,15 @@ impl Session {
             columns.push(name.clone());
         }
         let columns = columns;
-        let sql = format!("SELECT {list} FROM ({}) AS pgherd_s({names})", insert.select);
+        if insert.moves && call.bound.is_none() {
+            // Its own words for what is wrong with the UPDATE.
+            let text = call.prepared.text().to_owned();
+            self.describe_on_coordinator(&text, &[]).await?;
+        }
+        let sql = match insert.moves {
+            false => format!("SELECT {list} FROM ({}) AS pgherd_s({names})", insert.select),
+            true => format!("WITH pgherd_s({names}) AS ({}) SELECT {list} FROM pgherd_s", insert.select),
+        };
         // The coordinator reads; where it reads distributed tables the workers are busy with that until it is done.
         let inner = pgherd_sql::split(&sql).ok().and_then(|mut s| s.pop());
         let reads_workers = match &inner {
@@ -246,18 +254,19 @@ impl Session {
         }
         let mut kept = Vec::new();
         self.run_request(COORDINATOR_GROUP, &request, Rows::Keep(&mut kept), errors).await?;
-        match &insert.tail {
+        let rows = match &insert.tail {
             None => {
                 let mut copy = self.start_rows(&insert.table, &columns);
                 let key = self.key_position(&insert.table, &columns);
                 for raw in kept {
                     self.copy_data_row(&mut copy, key, &pgherd_wire::frame::Frame { raw }).await?;
                 }
-                let rows = self.finish_copy_in(copy).await?;
-                Ok(Completion::Tag(format!("INSERT 0 {rows}")))
+                self.finish_copy_in(copy).await?
             }
-            Some(tail) => self.insert_batches(call, plan, insert, &columns, tail, kept).await,
-        }
+            Some(tail) => self.insert_batches(call, plan, insert, &columns, tail, kept).await?,
+        };
+        let verb = if insert.moves { "UPDATE" } else { "INSERT 0" };
+        Ok(Completion::Tag(format!("{verb} {rows}")))
     }
 
     /// How many columns the SELECT gives.
@@ -357,7 +366,7 @@ impl Session {
         columns: &[String],
         tail: &Splice,
         kept: Vec<Bytes>,
-    ) -> Result<Completion> {
+    ) -> Result<u64> {
         let key = self.key_position(&insert.table, columns);
         let mut by_group: BTreeMap<GroupId, Vec<Vec<Option<Bytes>>>> = BTreeMap::new();
         for raw in kept {
@@ -426,7 +435,7 @@ impl Session {
                 total += backend::command_tag_rows(&end.tag).unwrap_or(0);
             }
         }
-        Ok(Completion::Tag(format!("INSERT 0 {total}")))
+        Ok(total)
     }
 
     /// INSERT into a reference table: the coordinator computes the rows once, every worker gets them as they are.
