@@ -719,7 +719,7 @@ fn a_session_that_moves_leaves_others_their_own_columns() {
     // The same after a change of the table.
     first.run("SET search_path = a").unwrap();
     assert_eq!(columns(&mut first, "q"), (Some(2), Some(2)));
-    maker.run("ALTER TABLE a.t ADD COLUMN w int").unwrap();
+    Client::connect(&target).unwrap().run("ALTER TABLE a.t ADD COLUMN w int").unwrap();
     for _ in 0..3 {
         first.run("SELECT 1").unwrap();
     }
