@@ -200,6 +200,44 @@ fn a_pipeline_answers_in_order() {
     ]);
 }
 
+/// A function by its number, with arguments as text.
+fn function_call(oid: u32, arguments: &[&str]) -> Vec<u8> {
+    let mut body = oid.to_be_bytes().to_vec();
+    body.extend([0, 1, 0, 0]);
+    body.extend((arguments.len() as u16).to_be_bytes());
+    for argument in arguments {
+        body.extend((argument.len() as u32).to_be_bytes());
+        body.extend(argument.as_bytes());
+    }
+    body.extend([0, 0]);
+    message(b'F', &body)
+}
+
+#[test]
+fn functions_are_called_without_sql() {
+    // int4pl, numeric_div, lo_creat's neighbours lo_from_bytea and lo_get.
+    let sum = || function_call(177, &["2", "3"]);
+    check(&[
+        Ready(sum(), 1),
+        Ready(function_call(1727, &["1", "0"]), 1),
+        Ready(function_call(0, &[]), 1),
+        Ready(sum(), 1),
+        Ready(query("BEGIN; SET LOCAL work_mem = '5MB'; INSERT INTO p VALUES (900, 'f', 1)"), 1),
+        Ready(function_call(3457, &["70000001", "\\x0102"]), 1),
+        Ready(query("SELECT lo_get(70000001), current_setting('work_mem')"), 1),
+        Ready(query("SAVEPOINT s"), 1),
+        Ready(function_call(1727, &["1", "0"]), 1),
+        Ready(sum(), 1),
+        Ready(query("ROLLBACK TO s"), 1),
+        Ready(function_call(3458, &["70000001"]), 1),
+        Ready([run("SELECT v FROM p WHERE k = 900", &[]), sum(), sync()].concat(), 2),
+        Ready([parse("", "SELEC", &[]), sum(), sync()].concat(), 1),
+        Ready(query("ROLLBACK"), 1),
+        Ready(function_call(3458, &["70000001"]), 1),
+        Ready(query("SELECT count(*) FROM p WHERE k = 900"), 1),
+    ]);
+}
+
 #[test]
 fn an_error_skips_to_the_next_sync() {
     let good = || run("SELECT v FROM p WHERE k = 1", &[]);

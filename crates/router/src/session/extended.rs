@@ -75,6 +75,9 @@ impl Session {
         if self.skip_until_sync {
             return Ok(());
         }
+        if frame.tag() == b'F' {
+            return Box::pin(self.function_message(frame)).await;
+        }
         match self.extended_step(frame).await {
             Ok(()) => self.client.flush_if_full().await,
             Err(Failure::Statement(fields)) => {
@@ -141,10 +144,6 @@ impl Session {
                 Ok(())
             }
             FrontendMessage::Flush => self.client.flush().await,
-            FrontendMessage::FunctionCall(_) => {
-                Err(Failure::refused("the function call protocol message is not supported by the router")
-                    .hint("Call the function with SELECT."))
-            }
             _ => Err(Failure::fatal("08P01", format!("invalid frontend message type {}", frame.tag()))),
         }
     }

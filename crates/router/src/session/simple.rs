@@ -1,5 +1,6 @@
 //! The simple protocol: one Query message, any number of statements, one implicit transaction.
 
+use pgherd_catalog::COORDINATOR_GROUP;
 use pgherd_sql::StatementKind;
 use pgherd_wire::backend;
 use pgherd_wire::frame::Frame;
@@ -35,6 +36,45 @@ impl Session {
             Err(other) => return Err(other),
         }
         self.ready().await
+    }
+
+    /// A function of the coordinator, called by its number without SQL: libpq's large objects are read and written so.
+    pub(super) async fn function_message(&mut self, frame: &Frame) -> Result<()> {
+        self.finish_pipeline().await?;
+        match self.function_call(frame).await {
+            Ok(()) => self.release_autocommit().await,
+            Err(Failure::Statement(fields)) => {
+                backend::write_error(&mut self.client.out, &fields);
+                self.fail_block().await;
+            }
+            Err(other) => return Err(other),
+        }
+        self.ready().await
+    }
+
+    async fn function_call(&mut self, frame: &Frame) -> Result<()> {
+        if self.txn.block == Block::Failed {
+            return Err(super::extended::aborted());
+        }
+        self.join(COORDINATOR_GROUP).await?;
+        self.mark_writer(COORDINATOR_GROUP);
+        // BEGIN and its like go first: they cannot travel with this message.
+        self.run_quiet(COORDINATOR_GROUP, "").await?;
+        let mut participant = self.take(COORDINATOR_GROUP)?;
+        participant.lease.buffer().extend_from_slice(&frame.raw);
+        participant.lease.in_flight += 1;
+        let mut failure = None;
+        loop {
+            let answer = self.next_frame(COORDINATOR_GROUP, &mut participant).await?;
+            match answer.tag() {
+                b'V' | b'N' => self.client.forward(&answer),
+                b'E' => failure = Some(backend::parse_error(&answer)?),
+                b'Z' => break,
+                _ => self.forward_aside(COORDINATOR_GROUP, &answer),
+            }
+        }
+        self.put_back(COORDINATOR_GROUP, participant);
+        failure.map_or(Ok(()), |fields| Err(Failure::Statement(fields)))
     }
 
     async fn simple_query(&mut self, sql: &str) -> Result<()> {
