@@ -74,7 +74,7 @@ impl Session {
             }
         }
         self.put_back(COORDINATOR_GROUP, participant);
-        failure.map_or(Ok(()), |fields| Err(Failure::Statement(fields)))
+        failure.map_or(Ok(()), |fields| Err(fields.into()))
     }
 
     async fn simple_query(&mut self, sql: &str) -> Result<()> {
