@@ -742,8 +742,7 @@ fn a_client_that_pipelines_thousands_leaves_others_their_turn() {
     let target = Target { database: "lane_fair".into(), ..router.target.clone() };
     let ride = |n: i32| [bind("", "s", &[], &[text(n % 100 + 1)], &[]), execute("", 0), sync()].concat();
     let nothing = |_: i32| sync();
-    let kinds: [(i32, &dyn Fn(i32) -> Vec<u8>); 2] = [(60_000, &ride), (3_000_000, &nothing)];
-    for (many, group) in kinds {
+    for (many, group) in [(60_000, &ride as &dyn Fn(i32) -> Vec<u8>), (3_000_000, &nothing)] {
         let sent: Vec<u8> = (0..many).flat_map(group).collect();
         let mut greedy = Client::connect(&target).unwrap();
         warm(&mut greedy, "s", "SELECT v FROM t WHERE k = $1");
