@@ -111,7 +111,7 @@ pub struct Cursors {
     /// Rows that the coordinator may change by name: worker group, partition, ctid there.
     rows: Vec<(GroupId, String)>,
     /// Tables whose rows a statement of the coordinator is changing one by one, by the prepared statement that does it.
-    changing: HashMap<String, pgherd_catalog::Oid>,
+    pub changing: HashMap<String, pgherd_catalog::Oid>,
     /// An error inside a callback batch: the rest up to Sync is skipped.
     skip: bool,
 }

@@ -358,6 +358,8 @@ impl Session {
         let sql = format!("ROLLBACK TO SAVEPOINT {}", settings::quote_ident(name));
         // A server that joined after the savepoint and was lost since cannot be brought back.
         self.on_told(index, &sql).await?;
+        // The statement that failed has not said that it no longer changes rows.
+        self.cursors.changing.clear();
         if let LogItem::Savepoint { settings, .. } = &self.txn.log[index] {
             self.settings = settings.clone();
         }
