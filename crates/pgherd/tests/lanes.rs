@@ -733,8 +733,8 @@ fn a_session_that_moves_leaves_others_their_own_columns() {
     }
 }
 
-/// On one thread: a client that has sent thousands of statements, on lanes or cheaper ones that only the router sees, is
-/// still being served when another has sent and been answered two hundred, one at a time.
+/// On one thread: a client that has sent thousands of statements, on lanes or cheaper ones that only the router sees,
+/// is still being served when another has sent and been answered two hundred, one at a time.
 #[test]
 fn a_client_that_pipelines_thousands_leaves_others_their_turn() {
     prepared(&aside().side(), "lane_fair");
