@@ -26,7 +26,7 @@ SELECT i, (ARRAY['Africa', 'America', 'Asia', 'Europe', 'Middle East'])[i], word
 FROM generate_series(1, 5) AS i;
 
 INSERT INTO nation
-SELECT ascii(letter(i - 1)), name, 1 + (i - 1) % 5, word(i, 3) || ' ' || word(i, 4)
+SELECT ascii(letter(i::int - 1)), name, 1 + (i - 1) % 5, word(i, 3) || ' ' || word(i, 4)
 FROM unnest(ARRAY['Algeria', 'Argentina', 'Armenia', 'Albania', 'Bahrain',
     'Angola', 'Bahamas', 'Bangladesh', 'Austria', 'Egypt',
     'Benin', 'Bolivia', 'Cambodia', 'Belgium', 'Iran',

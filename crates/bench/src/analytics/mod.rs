@@ -117,24 +117,38 @@ impl Analytics {
             ),
             timeout_ms: f64::from(self.timeout) * 1e3,
             parts: Vec::new(),
+            not_run: Vec::new(),
         };
         say(&results.circumstances);
         for benchmark in BENCHMARKS.iter().filter(|known| self.benchmarks.iter().any(|name| name == known.name)) {
             for layout in benchmark.layouts.iter().filter(|known| self.layouts.iter().any(|name| name == known.name)) {
-                let mut pair = Pair {
-                    cluster,
-                    plain: &plain,
-                    herd: Client::new("the router", cluster.port, benchmark.name, self.timeout)?,
-                    one: Client::new("the plain server", plain.port, benchmark.name, self.timeout)?,
-                };
-                results.parts.push(self.part(&mut pair, benchmark, layout)?);
+                match self.part(cluster, &plain, benchmark, layout) {
+                    Ok(part) => results.parts.push(part),
+                    // The others may show something yet.
+                    Err(error) => {
+                        say(&error);
+                        results.not_run.push(format!("{} {}: {}", benchmark.name, layout.name, error.trim()));
+                    }
+                }
             }
         }
         Ok(results)
     }
 
     /// One benchmark in one layout.
-    fn part(&self, pair: &mut Pair<'_>, benchmark: &Benchmark, layout: &Layout) -> Result<Part, String> {
+    fn part(
+        &self,
+        cluster: &ClusterSide,
+        plain: &PlainSide,
+        benchmark: &Benchmark,
+        layout: &Layout,
+    ) -> Result<Part, String> {
+        let mut pair = Pair {
+            cluster,
+            plain,
+            herd: Client::new("the router", cluster.port, benchmark.name, self.timeout)?,
+            one: Client::new("the plain server", plain.port, benchmark.name, self.timeout)?,
+        };
         say(&format!("{}, {}: {}", benchmark.title, layout.name, layout.line()));
         pair.load(benchmark, layout, self.scale)?;
         let size = |function: &str| -> Result<u64, String> {
@@ -161,7 +175,7 @@ impl Analytics {
             if !self.queries.is_empty() && !self.queries.contains(&number) {
                 continue;
             }
-            let compared = self.compare(pair, query)?;
+            let compared = self.compare(&mut pair, query)?;
             say(&compared.line());
             part.queries.push(compared);
         }
@@ -171,7 +185,7 @@ impl Analytics {
     fn compare(&self, pair: &mut Pair<'_>, query: &Query) -> Result<Compared, String> {
         let statement = query.statement();
         let is_float = pair.one.floats(&statement)?;
-        let (tier, reason) = pair.explain(&statement)?;
+        let Explained { tier, reason, plan } = pair.explain(&statement)?;
         let one = pair.one.run(&statement)?;
         let herd = pair.herd.run(&statement)?;
         let mut compared = Compared {
@@ -181,6 +195,7 @@ impl Analytics {
             herd_ms: None,
             tier,
             reason,
+            plan,
             same: judge(&one, &herd, &is_float, &query.order()),
         };
         let first = |outcome: &Outcome| match outcome {
@@ -244,25 +259,35 @@ impl Pair<'_> {
     }
 
     /// The way in which the router runs a statement, and why; the refusal if it does not.
-    fn explain(&mut self, statement: &str) -> Result<(String, String), String> {
+    fn explain(&mut self, statement: &str) -> Result<Explained, String> {
+        let no_plan = |tier: &str, reason: String| Explained { tier: tier.to_owned(), reason, plan: String::new() };
         match self.herd.run(&format!("EXPLAIN {statement}"))? {
-            Outcome::Answered { rows, .. } => Ok(tier_of(&rows)),
-            Outcome::TimedOut => Ok(("?".to_owned(), "EXPLAIN took too long".to_owned())),
-            Outcome::Failed(error) => Ok(("refused".to_owned(), error)),
+            Outcome::Answered { rows, .. } => Ok(explained(&rows)),
+            Outcome::TimedOut => Ok(no_plan("?", "EXPLAIN took too long".to_owned())),
+            Outcome::Failed(error) => Ok(no_plan("refused", error)),
         }
     }
 }
 
+/// What EXPLAIN through the router said.
+#[derive(Debug, PartialEq)]
+struct Explained {
+    tier: String,
+    reason: String,
+    /// All of it.
+    plan: String,
+}
+
 /// The head of the router's EXPLAIN, see `crates/router/src/run/explain.rs`. What the coordinator does by itself has none.
-fn tier_of(explained: &Rows) -> (String, String) {
-    let lines: Vec<&str> = explained.rows.iter().filter_map(|row| row.first()?.as_deref()).collect();
-    let Some(title) = lines.first().and_then(|line| line.strip_prefix("pgherd ")) else {
-        return ("Coordinator".to_owned(), String::new());
-    };
-    let title = title.split("  (").next().unwrap_or(title);
+fn explained(rows: &Rows) -> Explained {
+    let lines: Vec<&str> = rows.rows.iter().filter_map(|row| row.first()?.as_deref()).collect();
     let line = |name: &str| lines.iter().find_map(|line| line.strip_prefix(name));
     let merged = if line("  Merge: ").is_some() { ", merge" } else { "" };
-    (format!("{title}{merged}"), line("  Reason: ").unwrap_or_default().to_owned())
+    let tier = match lines.first().and_then(|line| line.strip_prefix("pgherd ")) {
+        Some(title) => format!("{}{merged}", title.split("  (").next().unwrap_or(title)),
+        None => "Coordinator".to_owned(),
+    };
+    Explained { tier, reason: line("  Reason: ").unwrap_or_default().to_owned(), plan: lines.join("\n") }
 }
 
 fn judge(one: &Outcome, herd: &Outcome, is_float: &[bool], order: &[usize]) -> Sameness {
@@ -285,7 +310,7 @@ fn judge(one: &Outcome, herd: &Outcome, is_float: &[bool], order: &[usize]) -> S
 mod tests {
     use super::*;
 
-    fn explained(lines: &[&str]) -> Rows {
+    fn rows(lines: &[&str]) -> Rows {
         let rows = lines.iter().map(|line| vec![Some((*line).to_owned())]).collect();
         Rows { columns: vec!["QUERY PLAN".to_owned()], rows }
     }
@@ -308,7 +333,9 @@ mod tests {
             (vec!["Result  (cost=0.00..0.01 rows=1 width=4)"], ("Coordinator", "")),
         ];
         for (lines, (tier, reason)) in cases {
-            assert_eq!(tier_of(&explained(&lines)), (tier.to_owned(), reason.to_owned()));
+            let found = explained(&rows(&lines));
+            assert_eq!((found.tier.as_str(), found.reason.as_str()), (tier, reason));
+            assert_eq!(found.plan.lines().count(), lines.len());
         }
     }
 

@@ -32,6 +32,8 @@ pub struct Compared {
     pub herd_ms: Option<f64>,
     pub tier: String,
     pub reason: String,
+    /// The whole EXPLAIN, for who wants to know where the time goes.
+    pub plan: String,
     pub same: Sameness,
 }
 
@@ -53,6 +55,8 @@ pub struct Results {
     pub circumstances: String,
     pub timeout_ms: f64,
     pub parts: Vec<Part>,
+    /// Parts that could not be made, and why.
+    pub not_run: Vec<String>,
 }
 
 impl Sameness {
@@ -186,7 +190,11 @@ impl Results {
                 wrong.push(format!("{} {}: {}", part.benchmark, part.layout, queries.join(", ")));
             }
         }
-        if wrong.is_empty() { Ok(()) } else { Err(format!("wrong, refused or empty: {}", wrong.join("; "))) }
+        match (wrong.is_empty(), self.not_run.first()) {
+            (true, None) => Ok(()),
+            (true, Some(error)) => Err(error.clone()),
+            (false, _) => Err(format!("wrong, refused or empty: {}", wrong.join("; "))),
+        }
     }
 
     fn report(&self, draw: fn(&[Vec<String>]) -> String) -> String {
@@ -215,6 +223,9 @@ impl Results {
                 }
             }
         }
+        for error in &self.not_run {
+            text.push_str(&format!("\nNot run: {error}\n"));
+        }
         text
     }
 }
@@ -224,8 +235,8 @@ mod tests {
     use super::*;
 
     fn compared(query: &'static str, plain_ms: f64, herd_ms: Option<f64>, same: Sameness) -> Compared {
-        let (tier, reason) = ("Scatter".to_owned(), "no key".to_owned());
-        Compared { query, rows: Some(1), plain_ms: Some(plain_ms), herd_ms, tier, reason, same }
+        let [tier, reason, plan] = ["Scatter", "no key", "pgherd Scatter"].map(str::to_owned);
+        Compared { query, rows: Some(1), plain_ms: Some(plain_ms), herd_ms, tier, reason, plan, same }
     }
 
     fn results(queries: Vec<Compared>) -> Results {
@@ -239,7 +250,7 @@ mod tests {
             queries,
         };
         let (commit, circumstances) = ("abc".to_owned(), "One machine.".to_owned());
-        Results { commit, circumstances, timeout_ms: 1000.0, parts: vec![part] }
+        Results { commit, circumstances, timeout_ms: 1000.0, parts: vec![part], not_run: Vec::new() }
     }
 
     #[test]
@@ -253,6 +264,13 @@ mod tests {
             queries.push(compared("03", 1.0, Some(1.0), same));
             assert_eq!(results(queries).judge(), Err("wrong, refused or empty: tpch colocated: 03".to_owned()));
         }
+    }
+
+    #[test]
+    fn a_part_that_could_not_be_made_fails() {
+        let mut results = results(Vec::new());
+        results.not_run.push("tpch apart: x".to_owned());
+        assert_eq!(results.judge(), Err("tpch apart: x".to_owned()));
     }
 
     #[test]
