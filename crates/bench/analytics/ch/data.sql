@@ -68,15 +68,16 @@ FROM (SELECT w, d, w * 10 + d AS i
 INSERT INTO customer
 SELECT c, d, w, word(i, 50), 'OE', upper(word(i, 51) || word(i, 52)), word(i, 53), word(i, 54), word(i, 55),
     state(i, 56), to_char(pick(i, 58, 100000), 'FM00000'), digits(i, 59),
-    timestamp '2007-01-01' - pick(i, 60, 1000) * interval '1 hour', CASE WHEN pick(i, 61, 10) = 0 THEN 'BC' ELSE 'GC' END,
-    50000, pick(i, 62, 5001)::numeric / 10000, (pick(i, 63, 600000) - 100000)::numeric / 100,
+    timestamp '2007-01-01' - pick(i, 60, 1000) * interval '1 hour',
+    CASE WHEN pick(i, 61, 10) = 0 THEN 'BC' ELSE 'GC' END, 50000, pick(i, 62, 5001)::numeric / 10000, (pick(i, 63, 600000) - 100000)::numeric / 100,
     (pick(i, 64, 600000))::numeric / 100, 1 + pick(i, 65, 30), pick(i, 66, 30),
     word(i, 67) || ' ' || repeat(word(i, 68) || ' ' || word(i, 69) || ' ', 20 + pick(i, 70, 16))
 FROM (SELECT w, d, c, (w * 10 + d) * 1000 + c AS i
     FROM generate_series(1, (20 * :scale)::int) AS w, generate_series(1, 10) AS d, generate_series(1, 120) AS c);
 
 INSERT INTO history
-SELECT c_id, c_d_id, c_w_id, c_d_id, c_w_id, c_since, 10 + pick(i, 80, 1000)::numeric / 100, word(i, 81) || ' ' || word(i, 82)
+SELECT c_id, c_d_id, c_w_id, c_d_id, c_w_id, c_since, 10 + pick(i, 80, 1000)::numeric / 100,
+    word(i, 81) || ' ' || word(i, 82)
 FROM (SELECT *, (c_w_id * 10 + c_d_id) * 1000 + c_id AS i FROM customer);
 
 -- The last of each district's 250 orders are not delivered. A third of the customers never orders.
@@ -96,7 +97,8 @@ SELECT o_id, o_d_id, o_w_id, line, 1 + pick(i, 100, 5000),
     CASE WHEN pick(i, 101, 50) = 0 THEN 1 + pick(i, 102, (20 * :scale)::int) ELSE o_w_id END,
     CASE WHEN o_carrier_id IS NOT NULL
         THEN o_entry_d + pick(i, 103, 30) * interval '1 day' + (1 + pick(i, 104, 80000)) * interval '1 second' END,
-    1 + pick(i, 105, 10), (1 + pick(i, 106, 999999))::numeric / 100, word(i, 107) || ' ' || word(i, 108) || ' ' || word(i, 109)
+    1 + pick(i, 105, 10), (1 + pick(i, 106, 999999))::numeric / 100,
+    word(i, 107) || ' ' || word(i, 108) || ' ' || word(i, 109)
 FROM (SELECT *, ((o_w_id * 10 + o_d_id) * 1000 + o_id) * 16::bigint + line AS i
     FROM orders, LATERAL generate_series(1, o_ol_cnt) AS line);
 

@@ -1,6 +1,6 @@
 //! `make analytics`: the shapes of TPC-H's and CH-benCHmark's queries on a cluster and on one plain PostgreSQL with the
-//! same rows, the tables spread in two ways. Answers must be the same; times are compared. It is neither benchmark: rows,
-//! sizes and wording are our own.
+//! same rows, the tables spread in two ways. Answers must be the same; times are compared. It is neither benchmark:
+//! rows, sizes and wording are our own.
 
 mod answer;
 mod client;
@@ -155,7 +155,8 @@ impl Analytics {
             let answer = psql(
                 pair.plain.port,
                 &format!(
-                    "SELECT sum({function}(oid)) / 1000000 FROM pg_class WHERE relkind = 'r' AND relnamespace = '{}'::regnamespace",
+                    "SELECT sum({function}(oid)) / 1000000 FROM pg_class WHERE relkind = 'r' AND \
+                     relnamespace = '{}'::regnamespace",
                     benchmark.name
                 ),
             )?;
@@ -278,7 +279,8 @@ struct Explained {
     plan: String,
 }
 
-/// The head of the router's EXPLAIN, see `crates/router/src/run/explain.rs`. What the coordinator does by itself has none.
+/// The router's EXPLAIN begins with lines of its own, see `crates/router/src/run/explain.rs`; not where the coordinator
+/// answers by itself.
 fn explained(rows: &Rows) -> Explained {
     let lines: Vec<&str> = rows.rows.iter().filter_map(|row| row.first()?.as_deref()).collect();
     let line = |name: &str| lines.iter().find_map(|line| line.strip_prefix(name));

@@ -197,11 +197,47 @@ impl Results {
         }
     }
 
+    /// The planner's reasons against sending a query to the workers, with the queries that each kept from it, the worst
+    /// first: what would be worth building.
+    fn reasons(&self) -> Vec<Vec<String>> {
+        let mut found: Vec<(&str, &str, Vec<String>, Vec<f64>)> = Vec::new();
+        for part in &self.parts {
+            for compared in part.queries.iter().filter(|compared| !compared.tier.starts_with("Scatter")) {
+                // Every statement over more than one shard has this in front.
+                let reason = match compared.reason.split_once(", and ") {
+                    Some((first, second)) if first.starts_with("no single value is given") => second,
+                    _ => &compared.reason,
+                };
+                let name = format!("{} {} {}", part.benchmark, part.layout, compared.query);
+                let ratio = compared.ratio_at_least(self.timeout_ms);
+                match found.iter_mut().find(|(tier, known, ..)| *tier == compared.tier && *known == reason) {
+                    Some((_, _, names, ratios)) => {
+                        names.push(name);
+                        ratios.extend(ratio);
+                    }
+                    None => found.push((&compared.tier, reason, vec![name], ratio.into_iter().collect())),
+                }
+            }
+        }
+        let mut rows: Vec<(f64, Vec<String>)> = found
+            .into_iter()
+            .map(|(tier, reason, names, ratios)| {
+                let lost: f64 = ratios.iter().map(|ratio| ratio.ln()).sum();
+                let mean = if ratios.is_empty() { "–".to_owned() } else { cut((lost / ratios.len() as f64).exp()) };
+                let count = names.len().to_string();
+                (lost, vec![reason.replace('|', "\\|"), tier.to_owned(), count, mean, names.join(", ")])
+            })
+            .collect();
+        rows.sort_by(|left, right| right.0.total_cmp(&left.0));
+        let head = ["reason", "way", "queries", "mean ratio, at least", "which"].map(str::to_owned).to_vec();
+        std::iter::once(head).chain(rows.into_iter().map(|(_, cells)| cells)).collect()
+    }
+
     fn report(&self, draw: fn(&[Vec<String>]) -> String) -> String {
         let mut text = format!(
-            "# Analytical queries beside one plain PostgreSQL\n\nCommit {}. {}\n\nRows of our own in the shapes of TPC-H and \
-             CH-benCHmark; these are no results of either. Answers are compared as text, in order where they are sorted, \
-             floats to {FLOAT_TOLERANCE:e} of their size.\n",
+            "# Analytical queries beside one plain PostgreSQL\n\nCommit {}. {}\n\nRows of our own in the shapes of TPC-H \
+             and CH-benCHmark; these are no results of either. Answers are compared as text, in order where they are \
+             sorted, floats to {FLOAT_TOLERANCE:e} of their size.\n",
             self.commit, self.circumstances
         );
         let head = ["query", "rows", "plain ms", "pgherd ms", "ratio", "identical", "way", "reason"].map(str::to_owned);
@@ -222,6 +258,10 @@ impl Results {
                     text.push_str(&format!("\nQuery {}: {why}\n", compared.query));
                 }
             }
+        }
+        let reasons = self.reasons();
+        if reasons.len() > 1 {
+            text.push_str(&format!("\n## What was not scattered\n\n{}", draw(&reasons)));
         }
         for error in &self.not_run {
             text.push_str(&format!("\nNot run: {error}\n"));
@@ -283,6 +323,30 @@ mod tests {
             "{summary}"
         );
         assert!(summary.contains("More than 5 times slower: 1 (02). Timed out: 1 (02). Wrong: none."), "{summary}");
+    }
+
+    #[test]
+    fn reasons_are_counted_without_what_all_have_in_common() {
+        let federated = |query, herd_ms, reason: &str| Compared {
+            tier: "Federate".to_owned(),
+            reason: reason.to_owned(),
+            ..compared(query, 1.0, herd_ms, Sameness::Identical)
+        };
+        let rows = results(vec![
+            federated("01", Some(2.0), "a full join"),
+            federated("02", Some(4.0), "no single value is given for a.b, and not joined"),
+            federated("03", Some(16.0), "no single value is given for c.d, and not joined"),
+            compared("04", 1.0, Some(99.0), Sameness::Identical),
+        ])
+        .reasons();
+        let lines: Vec<String> = rows[1..].iter().map(|row| row.join(" / ")).collect();
+        assert_eq!(
+            lines,
+            [
+                "not joined / Federate / 2 / 8.00 / tpch colocated 02, tpch colocated 03",
+                "a full join / Federate / 1 / 2.00 / tpch colocated 01"
+            ]
+        );
     }
 
     #[test]
