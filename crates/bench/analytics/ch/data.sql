@@ -69,8 +69,8 @@ INSERT INTO customer
 SELECT c, d, w, word(i, 50), 'OE', upper(word(i, 51) || word(i, 52)), word(i, 53), word(i, 54), word(i, 55),
     state(i, 56), to_char(pick(i, 58, 100000), 'FM00000'), digits(i, 59),
     timestamp '2007-01-01' - pick(i, 60, 1000) * interval '1 hour',
-    CASE WHEN pick(i, 61, 10) = 0 THEN 'BC' ELSE 'GC' END, 50000, pick(i, 62, 5001)::numeric / 10000, (pick(i, 63, 600000) - 100000)::numeric / 100,
-    (pick(i, 64, 600000))::numeric / 100, 1 + pick(i, 65, 30), pick(i, 66, 30),
+    CASE WHEN pick(i, 61, 10) = 0 THEN 'BC' ELSE 'GC' END, 50000, pick(i, 62, 5001)::numeric / 10000,
+    (pick(i, 63, 600000) - 100000)::numeric / 100, (pick(i, 64, 600000))::numeric / 100, 1 + pick(i, 65, 30), pick(i, 66, 30),
     word(i, 67) || ' ' || repeat(word(i, 68) || ' ' || word(i, 69) || ' ', 20 + pick(i, 70, 16))
 FROM (SELECT w, d, c, (w * 10 + d) * 1000 + c AS i
     FROM generate_series(1, (20 * :scale)::int) AS w, generate_series(1, 10) AS d, generate_series(1, 120) AS c);
