@@ -1,4 +1,4 @@
--- Rows for the tables of CH-benCHmark: :scale 1 is 20 warehouses. They have fewer items, customers and orders each than
+-- Rows for the tables of CH-benCHmark: :scale 1 is 24 warehouses. They have fewer items, customers and orders each than
 -- TPC-C asks for, so that there are enough warehouses to be spread. All of it is computed from keys by hashing, so that
 -- every server makes the same rows. The words are our own, but for those that the queries look for.
 
@@ -57,13 +57,13 @@ FROM generate_series(1, 5000) AS i;
 INSERT INTO warehouse
 SELECT w, word(w, 30), word(w, 31), word(w, 32), word(w, 33), state(w, 34), to_char(pick(w, 36, 100000), 'FM00000'),
     pick(w, 37, 2001)::numeric / 10000, 300000
-FROM generate_series(1, (20 * :scale)::int) AS w;
+FROM generate_series(1, (24 * :scale)::int) AS w;
 
 INSERT INTO district
 SELECT d, w, word(i, 40), word(i, 41), word(i, 42), word(i, 43), state(i, 44), to_char(pick(i, 46, 100000), 'FM00000'),
     pick(i, 47, 2001)::numeric / 10000, 30000, 251
 FROM (SELECT w, d, w * 10 + d AS i
-    FROM generate_series(1, (20 * :scale)::int) AS w, generate_series(1, 10) AS d);
+    FROM generate_series(1, (24 * :scale)::int) AS w, generate_series(1, 10) AS d);
 
 INSERT INTO customer
 SELECT c, d, w, word(i, 50), 'OE', upper(word(i, 51) || word(i, 52)), word(i, 53), word(i, 54), word(i, 55),
@@ -73,7 +73,7 @@ SELECT c, d, w, word(i, 50), 'OE', upper(word(i, 51) || word(i, 52)), word(i, 53
     (pick(i, 63, 600000) - 100000)::numeric / 100, (pick(i, 64, 600000))::numeric / 100, 1 + pick(i, 65, 30), pick(i, 66, 30),
     word(i, 67) || ' ' || repeat(word(i, 68) || ' ' || word(i, 69) || ' ', 20 + pick(i, 70, 16))
 FROM (SELECT w, d, c, (w * 10 + d) * 1000 + c AS i
-    FROM generate_series(1, (20 * :scale)::int) AS w, generate_series(1, 10) AS d, generate_series(1, 120) AS c);
+    FROM generate_series(1, (24 * :scale)::int) AS w, generate_series(1, 10) AS d, generate_series(1, 120) AS c);
 
 INSERT INTO history
 SELECT c_id, c_d_id, c_w_id, c_d_id, c_w_id, c_since, 10 + pick(i, 80, 1000)::numeric / 100,
@@ -86,7 +86,7 @@ SELECT o, d, w, 1 + 3 * pick(i, 90, 40) + pick(i, 91, 2),
     timestamp '2007-01-01' + (o * 7 + pick(i, 92, 60)) * interval '1 day' + pick(i, 93, 86400) * interval '1 second',
     CASE WHEN o <= 220 THEN 1 + pick(i, 94, 10) END, 5 + pick(i, 95, 11), 1
 FROM (SELECT w, d, o, (w * 10 + d) * 1000 + o AS i
-    FROM generate_series(1, (20 * :scale)::int) AS w, generate_series(1, 10) AS d, generate_series(1, 250) AS o);
+    FROM generate_series(1, (24 * :scale)::int) AS w, generate_series(1, 10) AS d, generate_series(1, 250) AS o);
 
 INSERT INTO neworder
 SELECT o_id, o_d_id, o_w_id FROM orders WHERE o_carrier_id IS NULL;
@@ -94,7 +94,7 @@ SELECT o_id, o_d_id, o_w_id FROM orders WHERE o_carrier_id IS NULL;
 -- One line in fifty comes from another warehouse.
 INSERT INTO orderline
 SELECT o_id, o_d_id, o_w_id, line, 1 + pick(i, 100, 5000),
-    CASE WHEN pick(i, 101, 50) = 0 THEN 1 + pick(i, 102, (20 * :scale)::int) ELSE o_w_id END,
+    CASE WHEN pick(i, 101, 50) = 0 THEN 1 + pick(i, 102, (24 * :scale)::int) ELSE o_w_id END,
     CASE WHEN o_carrier_id IS NOT NULL
         THEN o_entry_d + pick(i, 103, 30) * interval '1 day' + (1 + pick(i, 104, 80000)) * interval '1 second' END,
     1 + pick(i, 105, 10), (1 + pick(i, 106, 999999))::numeric / 100,
@@ -112,6 +112,6 @@ SELECT item, w, CASE WHEN pick(i, 110, 50) = 0 THEN 1000 + pick(i, 111, 100000) 
     CASE WHEN pick(i, 133, 200) = 0 THEN 1000 + pick(i, 134, 1000) ELSE pick(i, 134, 21) END, pick(i, 135, 5),
     word(i, 136) || ' ' || word(i, 137) || ' ' || word(i, 138) || ' ' || word(i, 139)
 FROM (SELECT w, item, w * 10000 + item AS i
-    FROM generate_series(1, (20 * :scale)::int) AS w, generate_series(1, 5000) AS item);
+    FROM generate_series(1, (24 * :scale)::int) AS w, generate_series(1, 5000) AS item);
 
 DROP FUNCTION digits, state, letter, word, pick;
