@@ -23,7 +23,7 @@ impl Rows {
 }
 
 /// What is different between the answer of one server and that of the cluster; None: nothing. `order` has the columns
-/// by which the rows are sorted: those must come in the same order. Rows whose sort columns are equal may change places.
+/// by which the rows are sorted: those must come in the same order. Rows that sort alike may change places.
 pub fn difference(plain: &Rows, herd: &Rows, is_float: &[bool], order: &[usize]) -> Option<String> {
     if plain.columns != herd.columns {
         return Some(format!("columns {:?}, expected {:?}", herd.columns, plain.columns));

@@ -235,9 +235,9 @@ impl Results {
 
     fn report(&self, draw: fn(&[Vec<String>]) -> String) -> String {
         let mut text = format!(
-            "# Analytical queries beside one plain PostgreSQL\n\nCommit {}. {}\n\nRows of our own in the shapes of TPC-H \
-             and CH-benCHmark; these are no results of either. Answers are compared as text, in order where they are \
-             sorted, floats to {FLOAT_TOLERANCE:e} of their size.\n",
+            "# Analytical queries beside one plain PostgreSQL\n\nCommit {}. {}\n\nRows of our own in the shapes of \
+             TPC-H and CH-benCHmark; these are no results of either. Answers are compared as text, in order where \
+             they are sorted, floats to {FLOAT_TOLERANCE:e} of their size.\n",
             self.commit, self.circumstances
         );
         let head = ["query", "rows", "plain ms", "pgherd ms", "ratio", "identical", "way", "reason"].map(str::to_owned);
