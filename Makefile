@@ -25,11 +25,18 @@ BENCH_CLIENTS ?= 1,8,32,128
 BENCH_PROTOCOLS ?= simple,extended,prepared
 MATRIX_SECONDS ?= 2
 MATRIX_ROUNDS ?= 3
+# Of the analytical queries: how many rows (1 is more than 100 MB for each of the two benchmarks), which, how the tables are
+# spread, and after how many seconds a query is given up.
+ANALYTICS_SCALE ?= 1
+ANALYTICS_BENCHMARKS ?= tpch,ch
+ANALYTICS_LAYOUTS ?= colocated,apart
+ANALYTICS_ROUNDS ?= 3
+ANALYTICS_TIMEOUT ?= 60
 # More options for cargo test, such as TEST="-p pgherd-wire".
 TEST ?= --workspace
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build demo test check bench
+.PHONY: help deps build demo test check bench analytics
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -59,3 +66,8 @@ bench: build ## Measure against the bars, and all combinations; writes bench/res
 		--parts $(BENCH_PARTS) --only "$(BENCH_ONLY)" --seconds $(BENCH_SECONDS) --rounds $(BENCH_ROUNDS) \
 		--idle-clients $(BENCH_IDLE) --clients $(BENCH_CLIENTS) --protocols $(BENCH_PROTOCOLS) \
 		--matrix-seconds $(MATRIX_SECONDS) --matrix-rounds $(MATRIX_ROUNDS)
+
+analytics: build ## Run the shapes of TPC-H and CH-benCHmark beside one plain PostgreSQL; writes bench/results/analytics-<commit>.md
+	@$(CARGO_TARGET_DIR)/release/pgherd-bench analytics --workers $(WORKERS) --scale $(ANALYTICS_SCALE) \
+		--benchmarks $(ANALYTICS_BENCHMARKS) --layouts $(ANALYTICS_LAYOUTS) --rounds $(ANALYTICS_ROUNDS) \
+		--timeout $(ANALYTICS_TIMEOUT)

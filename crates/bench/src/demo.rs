@@ -10,6 +10,10 @@ pub struct Demo {
     #[command(flatten)]
     setup: Setup,
 
+    /// pgbench's scale: 100,000 accounts each
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    scale: u32,
+
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
     clients: u32,
 
@@ -29,7 +33,7 @@ impl Demo {
         let cluster = start_cluster(&self.setup, &dir)?;
         say("starting one plain PostgreSQL beside it, to compare with");
         let plain = PlainSide::start(&cluster.state, &beside(&dir, "-plain"))?;
-        load(&cluster, &plain, self.setup.scale)?;
+        load(&cluster, &plain, self.scale)?;
 
         let mut rows =
             vec![["", "plain tps", "pgherd tps", "ratio", "plain ms", "pgherd ms"].map(str::to_owned).to_vec()];
@@ -55,7 +59,7 @@ impl Demo {
             "pgbench -M prepared -c {} -T {}, scale {}, PostgreSQL {version}, everything on this machine ({} cores)",
             self.clients,
             self.seconds,
-            self.setup.scale,
+            self.scale,
             std::thread::available_parallelism().map_or(1, usize::from),
         ));
         say("every balance agrees with the history: no transaction was half done");

@@ -1,7 +1,8 @@
 //! Measures a cluster against one plain PostgreSQL on the same machine in the same run: `make demo` shows it, `make
 //! bench` compares it with what it should be and writes it down. Throughput and latency are pgbench's; the router's CPU
-//! time, system calls and memory are read from outside it.
+//! time, system calls and memory are read from outside it. `make analytics` runs the shapes of TPC-H and CH-benCHmark.
 
+mod analytics;
 mod bars;
 mod bouncer;
 mod compare;
@@ -35,6 +36,8 @@ enum Command {
     Run(run::Run),
     /// Measure the router's memory with many idle clients.
     Memory(memory::Memory),
+    /// Run the shapes of TPC-H and CH-benCHmark on both, and compare answers and times.
+    Analytics(Box<analytics::Analytics>),
 }
 
 fn main() -> ExitCode {
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
         Command::Demo(demo) => demo.run(),
         Command::Run(run) => run.run(),
         Command::Memory(memory) => memory.run(),
+        Command::Analytics(analytics) => analytics.run(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

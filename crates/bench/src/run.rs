@@ -36,6 +36,10 @@ pub struct Run {
     #[command(flatten)]
     setup: Setup,
 
+    /// pgbench's scale: 100,000 accounts each
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    scale: u32,
+
     #[arg(long, value_delimiter = ',', value_enum, default_value = "memory,bars,matrix")]
     parts: Vec<Part>,
 
@@ -150,7 +154,7 @@ impl Run {
         let circumstances =
             self.circumstances(&plain, bouncer.as_ref(), files, pgbench, shard_count, shared_buffers)?;
         say(&circumstances.line());
-        load(cluster, &plain, self.setup.scale)?;
+        load(cluster, &plain, self.scale)?;
 
         let mut rows = Vec::new();
         if has(Part::Bars) {
@@ -159,7 +163,7 @@ impl Run {
                 cluster,
                 bouncer: bouncer.as_ref(),
                 router: Router::find(&cluster.dir)?,
-                scale: self.setup.scale,
+                scale: self.scale,
                 seconds: self.seconds,
                 rounds: self.rounds,
                 copy_file: files.join("accounts.copy"),
@@ -204,7 +208,7 @@ impl Run {
             kernel,
             sync_us: sync_us(files)?,
             shared_buffers,
-            scale: self.setup.scale,
+            scale: self.scale,
             workers: self.setup.workers,
             shard_count,
             seconds: self.seconds,

@@ -15,10 +15,6 @@ const DISTRIBUTED: [(&str, &str); 4] =
 /// How the cluster is made.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Setup {
-    /// pgbench's scale: 100,000 accounts each
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
-    pub scale: u32,
-
     #[arg(long, default_value_t = 3)]
     pub workers: u32,
 

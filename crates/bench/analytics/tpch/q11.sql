@@ -1,0 +1,11 @@
+-- The parts that make up much of one nation's stock.
+-- ordered by columns: 2
+SELECT ps_partkey, sum(ps_supplycost * ps_availqty) AS value
+FROM partsupp, supplier, nation
+WHERE ps_suppkey = s_suppkey AND n_nationkey = s_nationkey AND n_name = 'GERMANY'
+GROUP BY ps_partkey
+HAVING sum(ps_supplycost * ps_availqty) > (
+    SELECT sum(ps_supplycost * ps_availqty) * 0.0001
+    FROM partsupp, supplier, nation
+    WHERE ps_suppkey = s_suppkey AND n_nationkey = s_nationkey AND n_name = 'GERMANY')
+ORDER BY value DESC
