@@ -25,11 +25,20 @@ BENCH_CLIENTS ?= 1,8,32,128
 BENCH_PROTOCOLS ?= simple,extended,prepared
 MATRIX_SECONDS ?= 2
 MATRIX_ROUNDS ?= 3
+# The suite of `make regress` and what it leaves; only these files (REGRESS_ONLY=boolean,enum); write the list of known
+# differences anew (REGRESS_KNOWN=write); judge what the last run printed once more (REGRESS_AGAIN=yes).
+REGRESS_DIR ?= /var/tmp/pgherd-regress
+REGRESS_ONLY ?=
+REGRESS_KNOWN ?=
+REGRESS_AGAIN ?=
+REGRESS_WORKERS ?= 2
+# Or distributed: every table that can be, and the rows of SELECTs compared.
+REGRESS_MODE ?= local
 # More options for cargo test, such as TEST="-p pgherd-wire".
 TEST ?= --workspace
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build demo test check bench
+.PHONY: help deps build demo test check bench regress
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -59,3 +68,12 @@ bench: build ## Measure against the bars, and all combinations; writes bench/res
 		--parts $(BENCH_PARTS) --only "$(BENCH_ONLY)" --seconds $(BENCH_SECONDS) --rounds $(BENCH_ROUNDS) \
 		--idle-clients $(BENCH_IDLE) --clients $(BENCH_CLIENTS) --protocols $(BENCH_PROTOCOLS) \
 		--matrix-seconds $(MATRIX_SECONDS) --matrix-rounds $(MATRIX_ROUNDS)
+
+regress: ## Run PostgreSQL's own regression suite through the router and on one plain PostgreSQL 15, and compare
+	@scripts/deps.sh regress
+	@scripts/regress_suite.sh $(REGRESS_DIR)
+	cargo build --release --locked -p pgherd -p pgherd-testkit
+	@PGHERD_TEST_PG_BIN=$${PGHERD_TEST_PG_BIN:-/usr/lib/postgresql/15/bin} $(CARGO_TARGET_DIR)/release/regress \
+		program=$(CARGO_TARGET_DIR)/release/pgherd sources=$(REGRESS_DIR)/sources libraries=$(REGRESS_DIR)/libraries \
+		out=$(REGRESS_DIR)/out workers=$(REGRESS_WORKERS) mode=$(REGRESS_MODE) \
+		only=$(REGRESS_ONLY) known=$(REGRESS_KNOWN) again=$(REGRESS_AGAIN)
