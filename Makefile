@@ -32,11 +32,20 @@ ANALYTICS_BENCHMARKS ?= tpch,ch
 ANALYTICS_LAYOUTS ?= colocated,apart
 ANALYTICS_ROUNDS ?= 3
 ANALYTICS_TIMEOUT ?= 60
+# The suite of `make regress` and what it leaves; only these files (REGRESS_ONLY=boolean,enum); write the list of known
+# differences anew (REGRESS_KNOWN=write); judge what the last run printed once more (REGRESS_AGAIN=yes).
+REGRESS_DIR ?= /var/tmp/pgherd-regress
+REGRESS_ONLY ?=
+REGRESS_KNOWN ?=
+REGRESS_AGAIN ?=
+REGRESS_WORKERS ?= 2
+# Or distributed: every table that can be, and the rows of SELECTs compared.
+REGRESS_MODE ?= local
 # More options for cargo test, such as TEST="-p pgherd-wire".
 TEST ?= --workspace
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build demo test check bench analytics
+.PHONY: help deps build demo test check bench analytics regress
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -71,3 +80,12 @@ analytics: build ## Run the shapes of TPC-H and CH-benCHmark beside one plain Po
 	@$(CARGO_TARGET_DIR)/release/pgherd-bench analytics --workers $(WORKERS) --scale $(ANALYTICS_SCALE) \
 		--benchmarks $(ANALYTICS_BENCHMARKS) --layouts $(ANALYTICS_LAYOUTS) --rounds $(ANALYTICS_ROUNDS) \
 		--timeout $(ANALYTICS_TIMEOUT)
+
+regress: ## Run PostgreSQL's own regression suite through the router and on one plain PostgreSQL 15, and compare
+	@scripts/deps.sh regress
+	@scripts/regress_suite.sh $(REGRESS_DIR)
+	cargo build --release --locked -p pgherd -p pgherd-testkit
+	@PGHERD_TEST_PG_BIN=$${PGHERD_TEST_PG_BIN:-/usr/lib/postgresql/15/bin} $(CARGO_TARGET_DIR)/release/regress \
+		program=$(CARGO_TARGET_DIR)/release/pgherd sources=$(REGRESS_DIR)/sources libraries=$(REGRESS_DIR)/libraries \
+		out=$(REGRESS_DIR)/out workers=$(REGRESS_WORKERS) mode=$(REGRESS_MODE) \
+		only=$(REGRESS_ONLY) known=$(REGRESS_KNOWN) again=$(REGRESS_AGAIN)

@@ -3,6 +3,7 @@
 #
 #   scripts/deps.sh         C compiler, make, libclang, Rust, psql, pgbench
 #   scripts/deps.sh test    the same, and a Python environment with psycopg below target/
+#   scripts/deps.sh regress the first, and PostgreSQL 15 with what unpacks and builds its regression suite
 #
 # Debian and Ubuntu, as root or through sudo. Elsewhere, and without privileges or network, it says what to install and
 # fails. Nothing is installed that is not named first.
@@ -62,6 +63,11 @@ pgbench --version >/dev/null 2>&1 || lacks "pgbench" postgresql postgresql-contr
     lacks "certificates for downloads" ca-certificates
 if [ "${1:-}" = test ]; then
     has_venv || lacks "Python with venv" python3 python3-venv
+fi
+if [ "${1:-}" = regress ]; then
+    [ -n "${PGHERD_TEST_PG_BIN:-}" ] || [ -x /usr/lib/postgresql/15/bin/postgres ] || lacks "PostgreSQL 15" postgresql-15
+    command -v dpkg-source >/dev/null || lacks "what unpacks source packages" dpkg-dev
+    command -v diff >/dev/null || lacks "diff" diffutils
 fi
 
 # The version of a package that could be installed; nothing if there is none.

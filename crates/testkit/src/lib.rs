@@ -10,6 +10,7 @@ mod cluster;
 pub mod differential;
 mod keeper;
 mod plain;
+pub mod regress;
 pub mod script;
 mod target;
 

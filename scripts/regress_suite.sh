@@ -1,0 +1,163 @@
+#!/usr/bin/env bash
+# Gets PostgreSQL's regression suite: Debian's source package of PostgreSQL 15, and the libraries that the suite loads,
+# built against the installed server's version. Does nothing where all is there.
+#
+#   scripts/regress_suite.sh DIRECTORY
+#
+# Afterwards DIRECTORY has sources/ (the tree's src/test/regress) and libraries/ (regress.so, refint.so, autoinc.so).
+# Packages come from where apt gets them on this machine; its lists of sources are made in DIRECTORY, nothing of the
+# system's changes and root is not needed. Nothing of it is ever committed.
+#
+# Without such packages: PGHERD_REGRESS_SOURCE names an unpacked source tree of PostgreSQL 15, and the headers of
+# package postgresql-server-dev-15 (or pg_config's) are taken where they are installed.
+set -euo pipefail
+
+major=15
+bin=${PGHERD_TEST_PG_BIN:-/usr/lib/postgresql/$major/bin}
+
+say() { printf 'regress: %s\n' "$*"; }
+
+fail() {
+    printf 'regress: error: %s\n' "$1" >&2
+    shift
+    local line
+    for line in "$@"; do printf '    %s\n' "$line" >&2; done
+    exit 1
+}
+
+[ $# = 1 ] || fail "usage: scripts/regress_suite.sh DIRECTORY"
+mkdir -p "$1"
+directory=$(cd "$1" && pwd)
+
+version=$("$bin/postgres" --version 2>/dev/null | sed -n 's/^postgres (PostgreSQL) \([0-9.]*\).*/\1/p' || true)
+[ -n "$version" ] || fail "$bin/postgres does not run" "scripts/deps.sh regress installs it; or set PGHERD_TEST_PG_BIN"
+[ "${version%%.*}" = "$major" ] || fail "$bin has PostgreSQL $version; the suite is that of $major"
+
+# Made whole or not at all: the stamp is written last.
+stamp=$directory/made-for
+wanted="PostgreSQL $version ${PGHERD_REGRESS_SOURCE:-}"
+if [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ] && [ -e "$directory/sources/parallel_schedule" ]; then
+    say "the suite for PostgreSQL $version is in $directory"
+    exit 0
+fi
+rm -f "$stamp"
+rm -rf "$directory/sources" "$directory/libraries" "$directory/tree" "$directory/headers"
+
+apt_made=
+# Lists of this machine's package sources in $directory/apt, with sources of packages too.
+make_apt() {
+    [ -z "$apt_made" ] || return 0
+    apt_made=yes
+    command -v apt-get >/dev/null || fail "this machine has no apt-get to get Debian's source package with" \
+        "unpack PostgreSQL $major's sources and set PGHERD_REGRESS_SOURCE to their directory"
+    local apt=$directory/apt file
+    rm -rf "$apt"
+    mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$apt/parts"
+    for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
+        [ -e "$file" ] || continue
+        sed -n -e 's/^deb[[:space:]].*/&/p' -e 's/^deb\([[:space:]].*\)/deb-src\1/p' "$file" \
+            >"$apt/parts/$(basename "$file" .list).list"
+    done
+    for file in /etc/apt/sources.list.d/*.sources; do
+        [ -e "$file" ] || continue
+        sed 's/^Types:.*/Types: deb deb-src/' "$file" >"$apt/parts/$(basename "$file")"
+    done
+    say "reading the lists of source packages"
+    # Sources that have none complain; whether ours is there is asked below.
+    apt apt-get -q update >"$apt/update.log" 2>&1 || true
+}
+
+# The rest of the command with our lists; root needs no other user to write into our directory.
+apt() {
+    local program=$1
+    shift
+    "$program" -o "Dir::Etc::sourcelist=/dev/null" -o "Dir::Etc::sourceparts=$directory/apt/parts" \
+        -o "Dir::State::lists=$directory/apt/lists" -o "Dir::Cache=$directory/apt/cache" \
+        -o "APT::Sandbox::User=$(id -un)" "$@"
+}
+
+# The package version for $version in the lines of versions on standard input, else the newest of the major version.
+choose() {
+    local lines
+    lines=$(grep -E "^$major\." | sort -Vu) || return 1
+    grep -E "^${version//./\\.}([^0-9].*)?$" <<<"$lines" | tail -n 1 | grep . || tail -n 1 <<<"$lines"
+}
+
+get_sources() {
+    if [ -n "${PGHERD_REGRESS_SOURCE:-}" ]; then
+        tree=$PGHERD_REGRESS_SOURCE
+        [ -e "$tree/src/test/regress/parallel_schedule" ] || fail "$tree is no source tree of PostgreSQL"
+        cp -r "$tree" "$directory/tree"
+        return
+    fi
+    make_apt
+    command -v dpkg-source >/dev/null || fail "dpkg-source is missing" "apt-get install dpkg-dev"
+    local found
+    found=$(apt apt-cache showsrc "postgresql-$major" 2>/dev/null | sed -n 's/^Version: //p' | choose) ||
+        fail "no package source of this machine has postgresql-$major as a source package:" \
+            "$(tail -n 3 "$directory/apt/update.log")" \
+            "see $directory/apt/update.log; without a network, set PGHERD_REGRESS_SOURCE to an unpacked source tree"
+    case $found in
+    "$version"*) ;;
+    *) say "the server is $version, the nearest source package $found: both sides run that one's suite" ;;
+    esac
+    say "getting source package postgresql-$major $found"
+    mkdir -p "$directory/package"
+    (cd "$directory/package" && rm -rf ./* && apt apt-get -q source "postgresql-$major=$found") \
+        >"$directory/source.log" 2>&1 || fail "apt-get source failed:" "$(tail -n 3 "$directory/source.log")"
+    mv "$directory/package/postgresql-$major-"*/ "$directory/tree"
+    rm -rf "$directory/package"
+}
+
+# Prints the directory that has postgres.h.
+find_headers() {
+    local place
+    for place in "$("$bin/pg_config" --includedir-server 2>/dev/null)" "/usr/include/postgresql/$major/server" \
+        "$directory/headers/usr/include/postgresql/$major/server"; do
+        if [ -e "$place/postgres.h" ]; then
+            printf '%s\n' "$place"
+            return
+        fi
+    done
+    return 1
+}
+
+get_headers() {
+    headers=$(find_headers) && return
+    make_apt
+    local package=postgresql-server-dev-$major found
+    found=$(apt apt-cache madison "$package" 2>/dev/null | awk '{print $3}' | choose) ||
+        fail "no package source of this machine has $package:" "$(tail -n 3 "$directory/apt/update.log")" \
+            "see $directory/apt/update.log"
+    say "getting the headers of $package $found"
+    (cd "$directory" && apt apt-get -q download "$package=$found") >"$directory/headers.log" 2>&1 ||
+        fail "apt-get download failed:" "$(tail -n 3 "$directory/headers.log")"
+    mkdir -p "$directory/headers"
+    # Unpacked and not installed: the package would bring compilers that nobody here needs.
+    dpkg -x "$directory/$package"_*.deb "$directory/headers"
+    rm -f "$directory/$package"_*.deb
+    headers=$(find_headers) || fail "$package has no postgres.h where it is looked for"
+}
+
+build() {
+    local name source
+    command -v cc >/dev/null || fail "a C compiler is missing" "apt-get install gcc libc6-dev"
+    mkdir -p "$directory/libraries"
+    for source in src/test/regress/regress contrib/spi/refint contrib/spi/autoinc; do
+        name=$(basename "$source")
+        say "building $name.so"
+        # -w: these are not our sources. The other directory is what the server's own headers include on Debian.
+        cc -shared -fPIC -O1 -w -fwrapv -fno-strict-aliasing -I "$headers" -I "${headers%/server}/internal" \
+            -I "$directory/headers/usr/include/postgresql" -I "$directory/tree/src/test/regress" \
+            "$directory/tree/$source.c" -o "$directory/libraries/$name.so" || fail "$name.so cannot be built"
+    done
+}
+
+get_sources
+get_headers
+build
+ln -s tree/src/test/regress "$directory/sources"
+# The servers, which run as another user when we are root, read data and load libraries.
+chmod -R a+rX "$directory"
+printf '%s' "$wanted" >"$stamp"
+say "the suite for PostgreSQL $version is in $directory"
