@@ -22,7 +22,7 @@ impl Context<'_> {
                     && pinned.is_some();
                 let same_column = matches!(&assignment.value.kind, ExprKind::Column(path)
                     if path.last() == Some(&key.name) && (path.len() == 1 && update.from.is_empty()
-                        || path.len() == 2 && path.first().map(String::as_str) == Some(update.target.reference_name())));
+                        || path.len() == 2 && path.first().is_some_and(|q| q == update.target.reference_name())));
                 if !same_value && !same_column {
                     return self.move_rows(update, &table).unwrap_or_else(|reason| {
                         self.refuse(
