@@ -18,7 +18,7 @@ use crate::plan::KeyValue;
 use crate::{SessionView, literal};
 
 /// A column of a table occurrence or of a derived relation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ColumnId {
     pub rel: usize,
     pub col: usize,
@@ -120,6 +120,14 @@ impl Facts {
 
     pub fn same(&self, a: ColumnId, b: ColumnId) -> bool {
         self.root(a) == self.root(b)
+    }
+
+    /// Every column that equals another.
+    pub fn ids(&self) -> Vec<ColumnId> {
+        let mut ids: Vec<ColumnId> = self.parent.iter().flat_map(|(a, b)| [*a, *b]).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids
     }
 
     pub fn pinned(&self, id: ColumnId) -> Option<&KeyValue> {

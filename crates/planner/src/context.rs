@@ -1,5 +1,6 @@
 //! What every planning step shares: the statement, who is who in it, and the texts that are made of it.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use pgherd_catalog::{Snapshot, Table, TableKind};
@@ -10,6 +11,7 @@ use crate::SessionView;
 use crate::analysis::Analysis;
 use crate::plan::*;
 use crate::safety;
+use crate::stage::Staging;
 
 pub(crate) struct Context<'a> {
     pub statement: &'a Statement,
@@ -22,6 +24,8 @@ pub(crate) struct Context<'a> {
     pub unsafe_reason: Option<String>,
     pub uses_now: bool,
     pub writes: bool,
+    /// What comes with the statement, in the way of staging that is being tried.
+    pub staging: RefCell<Staging>,
 }
 
 pub(crate) fn quote_ident(name: &str) -> String {
@@ -75,6 +79,7 @@ impl<'a> Context<'a> {
             unsafe_reason,
             uses_now: safety::uses_now(statement),
             writes: statement.has_modifying,
+            staging: RefCell::default(),
         }
     }
 
@@ -87,7 +92,14 @@ impl<'a> Context<'a> {
     }
 
     pub fn plan(&self, tier: Tier, reason: impl Into<String>) -> Plan {
-        Plan { tier, reason: reason.into(), writes: self.writes, tables: self.tables.clone(), uses_now: self.uses_now }
+        Plan {
+            tier,
+            reason: reason.into(),
+            writes: self.writes,
+            tables: self.tables.clone(),
+            uses_now: self.uses_now,
+            wants_sizes: false,
+        }
     }
 
     pub fn refuse(&self, message: impl Into<String>, detail: Option<String>, hint: Option<&str>) -> Plan {
@@ -120,8 +132,26 @@ impl<'a> Context<'a> {
     /// The edits of a text for workers: each table's name marked, the transaction's time fixed where it is given.
     pub fn worker_edits(&self) -> Edits {
         let mut edits = Edits::new();
-        for instance in &self.analysis.instances {
-            edits.table(instance.relation.full_span, instance.table.oid, qualified(instance.table));
+        let staging = self.staging.borrow();
+        for (index, instance) in self.analysis.instances.iter().enumerate() {
+            let relation = instance.relation;
+            match staging.instance(index) {
+                Some(staged) if relation.alias.is_some() => {
+                    edits.replace(relation.full_span, staged.marker());
+                }
+                Some(staged) => {
+                    edits
+                        .replace(relation.full_span, format!("{} AS {}", staged.marker(), quote_ident(&relation.name)));
+                }
+                None => {
+                    edits.table(relation.full_span, instance.table.oid, qualified(instance.table));
+                }
+            }
+        }
+        for (index, level) in self.analysis.levels.iter().enumerate() {
+            if let (Some(staged), Some(query)) = (staging.level(index), level.query) {
+                edits.replace(query.span, staged.marker());
+            }
         }
         if let (true, Some(now)) = (self.uses_now, self.session.multi_statement_txn_now) {
             let text = self.text();

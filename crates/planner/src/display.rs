@@ -40,6 +40,7 @@ impl Tier {
             Tier::Federate { .. } => "federate",
             Tier::Route(_) => "route",
             Tier::Scatter(_) => "scatter",
+            Tier::Stage(_) => "stage",
             Tier::InsertRows(_) => "insert rows",
             Tier::InsertSelect(_) => "insert select",
             Tier::ReplicateWrite { .. } => "replicate write",
@@ -49,10 +50,26 @@ impl Tier {
     }
 }
 
+fn write_scatter(f: &mut Formatter<'_>, scatter: &Scatter) -> fmt::Result {
+    if let Some(list) = &scatter.keys {
+        writeln!(f, "keys: {}", keys(list))?;
+    }
+    writeln!(f, "sql: {}", marked(&scatter.sql))?;
+    if let Combine::Merge(merge) = &scatter.combine {
+        writeln!(f, "merge: {}", merge.sql)?;
+    }
+    Ok(())
+}
+
 impl Display for Plan {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "tier: {}", self.tier.name())?;
-        if let Tier::Scatter(scatter) = &self.tier {
+        let scatter = match &self.tier {
+            Tier::Scatter(scatter) => Some(scatter),
+            Tier::Stage(Stage { rest: Rest::Scatter(scatter), .. }) => Some(scatter),
+            _ => None,
+        };
+        if let Some(scatter) = scatter {
             match &scatter.combine {
                 Combine::Concatenate => write!(f, ", concatenate")?,
                 Combine::ConcatenateLimit(n) => write!(f, ", concatenate {n}")?,
@@ -73,13 +90,20 @@ impl Display for Plan {
                 }
                 writeln!(f, "sql: {}", marked(&route.sql))?;
             }
-            Tier::Scatter(scatter) => {
-                if let Some(list) = &scatter.keys {
-                    writeln!(f, "keys: {}", keys(list))?;
+            Tier::Scatter(scatter) => write_scatter(f, scatter)?,
+            Tier::Stage(stage) => {
+                for (number, part) in (1..).zip(&stage.parts) {
+                    match &part.ship {
+                        Ship::Everywhere => write!(f, "part {number}")?,
+                        Ship::Split { column, table } => {
+                            write!(f, "part {number}, split by column {} like {}", column + 1, table.name)?;
+                        }
+                    }
+                    writeln!(f, ": {}", part.sql)?;
                 }
-                writeln!(f, "sql: {}", marked(&scatter.sql))?;
-                if let Combine::Merge(merge) = &scatter.combine {
-                    writeln!(f, "merge: {}", merge.sql)?;
+                match &stage.rest {
+                    Rest::Scatter(scatter) => write_scatter(f, scatter)?,
+                    Rest::Coordinator(sql) => writeln!(f, "coordinator: {}", marked(sql))?,
                 }
             }
             Tier::InsertRows(insert) => {

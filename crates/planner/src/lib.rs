@@ -16,8 +16,9 @@ mod plan;
 mod safety;
 mod select;
 mod spread;
+mod stage;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 pub use ddl::*;
 pub use plan::*;
@@ -35,6 +36,8 @@ pub struct SessionView<'a> {
     pub search_path: &'a [String],
     /// Names of the session's temporary tables: they hide any other relation of that name.
     pub temp_relations: &'a HashSet<String>,
+    /// Rows of distributed tables by oid, as far as somebody has counted: says which way is cheap, never which is right.
+    pub sizes: &'a HashMap<u32, f64>,
     /// The statement comes from postgres_fdw inside a federated statement: it is never federated again.
     pub callback: bool,
     /// The transaction's time, as text that timestamptz reads, for statements that several servers run.

@@ -589,7 +589,14 @@ impl<'e> Partials<'_, 'e> {
                 return Err(format!("the column {} is not grouped by its own", path.join(".")));
             }
             ExprKind::Star(_) => return Err("* beside aggregates".to_owned()),
-            ExprKind::Sublink(_) => return Err("a subquery beside aggregates".to_owned()),
+            ExprKind::Sublink(link) => {
+                let staged = self.context.level_of(&link.query).and_then(|l| self.context.staging.borrow().level(l));
+                let (Some(staged), None) = (staged, &link.test) else {
+                    return Err("a subquery beside aggregates".to_owned());
+                };
+                out.replace(link.query.span, staged.marker());
+                return Ok(());
+            }
             ExprKind::Grouping(_) => return Err("GROUPING()".to_owned()),
             ExprKind::Call(call) if call.over.is_some() => return Err("a window over aggregates".to_owned()),
             ExprKind::Call(call) if self.context.analysis.is_aggregate(call) => {

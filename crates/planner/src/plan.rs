@@ -19,6 +19,8 @@ pub struct Plan {
     /// The statement reads the transaction's time: `SessionView::multi_statement_txn_now` is written into the plan, or
     /// a better plan would need it. Such a plan serves one transaction only: do not keep it.
     pub uses_now: bool,
+    /// Sizes of tables would have helped to choose, and are not known.
+    pub wants_sizes: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -33,6 +35,8 @@ pub enum Tier {
     Route(Route),
     /// Each involved worker answers for its rows, and the answers are combined.
     Scatter(Scatter),
+    /// Parts are run first, and their rows come with the rest of the statement.
+    Stage(Stage),
     /// INSERT … VALUES into a distributed table: each row goes to its shard.
     InsertRows(InsertRows),
     /// INSERT … SELECT into a distributed table that the workers cannot run by themselves: rows pass the router.
@@ -87,6 +91,47 @@ pub struct Scatter {
     /// What each worker runs.
     pub sql: Splice,
     pub combine: Combine,
+}
+
+/// A SELECT in parts. In the rest's texts (a merge's too) `{{stage 1}}` and so on stand for a SELECT in brackets that
+/// gives the rows of that part under their names.
+#[derive(Debug, Clone)]
+pub struct Stage {
+    pub parts: Vec<StagePart>,
+    pub rest: Rest,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct StagePart {
+    /// A SELECT with the statement's parameters, planned by itself: any tier.
+    pub sql: String,
+    pub ship: Ship,
+}
+
+/// To whom the rows of a part go.
+#[derive(Debug, Clone)]
+pub enum Ship {
+    /// To every server that runs the rest.
+    Everywhere,
+    /// Each to the worker that has the table's shard for the value of this column (from 0).
+    Split { column: usize, table: Arc<Table> },
+}
+
+impl PartialEq for Ship {
+    fn eq(&self, other: &Ship) -> bool {
+        match (self, other) {
+            (Ship::Everywhere, Ship::Everywhere) => true,
+            (Ship::Split { column: a, table: s }, Ship::Split { column: b, table: t }) => a == b && s.oid == t.oid,
+            _ => false,
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub enum Rest {
+    Scatter(Scatter),
+    /// On the coordinator, which gets the rows of every part.
+    Coordinator(Splice),
 }
 
 #[derive(Debug, Clone)]

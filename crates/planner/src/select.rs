@@ -39,7 +39,14 @@ impl Context<'_> {
             Ok((table, key)) => self.route(table, key),
             Err(no_route) => match self.scatter_select() {
                 Ok(plan) => plan,
-                Err(reason) => self.federate(format!("{no_route}, and {reason}")),
+                Err(reason) => {
+                    let mut plan = match self.stage_select(&reason) {
+                        Ok(plan) => plan,
+                        Err(_) => self.federate(format!("{no_route}, and {reason}")),
+                    };
+                    plan.wants_sizes = self.unknown_sizes();
+                    plan
+                }
             },
         }
     }
@@ -82,16 +89,25 @@ impl Context<'_> {
         }
     }
 
-    fn scatter_select(&self) -> Result<Plan> {
+    /// The level of the statement's own query.
+    pub fn top_level(&self) -> Option<usize> {
+        self.level_of(match &self.statement.tree {
+            Tree::Query(query) => query,
+            _ => return None,
+        })
+    }
+
+    pub fn level_of(&self, query: &Query) -> Option<usize> {
+        self.analysis.levels.iter().position(|l| l.query.is_some_and(|l| std::ptr::eq(l, query)))
+    }
+
+    pub fn scatter_select(&self) -> Result<Plan> {
         self.scatterable_tables()?;
-        let top = self.analysis.levels.iter().position(
-            |l| matches!(&self.statement.tree, Tree::Query(q) if l.query.is_some_and(|l| std::ptr::eq(l, &**q))),
-        );
-        let (Some(level), Tree::Query(query)) = (top, &self.statement.tree) else {
+        let (Some(level), Tree::Query(query)) = (self.top_level(), &self.statement.tree) else {
             return Err("the statement is no query".to_owned());
         };
-        let first = self.analysis.distributed().next();
-        let Some(table) = first.map(|i| self.analysis.instances[i].table.clone()) else {
+        let first = self.in_place().next().map(|i| self.analysis.instances[i].table.clone());
+        let Some(table) = first.or_else(|| self.staging.borrow().placement()) else {
             return Err("no distributed table".to_owned());
         };
         if let Some(reason) = self.time_reason(&table) {

@@ -20,16 +20,35 @@ type Result<T> = std::result::Result<T, String>;
 impl Context<'_> {
     /// All distributed tables are colocated and no part is out of reach of the workers.
     pub fn scatterable_tables(&self) -> Result<()> {
-        let mut first: Option<&pgherd_catalog::Table> = None;
-        for index in self.analysis.distributed() {
+        let mut first = self.staging.borrow().placement();
+        for index in self.in_place() {
             let table = self.analysis.instances[index].table;
-            match first {
-                None => first = Some(table),
+            match &first {
+                None => first = Some(table.clone()),
                 Some(first) if colocated(first, table) => {}
                 Some(first) => return Err(format!("{} and {} are not colocated", first.name, table.name)),
             }
         }
         Ok(())
+    }
+
+    /// Occurrences of distributed tables that are read where they are.
+    pub fn in_place(&self) -> impl Iterator<Item = usize> + '_ {
+        self.analysis.distributed().filter(|i| !self.staging.borrow().has(*i))
+    }
+
+    /// The distribution column of an occurrence; none: every worker has its rows.
+    fn key_in_place(&self, index: usize) -> Option<ColumnId> {
+        match self.staging.borrow().instance(index) {
+            Some(staged) => staged.split,
+            None => self.analysis.key_of(index),
+        }
+    }
+
+    /// The rows of a subquery that comes with the statement.
+    fn staged_level(&self, level: usize) -> Option<Spread> {
+        let staged = self.staging.borrow().level(level)?;
+        Some(staged.split.map_or(Spread::Replicated, |id| Spread::Partitioned(vec![id])))
     }
 
     /// FROM, WHERE and the sublinks of a level.
@@ -85,7 +104,12 @@ impl Context<'_> {
     /// `before`: what stands to the left, which a lateral item may refer to.
     fn spread_of_node(&self, node: &Node, before: Option<&Spread>) -> Result<Spread> {
         match node {
-            Node::Instance(index) => Ok(match self.analysis.key_of(*index) {
+            Node::Inline { level } | Node::Derived { level, .. } | Node::Lateral { level }
+                if self.staging.borrow().level(*level).is_some() =>
+            {
+                Ok(self.staged_level(*level).unwrap_or(Spread::Replicated))
+            }
+            Node::Instance(index) => Ok(match self.key_in_place(*index) {
                 Some(key) => Spread::Partitioned(vec![key]),
                 None => Spread::Replicated,
             }),
@@ -152,6 +176,9 @@ impl Context<'_> {
 
     /// A subquery's or CTE's rows.
     pub fn spread_of_level(&self, level: usize) -> Result<Spread> {
+        if let Some(spread) = self.staged_level(level) {
+            return Ok(spread);
+        }
         let this = &self.analysis.levels[level];
         let Some(query) = this.query else { return Err("a data-modifying CTE".to_owned()) };
         if query.limit.is_some() || query.offset.is_some() {
@@ -271,8 +298,8 @@ impl Context<'_> {
     }
 
     /// A sublink gives each worker the same answer as it would have over all rows.
-    fn check_sublink(&self, level: usize, outer: &Spread) -> Result<()> {
-        if self.is_volatile(level) {
+    pub fn check_sublink(&self, level: usize, outer: &Spread) -> Result<()> {
+        if self.staging.borrow().level(level).is_none() && self.is_volatile(level) {
             return Err("a volatile function in a subquery".to_owned());
         }
         let keys = match outer {
@@ -284,6 +311,9 @@ impl Context<'_> {
 
     /// True where a distributed table is in it.
     fn check_sublink_level(&self, level: usize, keys: &[ColumnId]) -> Result<bool> {
+        if self.staging.borrow().level(level).is_some() {
+            return Ok(false);
+        }
         let this = &self.analysis.levels[level];
         let Some(query) = this.query else { return Err("a data-modifying CTE".to_owned()) };
         let mut distributed = false;
@@ -307,7 +337,7 @@ impl Context<'_> {
     fn check_sublink_node(&self, node: &Node, keys: &[ColumnId]) -> Result<bool> {
         match node {
             Node::Instance(index) => {
-                let Some(key) = self.analysis.key_of(*index) else { return Ok(false) };
+                let Some(key) = self.key_in_place(*index) else { return Ok(false) };
                 let instance = &self.analysis.instances[*index];
                 let facts = self.analysis.facts(instance.env);
                 if keys.iter().any(|outer| facts.same(*outer, key)) {

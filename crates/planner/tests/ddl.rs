@@ -3,14 +3,19 @@
 
 mod fixture;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use pgherd_planner::{DdlScope, SessionView, ddl_scope};
 
 fn check(sql: &str, expected: &str) {
     let (path, temp) = (["public".to_owned()], HashSet::from(["hidden".to_owned()]));
-    let session =
-        SessionView { search_path: &path, temp_relations: &temp, callback: false, multi_statement_txn_now: None };
+    let session = SessionView {
+        search_path: &path,
+        temp_relations: &temp,
+        sizes: &HashMap::new(),
+        callback: false,
+        multi_statement_txn_now: None,
+    };
     let statement = pgherd_sql::split(sql).unwrap().remove(0);
     let scope = match ddl_scope(&statement, &fixture::snapshot(), &session) {
         Ok(DdlScope::Coordinator) => "coordinator".to_owned(),

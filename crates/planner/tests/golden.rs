@@ -27,7 +27,14 @@ fn planned(snapshot: &pgherd_catalog::Snapshot, block: &[&str]) -> String {
             sql.push(*line);
         }
     }
-    let session = SessionView { search_path: &path, temp_relations: &temp, callback, multi_statement_txn_now: now };
+    let sizes = std::collections::HashMap::new();
+    let session = SessionView {
+        search_path: &path,
+        temp_relations: &temp,
+        sizes: &sizes,
+        callback,
+        multi_statement_txn_now: now,
+    };
     let sql = sql.join("\n");
     let statements = pgherd_sql::split(&sql).unwrap_or_else(|e| panic!("{sql}: {e}"));
     let plan = plan(&statements[0], snapshot, &session);

@@ -3,14 +3,19 @@
 
 mod fixture;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use pgherd_planner::{SessionView, plan};
 
 fn tier(sql: &str) -> &'static str {
     let (path, temp) = (["public".to_owned()], HashSet::new());
-    let session =
-        SessionView { search_path: &path, temp_relations: &temp, callback: false, multi_statement_txn_now: None };
+    let session = SessionView {
+        search_path: &path,
+        temp_relations: &temp,
+        sizes: &HashMap::new(),
+        callback: false,
+        multi_statement_txn_now: None,
+    };
     let statement = pgherd_sql::split(sql).unwrap().remove(0);
     plan(&statement, &fixture::snapshot(), &session).tier.name()
 }

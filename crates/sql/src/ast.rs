@@ -61,6 +61,9 @@ pub struct Query {
     pub locking: bool,
     /// SELECT … INTO.
     pub into: bool,
+    /// What stands between the innermost brackets around it: nothing for a statement's own query. A clause may stand
+    /// outside of them (`((SELECT 1) LIMIT 1)`): [`Query::is_same_as`] tells.
+    pub span: Span,
 }
 
 #[derive(Debug, Clone)]
@@ -661,6 +664,20 @@ fn deep<'a>(place: Place, expr: &'a Expr, f: &mut dyn FnMut(Place, &'a Expr)) {
     expr.for_each_child(&mut |child| deep(Place::Other, child, f));
 }
 
+/// A tree as `Debug` prints it, the numbers of its ranges left out. Text of the user's is printed with its quotes escaped,
+/// so that none of it is taken for a range that is not one on both sides alike.
+fn without_spans(printed: &str) -> String {
+    const OPEN: &str = "Span { start: ";
+    let mut out = String::with_capacity(printed.len());
+    let mut rest = printed;
+    while let Some(at) = rest.find(OPEN) {
+        out.push_str(&rest[..at]);
+        rest = rest[at..].find('}').map_or("", |end| &rest[at + end + 1..]);
+    }
+    out.push_str(rest);
+    out
+}
+
 fn walk_items<'a>(items: &'a [SelectItem], f: &mut dyn FnMut(Place, &'a Expr)) {
     let place = |i: &SelectItem| if i.alias.is_some() { Place::NamedTarget } else { Place::Target };
     items.iter().for_each(|i| deep(place(i), &i.expr, f));
@@ -671,6 +688,13 @@ fn walk_with<'a>(with: &'a Option<With>, f: &mut dyn FnMut(Place, &'a Expr)) {
 }
 
 impl Query {
+    /// The same query, wherever it stands in its text.
+    pub fn is_same_as(&self, other: &Query) -> bool {
+        let (mut a, mut b) = (self.clone(), other.clone());
+        (a.span, b.span) = (Span::default(), Span::default());
+        without_spans(&format!("{a:?}")) == without_spans(&format!("{b:?}"))
+    }
+
     /// As [`Tree::walk_all`].
     pub fn walk_all<'a>(&'a self, f: &mut dyn FnMut(Place, &'a Expr)) {
         walk_with(&self.with, f);

@@ -85,6 +85,7 @@ impl<'a> Lower<'a> {
             let right = s.rarg.as_ref().map(|q| self.query(q)).unwrap_or_default();
             Body::SetOp { op, all: s.all, left: Box::new(left), right: Box::new(right) }
         };
+        let span = self.between_brackets(s, &body).unwrap_or_default();
         Query {
             with,
             body,
@@ -94,7 +95,32 @@ impl<'a> Lower<'a> {
             with_ties: s.limit_option == pb::LimitOption::WithTies as i32,
             locking: !s.locking_clause.is_empty(),
             into: s.into_clause.is_some(),
+            span,
         }
+    }
+
+    /// What stands between the innermost brackets around all of a query.
+    fn between_brackets(&self, s: &pb::SelectStmt, body: &Body) -> Option<Span> {
+        let tokens = self.tokens;
+        let (open, close) = match body {
+            // Each arm may have brackets of its own.
+            Body::SetOp { left, right, .. } => {
+                if !left.span.is_known() || !right.span.is_known() {
+                    return None;
+                }
+                let mut around = tokens.around(tokens.at(left.span.start)?)?;
+                while !tokens.span(around.0 + 1, around.1).contains(right.span) {
+                    around = tokens.around(around.0)?;
+                }
+                around
+            }
+            Body::Select(_) => match s.target_list.first().and_then(|n| n.node.as_ref()) {
+                Some(NodeEnum::ResTarget(first)) => tokens.around(self.token(first.location)?)?,
+                _ => return None,
+            },
+            Body::Values(_) => return None,
+        };
+        Some(tokens.span(open + 1, close))
     }
 
     fn with(&mut self, with: &Option<pb::WithClause>) -> Option<With> {

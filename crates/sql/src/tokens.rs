@@ -131,6 +131,21 @@ impl Tokens {
         self.list.get(at).map_or(0, |t| t.start)
     }
 
+    /// The round brackets that a token stands in directly: where they open and close.
+    pub fn around(&self, at: usize) -> Option<(usize, usize)> {
+        let mut i = at;
+        while let Some(before) = i.checked_sub(1) {
+            i = before;
+            match self.kind(i) {
+                Token::Ascii41 | Token::Ascii93 => i = self.mate(i),
+                Token::Ascii40 => return (self.mate(i) > i).then(|| (i, self.mate(i))),
+                Token::Ascii91 => return None,
+                _ => {}
+            }
+        }
+        None
+    }
+
     /// Index of the bracket that closes the one at `at`.
     pub fn mate(&self, at: usize) -> usize {
         self.list.get(at).map_or(at, |t| t.mate as usize)
