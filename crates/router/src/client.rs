@@ -16,6 +16,7 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 use crate::error::{Failure, Result};
+use crate::run::Capture;
 
 const OUT_CHUNK: usize = 64 * 1024;
 /// Room for what one read brings: starts small, since most clients are idle, and grows with those that send much.
@@ -145,6 +146,8 @@ pub struct Client {
     pub out: BytesMut,
     /// How often bytes have left: what was written before can no longer be taken back.
     pub flushes: u64,
+    /// Rows are not for the client now, but for a statement of ours.
+    pub capture: Option<Box<Capture>>,
     _over: Over,
 }
 
@@ -182,6 +185,7 @@ impl Client {
             ended: false,
             out: BytesMut::new(),
             flushes: 0,
+            capture: None,
             _over,
         }
     }
@@ -348,6 +352,11 @@ impl Client {
 
     /// Appends a server's message as it is.
     pub fn forward(&mut self, frame: &Frame) {
+        if frame.tag() == b'D'
+            && let Some(capture) = &mut self.capture
+        {
+            return capture.push(frame);
+        }
         self.out.extend_from_slice(&frame.raw);
     }
 }

@@ -46,6 +46,16 @@ impl Failure {
         }
     }
 
+    pub fn without(self, code: u8) -> Self {
+        match self {
+            Failure::Statement(mut fields) => {
+                fields.remove(code);
+                Failure::Statement(fields)
+            }
+            other => other,
+        }
+    }
+
     pub fn sqlstate(&self) -> &str {
         match self {
             Failure::Statement(fields) | Failure::Fatal(fields) => fields.sqlstate(),

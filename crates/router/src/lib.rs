@@ -20,6 +20,7 @@ mod run;
 mod session;
 mod settings;
 mod shared;
+mod sizes;
 mod startup;
 mod transaction;
 

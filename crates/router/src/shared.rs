@@ -284,6 +284,8 @@ pub struct Thread {
     /// The clients of this thread's sessions, by session.
     links: RefCell<HashMap<i32, Weak<Link>>>,
     stopping: Cell<bool>,
+    /// Rows of distributed tables.
+    pub sizes: RefCell<crate::sizes::Known>,
     /// What workers' tables are to the coordinator, likewise.
     pub table_oids: RefCell<HashMap<OnServer, Rc<TableOrigin>>>,
 }
@@ -309,6 +311,7 @@ impl Thread {
             values: RefCell::default(),
             links: RefCell::default(),
             stopping: Cell::new(false),
+            sizes: RefCell::default(),
             table_oids: RefCell::default(),
         }
     }

@@ -24,7 +24,7 @@ pub(super) const STUCK_MEMORY_MAX: usize = 256 << 20;
 /// Lists of column types whose names are kept per thread.
 const TYPE_NAMES_MAX: usize = 1_000;
 const TEXT_OID: u32 = 25;
-const TEXT_ARRAY_OID: u32 = 1009;
+pub const TEXT_ARRAY_OID: u32 = 1009;
 
 impl Session {
     #[allow(clippy::too_many_arguments)]
@@ -50,7 +50,7 @@ impl Session {
             max_rows: 0,
         };
         let kept = id.map(|id| (id, request.sql.len()));
-        self.start_scatter(plan, groups, &request).await?;
+        self.start_scatter(plan, groups, &request, call.staged).await?;
         let errors = Errors { splice: Some(&scatter.sql), text: call.prepared.text(), renamed: None };
         // The client learns the columns when a worker has begun: after its rights were checked, before any row.
         let announce = described.fields.clone().filter(|_| call.describes());
@@ -64,11 +64,11 @@ impl Session {
                 return Err(failure);
             }
         }
-        let first = call.bound.map_or(0, |b| b.params.len());
+        let mut bound = call.bound_on(COORDINATOR_GROUP).map(|b| b.into_owned()).unwrap_or_default();
+        let first = bound.params.len();
         let partial_types = partials.types();
         let mut param_types = types.to_vec();
         param_types.resize(first, 0);
-        let mut bound = call.bound.cloned().unwrap_or_default();
         bound.param_formats = (0..first).map(|i| i16::from(bound.is_binary(i))).collect();
         let in_table = partials.place == Place::Table;
         let source = match partials.place {
@@ -123,7 +123,7 @@ impl Session {
     }
 
     /// What the coordinator says of a merge statement, and the number under which it keeps it: asked once per text.
-    async fn described_merge(&mut self, sql: &str, types: &[u32]) -> Result<(Option<u64>, Rc<Described>)> {
+    pub(super) async fn described_merge(&mut self, sql: &str, types: &[u32]) -> Result<(Option<u64>, Rc<Described>)> {
         let key = self.statement_key(sql, types).await?;
         if let Some(key) = &key
             && let Some((id, described)) = self.thread.merges.borrow_mut().get(key)
@@ -186,7 +186,7 @@ impl Session {
     /// The general way, inside the block that is open.
     async fn federate_instead(&mut self, call: &Call<'_>) -> Result<Completion> {
         let sql = self.coordinator_text(call).await?;
-        let call = Call { described: true, ..*call };
+        let call = Call { described: true, staged: None, ..*call };
         self.run_coordinator_plan(&call, &sql, false, true).await
     }
 

@@ -139,6 +139,9 @@ impl Session {
         if !call.describes() {
             return Ok(Announce::Nothing);
         }
+        if call.staged.is_some() {
+            return Ok(Announce::Known(self.described(call.prepared).await?));
+        }
         match &call.prepared.statement {
             Some(statement) if !crate::session::is_planned(&statement.kind) => Ok(Announce::WithRows),
             Some(statement) if !self.stand_ins(statement).is_empty() => {

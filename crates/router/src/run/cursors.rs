@@ -64,6 +64,7 @@ impl Session {
                     max_rows: call.max_rows,
                     portal: call.portal,
                     described: true,
+                    ..Call::simple(&prepared)
                 };
                 if call.describes()
                     && let Some(fields) = &self.described(&prepared).await?.fields

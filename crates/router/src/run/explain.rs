@@ -147,6 +147,12 @@ impl Session {
                     tasks.push(Task { group, sql: scatter.sql.as_written() });
                 }
             }
+            // What the rest needs is not there: the parts' own plans are shown by explaining them.
+            Tier::Stage(stage) => {
+                for part in &stage.parts {
+                    tasks.push(Task { group: COORDINATOR_GROUP, sql: part.sql.clone() });
+                }
+            }
             Tier::InsertRows(insert) => {
                 tasks.push(Task {
                     group: COORDINATOR_GROUP,
@@ -317,6 +323,7 @@ fn title(plan: &Plan) -> &'static str {
     match &plan.tier {
         Tier::Route(_) => "Route",
         Tier::Scatter(_) => "Scatter",
+        Tier::Stage(_) => "Stage",
         Tier::InsertRows(_) => "Insert Rows",
         Tier::InsertSelect(_) => "Insert Select",
         Tier::ReplicateWrite { .. } | Tier::ReplicateRows { .. } => "Replicate",

@@ -19,8 +19,12 @@ mod planned;
 mod request;
 mod session_views;
 mod shard_key;
+mod stage;
 mod state;
 
+use std::borrow::Cow;
+
+use pgherd_catalog::GroupId;
 use pgherd_sql::StatementKind;
 
 use crate::error::{Failure, Result};
@@ -29,6 +33,7 @@ use crate::transaction::Block;
 
 pub use planned::{add_tags, refuse};
 pub use request::{Errors, Request, Rows, TableOrigin, fields_of};
+pub use stage::{Capture, Staged};
 
 /// One execution of a statement.
 #[derive(Clone, Copy)]
@@ -42,15 +47,42 @@ pub struct Call<'a> {
     pub portal: &'a str,
     /// The client has the columns already.
     pub described: bool,
+    /// Its text is not seen again: servers need not keep it.
+    pub once: bool,
+    /// Rows of parts that were run before.
+    pub staged: Option<&'a Staged>,
 }
 
 impl<'a> Call<'a> {
     pub fn simple(prepared: &'a Prepared) -> Self {
-        Call { prepared, bound: None, max_rows: 0, portal: "", described: false }
+        Call { prepared, bound: None, max_rows: 0, portal: "", described: false, once: false, staged: None }
     }
 
     pub fn extended(prepared: &'a Prepared, bound: &'a Bound, max_rows: i32, portal: &'a str) -> Self {
-        Call { prepared, bound: Some(bound), max_rows, portal, described: false }
+        Call { prepared, bound: Some(bound), max_rows, portal, described: false, once: false, staged: None }
+    }
+
+    /// Servers keep its text: it may come again.
+    pub fn keeps(&self) -> bool {
+        self.bound.is_some() && !self.once && self.staged.is_none()
+    }
+
+    /// The values for one server: the client's, and those of parts.
+    pub fn bound_on(&self, group: GroupId) -> Option<Cow<'a, Bound>> {
+        match self.staged {
+            None => self.bound.map(Cow::Borrowed),
+            Some(staged) => Some(Cow::Owned(staged.bound(self.bound, group))),
+        }
+    }
+
+    /// Types of those values; `own`: of the client's.
+    pub fn with_staged(&self, own: &[u32]) -> Vec<u32> {
+        let mut types = own.to_vec();
+        if let Some(staged) = self.staged {
+            types.resize(self.bound.map_or(0, |b| b.params.len()), 0);
+            types.extend(staged.types());
+        }
+        types
     }
 
     /// The client learns the columns together with the rows.

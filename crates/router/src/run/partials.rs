@@ -223,7 +223,7 @@ pub struct TextArray {
 }
 
 impl TextArray {
-    fn push(&mut self, value: Option<&[u8]>) {
+    pub fn push(&mut self, value: Option<&[u8]>) {
         if self.buf.is_empty() {
             self.buf.put_bytes(0, ARRAY_HEADER);
         }

@@ -9,7 +9,7 @@ use pgherd_sql::{Splice, StatementKind};
 
 use super::request::{Announce, End, Errors, Request, Rows, tells_origin};
 use super::shard_key::Parameters;
-use super::{Call, Completion};
+use super::{Call, Completion, Staged};
 use crate::error::{Failure, Result};
 use crate::session::{Progress, Session};
 use crate::settings::quote_ident;
@@ -45,15 +45,19 @@ impl Session {
         }
     }
 
-    async fn run_plan_once(&mut self, call: &Call<'_>) -> Result<Completion> {
+    pub(super) async fn run_plan_once(&mut self, call: &Call<'_>) -> Result<Completion> {
+        let fresh = self.txn.block == Block::None;
         let (plan, id) = self.plan(call.prepared).await?;
         if self.settings.get("pgherd.fanout").is_some_and(|v| v == "single")
-            && matches!(plan.tier, Tier::Scatter(_) | Tier::Federate { .. } | Tier::InsertSelect(_))
+            && matches!(plan.tier, Tier::Scatter(_) | Tier::Stage(_) | Tier::Federate { .. } | Tier::InsertSelect(_))
         {
             return Err(Failure::new("0A000", "statement needs more than one shard and pgherd.fanout is \"single\"")
                 .detail(format!("Reason: {}.", plan.reason)));
         }
-        self.run_plan(call, plan, id).await
+        match &plan.tier {
+            Tier::Stage(stage) => self.run_stage(call, &plan, stage, fresh).await,
+            _ => self.run_plan(call, plan, id).await,
+        }
     }
 
     pub(super) async fn run_plan(&mut self, call: &Call<'_>, plan: Rc<Plan>, id: u64) -> Result<Completion> {
@@ -75,6 +79,7 @@ impl Session {
             }
             Tier::Route(route) => self.run_route(call, &plan, route, id).await,
             Tier::Scatter(scatter) => self.run_scatter(call, &plan, scatter, id).await,
+            Tier::Stage(stage) => self.run_stage(call, &plan, stage, false).await,
             Tier::InsertRows(insert) => self.run_insert_rows(call, &plan, insert).await,
             Tier::InsertSelect(insert) => self.run_insert_select(call, &plan, insert).await,
             Tier::ReplicateWrite { sql, returning } => self.run_replicate(call, &plan, sql, *returning).await,
@@ -144,11 +149,11 @@ impl Session {
         };
         let sql = route.sql.render(name_of);
         // One text per shard: the server-side statement's number tells them apart.
-        let id = call.bound.is_some().then(|| plan_id * 65_536 + remainder as u64);
+        let id = call.keeps().then(|| plan_id * 65_536 + remainder as u64);
         let announce = self.announce(call, &plan.tables).await?;
         let errors = Errors { splice: Some(&route.sql), text: call.prepared.text(), renamed: Some(&name_of) };
         let completion = self.run_single(call, group, sql, id, &types, announce, errors).await?;
-        if by_partition && !fence && call.bound.is_some() {
+        if by_partition && !fence && call.keeps() {
             self.compile(call.prepared, plan, plan_id, &catalog);
         }
         Ok(completion)
@@ -179,6 +184,10 @@ impl Session {
         if !call.describes() {
             return Ok(Announce::Nothing);
         }
+        if call.staged.is_some() {
+            // Rows that came with the statement are of no table.
+            return Ok(Announce::Known(self.described(call.prepared).await?));
+        }
         if self.txn.catalog.is_some() && !tells_origin(tables) {
             // Tables of this transaction's own cannot be looked up beside it; it has the coordinator with it already.
             return Ok(Announce::Known(self.described(call.prepared).await?));
@@ -203,11 +212,12 @@ impl Session {
         errors: Errors<'_>,
     ) -> Result<Completion> {
         let portal = if call.max_rows > 0 { format!("pgherd_p{}", call.portal) } else { String::new() };
+        let (types, bound) = (call.with_staged(types), call.bound_on(group));
         let request = Request {
             sql: sql.into(),
             id,
-            param_types: types,
-            bound: call.bound,
+            param_types: &types,
+            bound: bound.as_deref(),
             describe: announce.is_needed(),
             portal: &portal,
             max_rows: call.max_rows,
@@ -250,7 +260,13 @@ impl Session {
     }
 
     /// One statement per worker.
-    async fn run_scatter(&mut self, call: &Call<'_>, plan: &Plan, scatter: &Scatter, id: u64) -> Result<Completion> {
+    pub(super) async fn run_scatter(
+        &mut self,
+        call: &Call<'_>,
+        plan: &Plan,
+        scatter: &Scatter,
+        id: u64,
+    ) -> Result<Completion> {
         // Partial values pass as text: settings that shorten or reorder it would change the result.
         let lossy = matches!(scatter.combine, Combine::Merge(_)) && self.has_styles();
         if (call.max_rows > 0 || lossy) && !plan.writes {
@@ -259,9 +275,9 @@ impl Session {
             return self.run_coordinator_plan(call, &sql, false, true).await;
         }
         let groups = self.scatter_groups(call, scatter).await?;
-        let types = self.param_types(call).await?;
+        let types = call.with_staged(&self.param_types(call).await?);
         // No shard of a route has this number.
-        let id = call.bound.is_some().then_some(id * 65_536 + 65_535);
+        let id = call.keeps().then_some(id * 65_536 + 65_535);
         match &scatter.combine {
             Combine::Merge(merge) => self.run_merge(call, plan, scatter, merge, &groups, &types, id).await,
             Combine::Concatenate => self.run_concatenate(call, plan, scatter, &groups, &types, id, None).await,
@@ -295,7 +311,13 @@ impl Session {
     }
 
     /// Starts a scatter on every group: all servers work at the same time.
-    pub(super) async fn start_scatter(&mut self, plan: &Plan, groups: &[GroupId], request: &Request<'_>) -> Result<()> {
+    pub(super) async fn start_scatter(
+        &mut self,
+        plan: &Plan,
+        groups: &[GroupId],
+        request: &Request<'_>,
+        staged: Option<&Staged>,
+    ) -> Result<()> {
         self.open_implicit_block();
         let catalog = self.catalog();
         let degree = if plan.writes { None } else { self.parallel_degree(groups) };
@@ -313,7 +335,10 @@ impl Session {
         }
         for group in groups {
             if let Some(participant) = self.txn.participants.get_mut(group) {
-                super::request::send(&mut participant.lease, request, false);
+                let bound = staged.map(|staged| staged.bound(request.bound, *group));
+                let own =
+                    Request { sql: request.sql.as_ref().into(), bound: bound.as_ref().or(request.bound), ..*request };
+                super::request::send(&mut participant.lease, &own, false);
                 participant.lease.flush().await?;
             }
         }
@@ -376,7 +401,7 @@ impl Session {
             max_rows: 0,
         };
         let kept = id.map(|id| (id, request.sql.len()));
-        self.start_scatter(plan, groups, &request).await?;
+        self.start_scatter(plan, groups, &request, call.staged).await?;
         let errors = Errors { splice: Some(&scatter.sql), text: call.prepared.text(), renamed: None };
         let mut total = End::default();
         for (index, group) in groups.iter().enumerate() {

@@ -189,6 +189,10 @@ impl Session {
                 self.open_implicit_block();
             }
         }
+        if plan.wants_sizes {
+            self.measure(&plan.tables).await;
+            plan = self.plan_statement(statement, &catalog, &search_path, false);
+        }
         let reusable = reusable && !(plan.uses_now && self.txn.now.is_some());
         let plan = Rc::new(plan);
         let id = next_id();
@@ -233,9 +237,11 @@ impl Session {
         search_path: &[String],
         callback: bool,
     ) -> Plan {
+        let sizes = self.thread.sizes.borrow().of(&self.db.name);
         let view = pgherd_planner::SessionView {
             search_path,
             temp_relations: &self.temp,
+            sizes: &sizes,
             callback,
             multi_statement_txn_now: self.txn.now.as_deref(),
         };

@@ -1,0 +1,290 @@
+//! A SELECT in parts: the rows of each part are kept in the router and go with the rest of the statement to the servers
+//! that run it, as arrays of text that have there the types that the coordinator says the part has.
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Table, TableKind};
+use pgherd_planner::{Combine, Merge, Plan, Rest, Scatter, Ship, Stage, StagePart};
+use pgherd_sql::{Part, Splice};
+use pgherd_wire::backend::{self, FieldDescription};
+use pgherd_wire::frame::Frame;
+
+use super::combine::TEXT_ARRAY_OID;
+use super::partials::TextArray;
+use super::{Call, Completion};
+use crate::describe::Described;
+use crate::error::{Failure, Result};
+use crate::session::{Bound, Prepared, Session};
+use crate::settings::quote_ident;
+
+/// Rows of one statement's parts kept in memory at the most; more of them go through the coordinator's foreign tables.
+const MEMORY_MAX: usize = 128 << 20;
+/// What a server takes as one parameter is less than this.
+const ARRAY_MAX: usize = 64 << 20;
+
+/// Rows that are not for the client: [`crate::client::Client`] hands them here.
+pub struct Capture {
+    /// One set of columns for everybody, or one for each group of servers.
+    sets: Vec<Vec<TextArray>>,
+    split: Option<Split>,
+    bytes: usize,
+    bytes_max: usize,
+    /// They were too many, or cannot be split here. The rest is not kept.
+    pub lost: bool,
+}
+
+struct Split {
+    column: usize,
+    table: std::sync::Arc<Table>,
+    /// The column's type, where it is not the key's.
+    type_oid: u32,
+    groups: Vec<GroupId>,
+}
+
+impl Split {
+    /// Which set a row belongs to; none where only a server could tell.
+    fn set_of(&self, value: Option<&[u8]>) -> Option<usize> {
+        let TableKind::Distributed { key_type, .. } = &self.table.kind else { return None };
+        let remainder = match value {
+            None => 0,
+            Some(value) => match key_type.for_parameter(self.type_oid)?.hash_text(value) {
+                pgherd_catalog::hash::Hashed::Value(hash) => {
+                    pgherd_catalog::hash::remainder(hash, self.table.shards().len().max(1) as u32) as usize
+                }
+                pgherd_catalog::hash::Hashed::AskServer => return None,
+            },
+        };
+        let group = self.table.shards().get(remainder)?.group;
+        self.groups.iter().position(|g| *g == group)
+    }
+}
+
+impl Capture {
+    fn new(columns: usize, split: Option<Split>, bytes_max: usize) -> Capture {
+        let sets = split.as_ref().map_or(1, |s| s.groups.len());
+        let set = || (0..columns).map(|_| TextArray::default()).collect();
+        Capture { sets: (0..sets).map(|_| set()).collect(), split, bytes: 0, bytes_max, lost: false }
+    }
+
+    /// Takes a DataRow.
+    pub fn push(&mut self, frame: &Frame) {
+        if self.lost {
+            return;
+        }
+        self.bytes += frame.raw.len();
+        if self.bytes > self.bytes_max || self.keep(frame).is_none() {
+            self.lost = true;
+            self.sets.clear();
+        }
+    }
+
+    fn keep(&mut self, frame: &Frame) -> Option<()> {
+        let set = match &self.split {
+            None => 0,
+            Some(split) => {
+                let value = backend::parse_data_row(frame).ok()?.nth(split.column)?.ok()?;
+                split.set_of(value)?
+            }
+        };
+        for (column, value) in self.sets.get_mut(set)?.iter_mut().zip(backend::parse_data_row(frame).ok()?) {
+            column.push(value.ok()?);
+        }
+        Some(())
+    }
+}
+
+/// The rows of a statement's parts as parameters of the rest.
+#[derive(Default)]
+pub struct Staged {
+    /// What stands for each part in the rest's texts.
+    texts: Vec<String>,
+    /// Values behind the client's own: for everybody, or one for each group in the order of `groups`.
+    values: Vec<Vec<Bytes>>,
+    groups: Vec<GroupId>,
+}
+
+impl Staged {
+    /// Types of the parameters behind the client's own.
+    pub fn types(&self) -> impl Iterator<Item = u32> + '_ {
+        self.values.iter().map(|_| TEXT_ARRAY_OID)
+    }
+
+    pub fn fill(&self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(at) = rest.find("{{stage ") {
+            out.push_str(&rest[..at]);
+            let end = rest[at..].find("}}").map_or(rest.len(), |end| at + end + 2);
+            let number = rest[at..end].trim_matches(|c: char| !c.is_ascii_digit()).parse::<usize>().ok();
+            out.push_str(number.and_then(|n| self.texts.get(n.checked_sub(1)?)).map_or("", String::as_str));
+            rest = &rest[end..];
+        }
+        out.push_str(rest);
+        out
+    }
+
+    fn fill_splice(&self, splice: &Splice) -> Splice {
+        let mut filled = Splice::default();
+        for part in &splice.parts {
+            match part {
+                // Only made text has parts in it.
+                Part::Text { text, origin: None } => filled.push_text(&self.fill(text), None),
+                other => filled.parts.push(other.clone()),
+            }
+        }
+        filled
+    }
+
+    /// The client's values and those of the parts, for one server.
+    pub fn bound(&self, own: Option<&Bound>, group: GroupId) -> Bound {
+        let mut bound = own.cloned().unwrap_or_default();
+        let first = bound.params.len();
+        bound.param_formats = (0..first).map(|i| i16::from(bound.is_binary(i))).collect();
+        let at = self.groups.iter().position(|g| *g == group);
+        for values in &self.values {
+            // What is split is for workers only: a server that is none of them has no rows of it.
+            let value = if values.len() == 1 { values.first() } else { at.and_then(|at| values.get(at)) };
+            bound.param_formats.push(1);
+            bound.params.push(Some(value.cloned().unwrap_or_else(|| super::combine::text_array(&[]))));
+        }
+        bound
+    }
+}
+
+impl Session {
+    /// `fresh`: nothing else is in this transaction, so that it can be begun again.
+    pub(super) async fn run_stage(
+        &mut self,
+        call: &Call<'_>,
+        plan: &Rc<Plan>,
+        stage: &Stage,
+        fresh: bool,
+    ) -> Result<Completion> {
+        // Values pass as text: settings that shorten or reorder it would change the result.
+        if self.has_styles() || call.max_rows > 0 {
+            return self.federate_stage(call).await;
+        }
+        self.open_implicit_block();
+        if fresh && self.txn.participants.is_empty() && !self.settings.contains_key("default_transaction_isolation") {
+            // All parts and the rest see one snapshot of each server.
+            self.txn.begin = "BEGIN ISOLATION LEVEL REPEATABLE READ".to_owned();
+        }
+        let mark = self.client.out.len();
+        let staged = match self.run_parts(call, stage).await {
+            Ok(Some(staged)) => staged,
+            Ok(None) => return self.federate_stage(call).await,
+            // A part may fail where the statement does not need its rows, and its positions are its own.
+            Err(failure) if fresh && is_the_parts_own(&failure) && self.client.out.len() == mark => {
+                self.rollback().await;
+                return self.federate_stage(call).await;
+            }
+            // A position would count in the part's text.
+            Err(failure) => return Err(failure.without(b'P')),
+        };
+        let call = Call { staged: Some(&staged), ..*call };
+        match &stage.rest {
+            Rest::Scatter(scatter) => {
+                let combine = match &scatter.combine {
+                    Combine::Merge(merge) => {
+                        Combine::Merge(Merge { sql: staged.fill(&merge.sql), columns: merge.columns })
+                    }
+                    other => other.clone(),
+                };
+                let filled = Scatter { sql: staged.fill_splice(&scatter.sql), combine, ..scatter.clone() };
+                self.run_scatter(&call, plan, &filled, 0).await
+            }
+            Rest::Coordinator(sql) => {
+                let sql = staged.fill_splice(sql);
+                self.run_coordinator_plan(&call, &sql, false, true).await
+            }
+        }
+    }
+
+    /// The general way for the whole statement.
+    async fn federate_stage(&mut self, call: &Call<'_>) -> Result<Completion> {
+        let sql = self.coordinator_text(call).await?;
+        self.run_coordinator_plan(call, &sql, false, true).await
+    }
+
+    /// Runs the parts one after another. None: they cannot be sent with the rest.
+    async fn run_parts(&mut self, call: &Call<'_>, stage: &Stage) -> Result<Option<Staged>> {
+        let types = self.param_types(call).await?;
+        let own = call.bound.map_or(0, |b| b.params.len());
+        let mut staged = Staged { groups: self.catalog().worker_groups(), ..Staged::default() };
+        let mut room = MEMORY_MAX;
+        for part in &stage.parts {
+            let described = self.described_part(&part.sql, &types).await?;
+            let Some(fields) = &described.fields else { return Ok(None) };
+            if fields.iter().any(|f| f.name.contains("{{")) {
+                return Ok(None);
+            }
+            let Some(casts) = self.casts(COORDINATOR_GROUP, fields).await? else { return Ok(None) };
+            let Some(capture) = self.capture_part(call, part, fields, &types, room).await? else { return Ok(None) };
+            room = room.saturating_sub(capture.bytes);
+            let first = own + staged.values.len();
+            staged.texts.push(source(fields, &casts, first));
+            let mut columns: Vec<Vec<Bytes>> = fields.iter().map(|_| Vec::new()).collect();
+            for set in capture.sets {
+                for (values, array) in columns.iter_mut().zip(set) {
+                    let array = array.finish();
+                    if array.len() > ARRAY_MAX {
+                        return Ok(None);
+                    }
+                    values.push(array);
+                }
+            }
+            staged.values.extend(columns);
+        }
+        Ok(Some(staged))
+    }
+
+    /// What the coordinator says of a part, asked once per text.
+    pub(super) async fn described_part(&mut self, sql: &str, types: &[u32]) -> Result<Rc<Described>> {
+        self.described_merge(sql, types).await.map(|(_, described)| described)
+    }
+
+    /// Runs one part like any statement; its rows are kept.
+    async fn capture_part(
+        &mut self,
+        call: &Call<'_>,
+        part: &StagePart,
+        fields: &[FieldDescription],
+        types: &[u32],
+        room: usize,
+    ) -> Result<Option<Capture>> {
+        let split = match &part.ship {
+            Ship::Everywhere => None,
+            Ship::Split { column, table } => Some(Split {
+                column: *column,
+                table: table.clone(),
+                type_oid: fields.get(*column).map_or(0, |f| f.type_oid),
+                groups: self.catalog().worker_groups(),
+            }),
+        };
+        let Some(statement) = pgherd_sql::split(&part.sql).ok().and_then(|mut s| s.pop()) else { return Ok(None) };
+        let prepared = Prepared::new(Some(statement), &part.sql, types.to_vec());
+        let bound = call.bound.map_or_else(Bound::default, |b| Bound { result_formats: Vec::new(), ..b.clone() });
+        let inner = Call { once: true, ..Call::extended(&prepared, &bound, 0, "") };
+        // One part may be made of parts itself.
+        let outer = self.client.capture.replace(Box::new(Capture::new(fields.len(), split, room)));
+        let result = Box::pin(self.run_plan_once(&inner)).await;
+        let capture = std::mem::replace(&mut self.client.capture, outer);
+        result?;
+        Ok(capture.map(|c| *c).filter(|c| !c.lost))
+    }
+}
+
+/// An error that says something of a part's text or values, not of the transaction or a server.
+fn is_the_parts_own(failure: &Failure) -> bool {
+    matches!(failure.sqlstate().get(..2), Some("21" | "22" | "42"))
+}
+
+/// A SELECT in brackets that gives a part's rows under their names.
+fn source(fields: &[FieldDescription], casts: &[String], first_param: usize) -> String {
+    let list = |item: &dyn Fn(usize) -> String| (0..fields.len()).map(item).collect::<Vec<_>>().join(", ");
+    let items = list(&|i| format!("(pgherd_u.c{})::{} AS {}", i + 1, casts[i], quote_ident(&fields[i].name)));
+    let arrays = list(&|i| format!("${}::pg_catalog.text[]", first_param + i + 1));
+    let names = list(&|i| format!("c{}", i + 1));
+    format!("(SELECT {items} FROM pg_catalog.unnest({arrays}) AS pgherd_u({names}))")
+}
