@@ -13,8 +13,6 @@ use crate::session::Session;
 use crate::settings::quote_literal;
 
 const KEPT_FOR: Duration = Duration::from_secs(60);
-/// Of a table that was never analysed: bytes a row, by rule of thumb.
-const ROW_BYTES: f64 = 120.0;
 /// Databases of one thread whose sizes are kept.
 const DATABASES_MAX: usize = 100;
 
@@ -49,8 +47,12 @@ impl Known {
 }
 
 impl Session {
-    /// Asks for what is not known of these tables. A worker that does not answer leaves them at a guess.
+    /// Asks for what is not known of these tables, unless the session holds connections already: who does must not wait
+    /// for more. A worker that does not answer leaves them at a guess.
     pub async fn measure(&mut self, tables: &[Arc<Table>]) {
+        if !self.txn.participants.is_empty() {
+            return;
+        }
         let known = self.thread.sizes.borrow().of(&self.db.name);
         let unknown: Vec<&Arc<Table>> =
             tables.iter().filter(|t| !t.is_reference() && !known.contains_key(&t.oid)).collect();
@@ -74,17 +76,18 @@ impl Session {
                     crate::settings::quote_ident(&t.schema),
                     crate::settings::quote_ident(&t.name)
                 ));
-                format!("({}::pg_catalog.int8, pg_catalog.to_regclass({name}))", t.oid)
+                // Without a lock: this very transaction may hold one that excludes all others.
+                format!("({}::pg_catalog.int8, pg_catalog.to_regclass({name})::pg_catalog.oid)", t.oid)
             })
             .collect();
         if values.is_empty() {
             return Ok(());
         }
         let sql = format!(
-            "SELECT t.oid, pg_catalog.sum(CASE WHEN c.reltuples > 0 THEN c.reltuples \
-             ELSE pg_catalog.pg_relation_size(c.oid) / {ROW_BYTES} END) \
-             FROM (VALUES {}) AS t(oid, rel), pg_catalog.pg_partition_tree(t.rel) AS p \
-             JOIN pg_catalog.pg_class c ON c.oid = p.relid AND p.isleaf GROUP BY t.oid",
+            "WITH RECURSIVE p(oid, rel) AS (VALUES {} \
+             UNION ALL SELECT p.oid, i.inhrelid FROM p JOIN pg_catalog.pg_inherits i ON i.inhparent = p.rel) \
+             SELECT p.oid, pg_catalog.sum(greatest(c.reltuples, pg_catalog.pg_stat_get_live_tuples(c.oid), 0)) \
+             FROM p JOIN pg_catalog.pg_class c ON c.oid = p.rel AND c.relkind = 'r' GROUP BY p.oid",
             values.join(", ")
         );
         let result = self.lease_aside(group).await?.query(&sql).await?;

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId};
-use pgherd_planner::{Combine, Plan, Tier};
+use pgherd_planner::{Combine, Plan, Rest, Ship, Tier};
 use pgherd_sql::{Span, Statement, StatementKind};
 use pgherd_wire::backend::{self, FieldDescription};
 
@@ -88,6 +88,12 @@ impl Session {
             return Ok(completion);
         }
         self.open_implicit_block();
+        let staged = match &plan.tier {
+            Tier::Stage(stage) if analyze => self.run_parts(inner, stage).await?,
+            Tier::Stage(stage) => self.without_rows(inner, stage).await?,
+            _ => None,
+        };
+        let inner = &Call { staged: staged.as_ref(), ..*inner };
         let tasks = self.explain_tasks(inner, &plan, is_execute(call, inner)).await?;
         let shown = if analyze {
             self.run_all_tasks(inner, head, &plan, &tasks).await?
@@ -147,10 +153,19 @@ impl Session {
                     tasks.push(Task { group, sql: scatter.sql.as_written() });
                 }
             }
-            // What the rest needs is not there: the parts' own plans are shown by explaining them.
+            // Without its parts the general way runs the statement.
+            Tier::Stage(_) if call.staged.is_none() => {
+                tasks.push(Task { group: COORDINATOR_GROUP, sql: self.coordinator_text(call).await?.as_written() });
+            }
             Tier::Stage(stage) => {
-                for part in &stage.parts {
-                    tasks.push(Task { group: COORDINATOR_GROUP, sql: part.sql.clone() });
+                let fill = |sql: &pgherd_sql::Splice| call.fill(&sql.as_written());
+                match &stage.rest {
+                    Rest::Scatter(scatter) => {
+                        for group in self.scatter_groups(call, scatter).await? {
+                            tasks.push(Task { group, sql: fill(&scatter.sql) });
+                        }
+                    }
+                    Rest::Coordinator(sql) => tasks.push(Task { group: COORDINATOR_GROUP, sql: fill(sql) }),
                 }
             }
             Tier::InsertRows(insert) => {
@@ -211,8 +226,8 @@ impl Session {
         if plan.writes {
             self.mark_writer(task.group);
         }
-        let bound = call.bound.map(|b| Bound { result_formats: Vec::new(), ..b.clone() });
-        let types = self.explained_types(call);
+        let bound = call.bound_on(task.group).map(|b| Bound { result_formats: Vec::new(), ..b.into_owned() });
+        let types = call.with_staged(&self.explained_types(call));
         let request = Request {
             sql: format!("{head}{}", task.sql).into(),
             id: None,
@@ -248,12 +263,35 @@ impl Session {
     fn as_text(&self, plan: &Plan, tasks: &[Task], shown: &[String]) -> Vec<String> {
         let mut lines = vec![format!("pgherd {}  (cost=0.00..0.00 rows=0 width=0)", title(plan))];
         lines.push(format!("  Reason: {}", plan.reason));
-        if let Tier::Scatter(scatter) = &plan.tier {
-            match &scatter.combine {
-                Combine::Concatenate => {}
-                Combine::ConcatenateLimit(limit) => lines.push(format!("  Limit: {limit}")),
-                Combine::Merge(merge) => lines.push(format!("  Merge: {}", one_line(&merge.sql))),
+        let scatter = match &plan.tier {
+            Tier::Scatter(scatter) => Some(scatter),
+            Tier::Stage(stage) => {
+                for (number, part) in (1..).zip(&stage.parts) {
+                    let to = match &part.ship {
+                        Ship::Everywhere => String::new(),
+                        Ship::Split { column, table } => {
+                            format!(", split by column {} as {}", column + 1, quote_ident(&table.name))
+                        }
+                    };
+                    lines.push(format!("  Part {number}{to}: {}", one_line(&part.sql)));
+                }
+                match &stage.rest {
+                    Rest::Scatter(scatter) => {
+                        lines.push(format!("  Rest: {}", one_line(&scatter.sql.as_written())));
+                        Some(scatter)
+                    }
+                    Rest::Coordinator(sql) => {
+                        lines.push(format!("  Rest: {}", one_line(&sql.as_written())));
+                        None
+                    }
+                }
             }
+            _ => None,
+        };
+        match scatter.map(|scatter| &scatter.combine) {
+            None | Some(Combine::Concatenate) => {}
+            Some(Combine::ConcatenateLimit(limit)) => lines.push(format!("  Limit: {limit}")),
+            Some(Combine::Merge(merge)) => lines.push(format!("  Merge: {}", one_line(&merge.sql))),
         }
         lines.push(format!("  Task Count: {}", tasks.len()));
         lines.push(format!("  Tasks Shown: {}", tasks_shown(tasks.len())));

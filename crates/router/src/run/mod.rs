@@ -75,6 +75,11 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// A text of the rest of a statement with its parts in it.
+    pub fn fill(&self, text: &str) -> String {
+        self.staged.map_or_else(|| text.to_owned(), |staged| staged.fill(text))
+    }
+
     /// Types of those values; `own`: of the client's.
     pub fn with_staged(&self, own: &[u32]) -> Vec<u32> {
         let mut types = own.to_vec();

@@ -13,7 +13,6 @@ use pgherd_wire::frame::Frame;
 use super::combine::TEXT_ARRAY_OID;
 use super::partials::TextArray;
 use super::{Call, Completion};
-use crate::describe::Described;
 use crate::error::{Failure, Result};
 use crate::session::{Bound, Prepared, Session};
 use crate::settings::quote_ident;
@@ -208,19 +207,32 @@ impl Session {
     }
 
     /// Runs the parts one after another. None: they cannot be sent with the rest.
-    async fn run_parts(&mut self, call: &Call<'_>, stage: &Stage) -> Result<Option<Staged>> {
+    pub(super) async fn run_parts(&mut self, call: &Call<'_>, stage: &Stage) -> Result<Option<Staged>> {
+        self.stage_parts(call, stage, true).await
+    }
+
+    /// Stands for the parts where the rest is only explained.
+    pub(super) async fn without_rows(&mut self, call: &Call<'_>, stage: &Stage) -> Result<Option<Staged>> {
+        self.stage_parts(call, stage, false).await
+    }
+
+    async fn stage_parts(&mut self, call: &Call<'_>, stage: &Stage, run: bool) -> Result<Option<Staged>> {
         let types = self.param_types(call).await?;
         let own = call.bound.map_or(0, |b| b.params.len());
         let mut staged = Staged { groups: self.catalog().worker_groups(), ..Staged::default() };
         let mut room = MEMORY_MAX;
         for part in &stage.parts {
-            let described = self.described_part(&part.sql, &types).await?;
+            let (_, described) = self.described_merge(&part.sql, &types).await?;
             let Some(fields) = &described.fields else { return Ok(None) };
             if fields.iter().any(|f| f.name.contains("{{")) {
                 return Ok(None);
             }
             let Some(casts) = self.casts(COORDINATOR_GROUP, fields).await? else { return Ok(None) };
-            let Some(capture) = self.capture_part(call, part, fields, &types, room).await? else { return Ok(None) };
+            let capture = match run {
+                true => self.capture_part(call, part, fields, &types, room).await?,
+                false => Some(Capture::new(fields.len(), None, 0)),
+            };
+            let Some(capture) = capture else { return Ok(None) };
             room = room.saturating_sub(capture.bytes);
             let first = own + staged.values.len();
             staged.texts.push(source(fields, &casts, first));
@@ -237,11 +249,6 @@ impl Session {
             staged.values.extend(columns);
         }
         Ok(Some(staged))
-    }
-
-    /// What the coordinator says of a part, asked once per text.
-    pub(super) async fn described_part(&mut self, sql: &str, types: &[u32]) -> Result<Rc<Described>> {
-        self.described_merge(sql, types).await.map(|(_, described)| described)
     }
 
     /// Runs one part like any statement; its rows are kept.
@@ -286,5 +293,5 @@ fn source(fields: &[FieldDescription], casts: &[String], first_param: usize) -> 
     let items = list(&|i| format!("(pgherd_u.c{})::{} AS {}", i + 1, casts[i], quote_ident(&fields[i].name)));
     let arrays = list(&|i| format!("${}::pg_catalog.text[]", first_param + i + 1));
     let names = list(&|i| format!("c{}", i + 1));
-    format!("(SELECT {items} FROM pg_catalog.unnest({arrays}) AS pgherd_u({names}))")
+    format!("(SELECT {items} FROM unnest({arrays}) AS pgherd_u({names}))")
 }
