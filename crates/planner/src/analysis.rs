@@ -207,6 +207,10 @@ pub(crate) struct Analysis<'a> {
     pub needs_parent_name: bool,
     /// A column that tells one physical table from another (`ctid`, `tableoid`, …).
     pub has_system_column: bool,
+    /// Columns that were looked at where they stand, how many of them are whole rows, and the names not found.
+    columns_seen: usize,
+    whole_rows: usize,
+    not_found: Vec<&'a str>,
     /// Subqueries seen under more than one name are analysed once for each.
     ctes: Vec<Vec<CteScope<'a>>>,
 }
@@ -238,6 +242,9 @@ impl<'a> Analysis<'a> {
             has_parts_unknown: false,
             needs_parent_name: false,
             has_system_column: false,
+            columns_seen: 0,
+            whole_rows: 0,
+            not_found: Vec::new(),
             ctes: Vec::new(),
         }
     }
@@ -995,6 +1002,21 @@ impl<'a> Analysis<'a> {
     /// `filters`: those of `exprs` whose rows count only where they are true (WHERE, ON, HAVING).
     fn sublinks_of(&mut self, exprs: &[&'a Expr], filters: &[&'a Expr], level: usize, scope: usize, env: usize) {
         for expr in exprs {
+            let mut columns: Vec<&'a [String]> = Vec::new();
+            expr.walk(&mut |e| {
+                if let ExprKind::Column(path) = &e.kind {
+                    columns.push(path);
+                }
+            });
+            self.columns_seen += columns.len();
+            for path in columns {
+                let [name] = path else { continue };
+                match self.resolve_column(path, scope) {
+                    Found::Row => self.whole_rows += 1,
+                    Found::Unknown => self.not_found.push(name),
+                    Found::Column(..) | Found::Computed => {}
+                }
+            }
             let mut links: Vec<(&'a Sublink, bool)> = Vec::new();
             let is_filter = filters.iter().any(|f| std::ptr::eq(*f, *expr));
             let conjuncts = if is_filter { expr.conjuncts() } else { Vec::new() };
@@ -1051,13 +1073,16 @@ impl<'a> Analysis<'a> {
             self.scopes.iter().flat_map(|s| &s.entries).filter(|e| e.is_table).map(|e| e.name.as_str()).collect();
         let columns: std::collections::HashSet<&str> =
             self.instances.iter().flat_map(|i| i.table.columns.iter()).map(|c| c.name.as_str()).collect();
+        let may_be_row = |name: &str| names.contains(name) && !columns.contains(name);
+        let (mut count, mut by_name) = (0, false);
         statement.tree.walk_all(&mut |_, expr| match &expr.kind {
             ExprKind::Column(path) => {
+                count += 1;
                 if path.len() > 2 {
                     parent = true;
                 }
                 if let [name] = path.as_slice() {
-                    parent |= names.contains(name.as_str()) && !columns.contains(name.as_str());
+                    by_name |= may_be_row(name);
                 }
                 if let Some(last) = path.last() {
                     system |= SYSTEM_COLUMNS.contains(&last.as_str());
@@ -1070,6 +1095,12 @@ impl<'a> Analysis<'a> {
             }
             _ => {}
         });
+        // Where each was looked at in its place that is what counts.
+        parent |= self.whole_rows > 0
+            || match self.columns_seen == count {
+                true => self.not_found.iter().any(|name| may_be_row(name)),
+                false => by_name,
+            };
         self.needs_parent_name = parent;
         self.has_system_column = system;
     }

@@ -12,6 +12,7 @@ mod literal;
 mod merge;
 mod modify;
 mod naming;
+mod parts;
 mod plan;
 mod safety;
 mod select;
@@ -36,7 +37,8 @@ pub struct SessionView<'a> {
     pub search_path: &'a [String],
     /// Names of the session's temporary tables: they hide any other relation of that name.
     pub temp_relations: &'a HashSet<String>,
-    /// Rows of distributed tables by oid, as far as somebody has counted: says which way is cheap, never which is right.
+    /// Rows of distributed tables by oid, as far as somebody has counted: says which way is cheap, never which is
+    /// right.
     pub sizes: &'a HashMap<u32, f64>,
     /// The statement comes from postgres_fdw inside a federated statement: it is never federated again.
     pub callback: bool,

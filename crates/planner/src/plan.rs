@@ -248,8 +248,8 @@ pub struct InsertSelect {
     pub width_known: bool,
     /// The SELECT, as coordinator text (it is planned by itself again: any tier).
     pub select: String,
-    /// `select` is a DELETE … RETURNING, and the statement an UPDATE of the distribution column: the rows come back where
-    /// they belong now.
+    /// `select` is a DELETE … RETURNING, and the statement an UPDATE of the distribution column: the rows come back
+    /// where they belong now.
     pub moves: bool,
     /// Columns not in `columns` whose defaults need the coordinator, with the SQL expression to evaluate per row there.
     /// Where the width is not known: of every column that has such a default (leave out those that the rows fill).

@@ -1,0 +1,301 @@
+//! What parts of a staged statement are made of: the text of a subquery that stands alone, or of one occurrence of a
+//! table with the columns that the statement names and the conditions that concern it alone; and how many rows that
+//! may be.
+
+use std::collections::HashSet;
+use std::fmt::Write;
+
+use pgherd_sql::ast::*;
+
+use crate::analysis::{Analysis, Entry, Found, Node};
+use crate::context::{Context, qualified, quote_ident};
+use crate::safety;
+
+type Result<T> = std::result::Result<T, String>;
+
+impl Context<'_> {
+    /// The text of a subquery that refers to nothing outside of itself but CTEs, which are put in front of it. Names are
+    /// looked at roughly: where one is taken for its own wrongly, the coordinator does not find it and says so before
+    /// anything is run.
+    pub fn closed_text(&self, level: usize) -> Result<String> {
+        let this = &self.analysis.levels[level];
+        let query = this.query.ok_or("a data-modifying CTE")?;
+        if !query.span.is_known() || query.locking || query.into {
+            return Err("a subquery is not found in the text".to_owned());
+        }
+        let text = query.span.of(self.text());
+        let parsed = pgherd_sql::split(text).ok().and_then(|mut list| list.pop()).ok_or("a subquery does not parse")?;
+        match &parsed.tree {
+            Tree::Query(alone) if alone.is_same_as(query) && !parsed.has_modifying => {}
+            _ => return Err("a subquery is not found in the text".to_owned()),
+        }
+        let prefix = self.ctes_for(&parsed, query)?;
+        let alone = Analysis::run(&parsed, self.snapshot, self.session);
+        let inner: Vec<_> = alone.scopes.iter().flat_map(|s| &s.entries).collect();
+        let mut outer = Vec::new();
+        let mut scope = self.analysis.scopes[this.scope].parent;
+        while let Some(at) = scope {
+            outer.extend(&self.analysis.scopes[at].entries);
+            scope = self.analysis.scopes[at].parent;
+        }
+        let mut correlated = None;
+        parsed.tree.walk_all(&mut |_, expr| {
+            let ExprKind::Column(path) = &expr.kind else { return };
+            let own = match path.as_slice() {
+                [name] => {
+                    let has =
+                        |e: &Entry| e.columns.as_ref().is_none_or(|list| list.iter().any(|(column, _)| column == name));
+                    inner.iter().any(|e| e.columns.is_some() && has(e)) || !outer.iter().any(|e| has(e))
+                }
+                [.., qualifier, _] => {
+                    inner.iter().any(|e| e.name == *qualifier) || !outer.iter().any(|e| e.name == *qualifier)
+                }
+                [] => false,
+            };
+            if !own {
+                correlated = Some(path.join("."));
+            }
+        });
+        match correlated {
+            Some(name) => Err(format!("a subquery refers to {name} outside of it")),
+            None => Ok(format!("{prefix}{text}")),
+        }
+    }
+
+    /// `WITH …` for the statement's own CTEs that a subquery reads.
+    fn ctes_for(&self, parsed: &pgherd_sql::Statement, query: &Query) -> Result<String> {
+        let with = match &self.statement.tree {
+            Tree::Query(top) => top.with.as_ref(),
+            _ => None,
+        };
+        let Some(with) = with else { return Ok(String::new()) };
+        let names = |name: &str| parsed.relations.iter().any(|r| r.schema.is_none() && r.name == name);
+        let read = with.ctes.iter().rposition(|cte| names(&cte.name));
+        // A CTE sees those before it.
+        let own = |cte: &Cte| matches!(&cte.tree, Tree::Query(q) if std::ptr::eq(&**q, query));
+        let Some(last) = read else { return Ok(String::new()) };
+        if query.with.is_some() || with.recursive {
+            return Err("a CTE in a subquery that has its own".to_owned());
+        }
+        let before = with.ctes.iter().position(own).unwrap_or(with.ctes.len());
+        let mut text = String::new();
+        for cte in with.ctes.iter().take(before.min(last + 1)) {
+            let Tree::Query(q) = &cte.tree else { return Err("a data-modifying CTE".to_owned()) };
+            if !q.span.is_known() || cte.search_or_cycle {
+                return Err("a CTE is not found in the text".to_owned());
+            }
+            let mut volatile = false;
+            q.walk_all(&mut |_, e| {
+                volatile |= matches!(&e.kind, ExprKind::Call(c) if self.snapshot.volatile_functions.contains(&c.name));
+            });
+            let alone = pgherd_sql::split(q.span.of(self.text())).ok().and_then(|mut list| list.pop());
+            let same = alone.is_some_and(|s| matches!(&s.tree, Tree::Query(alone) if alone.is_same_as(q)));
+            if volatile || !same {
+                return Err("a CTE that is not the same twice".to_owned());
+            }
+            let columns: Vec<String> = cte.columns.iter().map(|c| quote_ident(c)).collect();
+            let list = if columns.is_empty() { String::new() } else { format!("({})", columns.join(", ")) };
+            let word = match cte.materialized {
+                None => "",
+                Some(true) => "MATERIALIZED ",
+                Some(false) => "NOT MATERIALIZED ",
+            };
+            let separator = if text.is_empty() { "WITH " } else { ", " };
+            let _ = write!(text, "{separator}{}{list} AS {word}({})", quote_ident(&cte.name), q.span.of(self.text()));
+        }
+        if !text.is_empty() {
+            text.push(' ');
+        }
+        Ok(text)
+    }
+
+    /// The columns of an occurrence as the statement calls them.
+    pub fn entry_names(&self, index: usize) -> Vec<String> {
+        let instance = &self.analysis.instances[index];
+        let mut names: Vec<String> = instance.table.columns.iter().map(|c| c.name.clone()).collect();
+        if let Some(alias) = &instance.relation.alias {
+            for (name, new) in names.iter_mut().zip(&alias.columns) {
+                *name = new.clone();
+            }
+        }
+        names
+    }
+
+    /// The rows of one occurrence: its text, the names of its columns, and which share of the table they are by estimate.
+    pub fn instance_text(&self, index: usize) -> Result<(String, Vec<String>, f64)> {
+        let instance = &self.analysis.instances[index];
+        let relation = instance.relation;
+        let names = self.entry_names(index);
+        let all = relation.alias.as_ref().is_some_and(|a| !a.columns.is_empty());
+        let columns = if all { names.clone() } else { self.columns_named(index, names) };
+        let alias = quote_ident(relation.reference_name());
+        let list: Vec<String> = columns.iter().map(|c| format!("{alias}.{}", quote_ident(c))).collect();
+        let renamed = match &relation.alias {
+            Some(a) if !a.columns.is_empty() => {
+                let list: Vec<String> = a.columns.iter().map(|c| quote_ident(c)).collect();
+                format!("({})", list.join(", "))
+            }
+            _ => String::new(),
+        };
+        let mut sql = format!("SELECT {} FROM {} AS {alias}{renamed}", list.join(", "), qualified(instance.table));
+        let mut share = 1.0;
+        for (number, condition) in self.conditions_on(index).into_iter().enumerate() {
+            let word = if number == 0 { "WHERE" } else { "AND" };
+            let _ = write!(sql, " {word} ({})", condition.span.of(self.text()));
+            share *= share_of(condition);
+        }
+        Ok((sql, columns, share))
+    }
+
+    /// Those columns of an occurrence that the statement may mean: every name that is written anywhere counts.
+    fn columns_named(&self, index: usize, names: Vec<String>) -> Vec<String> {
+        let reference = self.analysis.instances[index].relation.reference_name();
+        let mut named: HashSet<&str> = HashSet::new();
+        let mut all = false;
+        self.statement.tree.walk_all(&mut |_, e| match &e.kind {
+            ExprKind::Column(path) => {
+                named.extend(path.last().map(String::as_str));
+                all |= path.len() == 1 && path.first().is_some_and(|n| n == reference);
+            }
+            ExprKind::Star(path) => all |= path.last().is_none_or(|n| n == reference),
+            _ => {}
+        });
+        all |= joins(&self.statement.tree, &mut named);
+        if all {
+            return names;
+        }
+        let first = names.first().cloned();
+        let some: Vec<String> = names.into_iter().filter(|n| named.contains(n.as_str())).collect();
+        if some.is_empty() { first.into_iter().collect() } else { some }
+    }
+
+    /// Conditions that every row of an occurrence must pass for the level's result, and that concern it alone: those
+    /// of WHERE and of inner joins, where no outer join can give its columns as NULL.
+    fn conditions_on(&self, index: usize) -> Vec<&Expr> {
+        let mut found = Vec::new();
+        for level in &self.analysis.levels {
+            let Some(Query { body: Body::Select(select), .. }) = level.query else { continue };
+            let direct = level.from.iter().any(|node| is_inner(node, index));
+            if !direct {
+                continue;
+            }
+            for conjunct in select.filter.iter().flat_map(|f| f.conjuncts()) {
+                if self.is_about(conjunct, index, level.scope) {
+                    found.push(conjunct);
+                }
+            }
+        }
+        found
+    }
+
+    fn is_about(&self, condition: &Expr, index: usize, scope: usize) -> bool {
+        let rel = self.analysis.instances[index].rel;
+        let mut columns = 0;
+        let mut fits = condition.span.is_known();
+        condition.walk(&mut |e| match &e.kind {
+            ExprKind::Column(_) => match self.analysis.resolve_expr(e, scope) {
+                Found::Column(id, true) if id.rel == rel => columns += 1,
+                _ => fits = false,
+            },
+            ExprKind::Call(call) => {
+                fits &= !self.snapshot.volatile_functions.contains(&call.name)
+                    && !self.analysis.is_aggregate(call)
+                    && call.over.is_none();
+            }
+            ExprKind::Sublink(_) | ExprKind::Star(_) | ExprKind::Unknown(_) | ExprKind::Grouping(_) => fits = false,
+            _ => {}
+        });
+        fits && columns > 0 && safety::field_reason(condition, self.snapshot).is_none()
+    }
+}
+
+/// An occurrence stands in FROM with nothing but inner joins around it.
+fn is_inner(node: &Node, index: usize) -> bool {
+    match node {
+        Node::Instance(found) => *found == index,
+        Node::Join { kind: JoinKind::Inner, left, right, .. } => is_inner(left, index) || is_inner(right, index),
+        Node::Join { kind: JoinKind::Left, left, .. } => is_inner(left, index),
+        Node::Join { kind: JoinKind::Right, right, .. } => is_inner(right, index),
+        _ => false,
+    }
+}
+
+/// Columns by which tables are joined under one name. True: NATURAL, any name counts.
+fn joins<'a>(tree: &'a Tree, named: &mut HashSet<&'a str>) -> bool {
+    fn item<'a>(from: &'a FromItem, named: &mut HashSet<&'a str>) -> bool {
+        match from {
+            FromItem::Join(join) => {
+                named.extend(join.using.iter().map(String::as_str));
+                let (left, right) = (item(&join.left, named), item(&join.right, named));
+                join.natural || left || right
+            }
+            FromItem::Subquery { query: inner, .. } => query(inner, named),
+            FromItem::Sample { relation, .. } => item(relation, named),
+            FromItem::Relation(_) | FromItem::Function { .. } | FromItem::Other(_) => false,
+        }
+    }
+    fn query<'a>(this: &'a Query, named: &mut HashSet<&'a str>) -> bool {
+        let mut all = false;
+        for cte in this.with.iter().flat_map(|w| &w.ctes) {
+            all |= joins(&cte.tree, named);
+        }
+        match &this.body {
+            Body::Select(select) => {
+                for from in &select.from {
+                    all |= item(from, named);
+                }
+            }
+            Body::SetOp { left, right, .. } => {
+                all |= query(left, named);
+                all |= query(right, named);
+            }
+            Body::Values(_) => {}
+        }
+        all
+    }
+    let Tree::Query(top) = tree else { return true };
+    let mut all = query(top, named);
+    let mut links: Vec<&'a Query> = Vec::new();
+    tree.walk_all(&mut |_, e| {
+        if let ExprKind::Sublink(link) = &e.kind {
+            links.push(&link.query);
+        }
+    });
+    for link in links {
+        all |= query(link, named);
+    }
+    all
+}
+
+/// Bytes of a value as text, roughly.
+pub(crate) fn width_of(type_oid: u32) -> f64 {
+    match type_oid {
+        16 | 18 => 2.0,
+        20 | 21 | 23 | 700 | 701 | 1700 => 8.0,
+        1082 => 11.0,
+        1114 | 1184 => 28.0,
+        2950 => 37.0,
+        _ => 24.0,
+    }
+}
+
+/// Which share of the rows a condition lets through, as a rule of thumb.
+fn share_of(condition: &Expr) -> f64 {
+    match &condition.kind {
+        ExprKind::Op(op) => match (op.kind, op.name.as_str()) {
+            (OpKind::Plain, "=") => 0.02,
+            (OpKind::Plain, "<>") => 0.98,
+            (OpKind::Plain, _) => 0.33,
+            (OpKind::In | OpKind::Any, _) => match op.right.as_ref().map(|r| &r.kind) {
+                Some(ExprKind::List(list) | ExprKind::Array(list)) => (0.02 * list.len() as f64).min(0.5),
+                _ => 0.2,
+            },
+            (OpKind::Between, _) => 0.2,
+            (OpKind::Like | OpKind::Ilike | OpKind::Similar, _) => 0.1,
+            _ => 0.5,
+        },
+        ExprKind::Or(list) => list.iter().map(share_of).sum::<f64>().min(1.0),
+        ExprKind::And(list) => list.iter().map(share_of).product(),
+        _ => 0.5,
+    }
+}
