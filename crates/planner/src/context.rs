@@ -9,6 +9,7 @@ use pgherd_sql::{Edits, Splice, Statement, own_names};
 
 use crate::SessionView;
 use crate::analysis::Analysis;
+use crate::decorrelate::Joined;
 use crate::plan::*;
 use crate::safety;
 use crate::stage::Staging;
@@ -149,8 +150,17 @@ impl<'a> Context<'a> {
             }
         }
         for (index, level) in self.analysis.levels.iter().enumerate() {
-            if let (Some(staged), Some(query)) = (staging.level(index), level.query) {
-                edits.replace(query.span, staged.marker());
+            let (Some(staged), Some(query)) = (staging.level(index), level.query) else { continue };
+            let part = staged.part();
+            match staging.joined(index) {
+                None => {
+                    edits.replace(query.span, staged.marker());
+                }
+                Some(joined) => {
+                    edits.insert(joined.from, format!(", {} AS {} ", staged.marker(), Joined::alias(part)));
+                    edits.replace(joined.subquery, Joined::value(part));
+                    edits.insert(joined.condition, joined.conditions(part));
+                }
             }
         }
         if let (true, Some(now)) = (self.uses_now, self.session.multi_statement_txn_now) {

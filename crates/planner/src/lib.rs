@@ -6,6 +6,7 @@
 mod analysis;
 mod context;
 mod ddl;
+mod decorrelate;
 mod display;
 mod insert;
 mod literal;

@@ -7,9 +7,14 @@ use std::fmt::Write;
 
 use pgherd_sql::ast::*;
 
-use crate::analysis::{Analysis, Entry, Found, Node};
+use crate::analysis::{Analysis, ColumnId, Entry, Found, Node};
 use crate::context::{Context, qualified, quote_ident};
 use crate::safety;
+
+/// From this many rows on, a table is reduced by what it is joined with,
+const REDUCED_FROM: f64 = 5_000.0;
+/// where that keeps at most this share.
+const REDUCED_TO: f64 = 0.34;
 
 type Result<T> = std::result::Result<T, String>;
 
@@ -144,7 +149,73 @@ impl Context<'_> {
             let _ = write!(sql, " {word} ({})", condition.span.of(self.text()));
             share *= share_of(condition);
         }
+        if self.rows_of(instance.table) * share > REDUCED_FROM
+            && let Some((condition, rest)) = self.reduction_of(index)
+        {
+            let word = if self.conditions_on(index).is_empty() { "WHERE" } else { "AND" };
+            let _ = write!(sql, " {word} {condition}");
+            share *= rest;
+        }
         Ok((sql, columns, share))
+    }
+
+    /// A condition on an occurrence that follows from what it is joined with, and the share that it leaves.
+    fn reduction_of(&self, index: usize) -> Option<(String, f64)> {
+        let instance = &self.analysis.instances[index];
+        let is_here = |l: &crate::analysis::Level<'_>| l.from.iter().any(|node| is_inner(node, index));
+        let level = self.analysis.levels.iter().position(is_here)?;
+        let alias = quote_ident(instance.relation.reference_name());
+        let mut best: Option<(String, f64)> = None;
+        for (col, name) in self.entry_names(index).iter().enumerate() {
+            let id = ColumnId { rel: instance.rel, col };
+            if let Some((sql, share)) = self.reduction(level, id, Some(index))
+                && best.as_ref().is_none_or(|(_, least)| share < *least)
+            {
+                best = Some((format!("{alias}.{} IN ({sql})", quote_ident(name)), share));
+            }
+        }
+        best
+    }
+
+    /// The values that a column can have in a level's rows, by the table with the sharpest conditions of its own that has
+    /// the same column by a join; and which share of that table they are.
+    pub fn reduction(&self, level: usize, column: ColumnId, except: Option<usize>) -> Option<(String, f64)> {
+        let this = &self.analysis.levels[level];
+        let facts = self.analysis.facts(this.env);
+        let mut best: Option<(usize, usize, f64)> = None;
+        for (index, instance) in self.analysis.instances.iter().enumerate() {
+            if Some(index) == except || !this.from.iter().any(|node| is_inner(node, index)) {
+                continue;
+            }
+            let conditions = self.conditions_on(index);
+            let share: f64 = conditions.iter().map(|c| share_of(c)).product();
+            let same = |col: &usize| facts.same(ColumnId { rel: instance.rel, col: *col }, column);
+            if let Some(col) = (0..instance.table.columns.len()).find(same)
+                && share <= REDUCED_TO
+                && best.is_none_or(|(_, _, least)| share < least)
+            {
+                best = Some((index, col, share));
+            }
+        }
+        let (index, col, share) = best?;
+        let instance = &self.analysis.instances[index];
+        let alias = quote_ident(instance.relation.reference_name());
+        let renamed = match &instance.relation.alias {
+            Some(a) if !a.columns.is_empty() => {
+                let list: Vec<String> = a.columns.iter().map(|c| quote_ident(c)).collect();
+                format!("({})", list.join(", "))
+            }
+            _ => String::new(),
+        };
+        let conditions: Vec<String> =
+            self.conditions_on(index).iter().map(|c| format!("({})", c.span.of(self.text()))).collect();
+        let sql = format!(
+            "SELECT {alias}.{} FROM {} AS {alias}{renamed} WHERE {}",
+            quote_ident(self.entry_names(index).get(col)?),
+            qualified(instance.table),
+            conditions.join(" AND ")
+        );
+        Some((sql, share))
     }
 
     /// Those columns of an occurrence that the statement may mean: every name that is written anywhere counts.

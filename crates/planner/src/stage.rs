@@ -14,6 +14,7 @@ use pgherd_sql::ast::*;
 
 use crate::analysis::{ColumnId, Node};
 use crate::context::{Context, colocated};
+use crate::decorrelate::Joined;
 use crate::parts::width_of;
 use crate::plan::*;
 use crate::spread::Spread;
@@ -42,6 +43,8 @@ pub(crate) struct Staged {
 pub(crate) struct Staging {
     instances: HashMap<usize, Staged>,
     levels: HashMap<usize, Staged>,
+    /// Those of the subqueries that are joined instead.
+    joined: HashMap<usize, Joined>,
     /// Occurrences inside of staged subqueries.
     covered: HashSet<usize>,
     parts: Vec<StagePart>,
@@ -63,6 +66,11 @@ impl Staging {
         self.levels.get(&level).copied()
     }
 
+    /// How a subquery is joined; none: its rows stand in its place.
+    pub fn joined(&self, level: usize) -> Option<&Joined> {
+        self.joined.get(&level)
+    }
+
     /// Not where its table is: it comes with the statement.
     pub fn has(&self, instance: usize) -> bool {
         self.instances.contains_key(&instance) || self.covered.contains(&instance)
@@ -81,6 +89,10 @@ impl Staged {
     /// What stands for its rows in the text.
     pub fn marker(self) -> String {
         format!("{{{{stage {}}}}}", self.part + 1)
+    }
+
+    pub fn part(self) -> usize {
+        self.part
     }
 }
 
@@ -311,7 +323,35 @@ impl Context<'_> {
             return Ok(());
         }
         *self.staging.borrow_mut() = before;
+        if self.join_level(level, anchor).is_ok() {
+            return Ok(());
+        }
         self.assign(level, anchor)
+    }
+
+    /// The subquery's groups come with the statement, which is joined with them.
+    fn join_level(&self, level: usize, anchor: Option<&Anchor>) -> Result<()> {
+        let grouped = self.grouped(level)?;
+        let inside = self.instances_in(level);
+        let rows = inside.iter().map(|i| self.rows_in(*i)).fold(0.0, f64::max) / 10.0;
+        let part = StagePart { sql: grouped.sql, ship: Ship::Everywhere };
+        let width = 12.0 * grouped.columns as f64;
+        self.add_part(part, rows, width, anchor.is_some(), |staging, part| {
+            staging.levels.insert(level, Staged { part, split: None });
+            staging.joined.insert(level, grouped.joined);
+            staging.instances.retain(|index, _| !inside.contains(index));
+            staging.covered.extend(inside);
+        });
+        Ok(())
+    }
+
+    /// Rows of an occurrence that pass its own conditions, by estimate.
+    fn rows_in(&self, index: usize) -> f64 {
+        let table = self.analysis.instances[index].table;
+        if table.is_reference() {
+            return 0.0;
+        }
+        self.rows_of(table) * self.instance_text(index).map_or(1.0, |(_, _, share)| share)
     }
 
     /// All that is distributed in a level and stays there is where the anchor's rows are.
@@ -407,14 +447,7 @@ impl Context<'_> {
         let sql = self.closed_text(level)?;
         let inside = self.instances_in(level);
         let this = &self.analysis.levels[level];
-        let mut rows = 0f64;
-        for index in &inside {
-            let table = self.analysis.instances[*index].table;
-            if !table.is_reference() {
-                let share = self.instance_text(*index).map_or(1.0, |(_, _, share)| share);
-                rows = rows.max(self.rows_of(table) * share);
-            }
-        }
+        let mut rows = inside.iter().map(|i| self.rows_in(*i)).fold(0.0, f64::max);
         let (mut grouped, mut single) = (false, false);
         if let Some(Query { body: Body::Select(select), limit, .. }) = this.query {
             let mut calls = crate::spread::Calls::default();
@@ -484,7 +517,7 @@ impl Context<'_> {
         }
     }
 
-    fn rows_of(&self, table: &Table) -> f64 {
+    pub fn rows_of(&self, table: &Table) -> f64 {
         self.session.sizes.get(&table.oid).copied().unwrap_or(ROWS_UNKNOWN).max(1.0)
     }
 

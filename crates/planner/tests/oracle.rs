@@ -250,7 +250,7 @@ fn shown(answer: &Answer, ordered: bool) -> Vec<String> {
 fn golden_cases() -> Vec<String> {
     let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let mut cases = Vec::new();
-    for topic in ["route", "no_route", "scatter", "aggregates", "federate"] {
+    for topic in ["route", "no_route", "scatter", "aggregates", "federate", "stage"] {
         let text = std::fs::read_to_string(directory.join(format!("{topic}.txt"))).unwrap();
         for block in text.split("\n\n").map(str::trim) {
             let Some((sql, _)) = block.split_once("\n=>\n") else { continue };
@@ -541,7 +541,7 @@ impl Generator {
     fn filter(&mut self, columns: &[String], depth: usize) -> String {
         let column = if self.random.chance(50) { columns[0].clone() } else { self.random.pick(columns).clone() };
         let constant = self.constant();
-        match self.random.next(if depth > 0 { 14 } else { 8 }) {
+        match self.random.next(if depth > 0 { 17 } else { 8 }) {
             0..=2 => format!("{column} = {constant}"),
             3 => format!("{column} in ({constant}, {})", self.constant()),
             4 => format!("({column} = {constant} or {column} = {})", self.constant()),
@@ -568,6 +568,22 @@ impl Generator {
             12 => {
                 let inner = self.item(0);
                 format!("{constant} < (select count(*) from {} where {} = {column})", inner.sql, inner.columns[0])
+            }
+            13..=15 => {
+                let inner = self.item(0);
+                let (value, key) = (self.random.pick(&inner.columns).clone(), self.random.pick(&inner.columns).clone());
+                let aggregate = *self.random.pick(&["avg", "sum", "min", "max", "0.5 * sum", "count"]);
+                let more = if self.random.chance(40) {
+                    format!(" and {}", self.filter(&inner.columns, 0))
+                } else {
+                    String::new()
+                };
+                let other = self.random.pick(columns).clone();
+                let operator = *self.random.pick(&["<", ">", "=", "<>", "<="]);
+                format!(
+                    "{column} {operator} (select {aggregate}({value}) from {} where {key} = {other}{more})",
+                    inner.sql
+                )
             }
             _ => format!("not ({column} = {constant})"),
         }

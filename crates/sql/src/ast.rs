@@ -108,6 +108,8 @@ pub struct Select {
     pub items: Vec<SelectItem>,
     pub from: Vec<FromItem>,
     pub filter: Option<Expr>,
+    /// The word WHERE.
+    pub filter_word: Span,
     pub group_by: Vec<Expr>,
     pub group_distinct: bool,
     /// ROLLUP, CUBE or GROUPING SETS.

@@ -123,6 +123,21 @@ impl<'a> Lower<'a> {
         Some(tokens.span(open + 1, close))
     }
 
+    /// The word in front of an expression and the brackets around that.
+    fn word_before(&self, span: Span, word: Token) -> Span {
+        if !span.is_known() {
+            return Span::default();
+        }
+        let mut at = self.tokens.from(span.start);
+        while self.tokens.before(at) == Token::Ascii40 {
+            at -= 1;
+        }
+        match self.tokens.before(at) == word {
+            true => self.tokens.span(at - 1, at),
+            false => Span::default(),
+        }
+    }
+
     fn with(&mut self, with: &Option<pb::WithClause>) -> Option<With> {
         let with = with.as_ref()?;
         let mut ctes = Vec::new();
@@ -183,11 +198,14 @@ impl<'a> Lower<'a> {
                 _ => None,
             })
             .collect();
+        let filter = s.where_clause.as_ref().map(|n| self.expr(n));
+        let filter_word = filter.as_ref().map_or(Span::default(), |filter| self.word_before(filter.span, Token::Where));
         Select {
             distinct,
             items: self.targets(&s.target_list),
             from: s.from_clause.iter().map(|n| self.table_ref(n)).collect(),
-            filter: s.where_clause.as_ref().map(|n| self.expr(n)),
+            filter,
+            filter_word,
             group_by,
             group_distinct: s.group_distinct,
             grouping_sets,

@@ -1,0 +1,242 @@
+//! A subquery in a condition that computes one aggregate for each outer row, `x < (SELECT avg(y) FROM … WHERE a = outer.b)`,
+//! as a join: the aggregates of all groups are computed first (a part, grouped by `a`), and the condition's level gets
+//! them as one more table.
+//!
+//! It is the same only where the condition is not true for NULL, which an outer row without a group gives: comparisons
+//! of what arithmetic makes of sum, avg, min or max.
+
+use pgherd_sql::ast::*;
+
+use crate::analysis::{Found, Node};
+use crate::context::Context;
+
+type Result<T> = std::result::Result<T, String>;
+
+/// How a subquery's place in the text becomes a join.
+#[derive(Debug, Clone)]
+pub(crate) struct Joined {
+    /// Before this position of the text the table is added to FROM.
+    pub from: usize,
+    /// The subquery with its brackets.
+    pub subquery: Span,
+    /// Behind this position the join's conditions are added.
+    pub condition: usize,
+    /// What must equal the group's columns, in order.
+    pub outer: Vec<String>,
+}
+
+/// The part for such a subquery.
+pub(crate) struct Grouped {
+    pub sql: String,
+    pub joined: Joined,
+    pub columns: usize,
+}
+
+impl Joined {
+    /// The name of the table that is added.
+    pub fn alias(part: usize) -> String {
+        format!("pgherd_d{}", part + 1)
+    }
+
+    pub fn value(part: usize) -> String {
+        format!("{}.pgherd_v", Joined::alias(part))
+    }
+
+    pub fn conditions(&self, part: usize) -> String {
+        let alias = Joined::alias(part);
+        (1..).zip(&self.outer).map(|(n, outer)| format!(" AND {alias}.pgherd_k{n} = ({outer})")).collect()
+    }
+}
+
+impl Context<'_> {
+    pub fn grouped(&self, level: usize) -> Result<Grouped> {
+        let not = |what: &str| Err::<Grouped, String>(format!("a subquery that is no join: {what}"));
+        let this = &self.analysis.levels[level];
+        let Some(query) = this.query else { return not("no query") };
+        let Body::Select(select) = &query.body else { return not("no SELECT") };
+        let plain = query.with.is_none()
+            && query.order_by.is_empty()
+            && query.limit.is_none()
+            && query.offset.is_none()
+            && !query.locking
+            && matches!(select.distinct, Distinct::No)
+            && select.group_by.is_empty()
+            && select.having.is_none()
+            && select.windows.is_empty()
+            && !select.grouping_sets
+            && this.sublinks.is_empty();
+        let ([item], Some(filter), true) = (select.items.as_slice(), &select.filter, plain) else {
+            return not("its clauses");
+        };
+        if !this.from.iter().all(|n| self.is_own_join(n)) || !self.gives_null(&item.expr, this.scope) {
+            return not("its value");
+        }
+        let parent = self.analysis.levels.iter().position(|l| l.sublinks.iter().any(|s| s.level == level));
+        let Some(parent) = parent else { return not("its place") };
+        let place = self.place_of(parent, query)?;
+
+        let (mut keys, mut outer, mut conditions) = (Vec::new(), Vec::new(), Vec::new());
+        for conjunct in filter.conjuncts() {
+            if self.is_own(conjunct, this.scope) {
+                conditions.push(format!("({})", conjunct.span.of(self.text())));
+                continue;
+            }
+            let ExprKind::Op(op) = &conjunct.kind else { return not("a condition on outer columns") };
+            let (Some(left), Some(right)) = (&op.left, &op.right) else { return not("a condition on outer columns") };
+            if op.name != "=" || op.kind != OpKind::Plain || op.schema.is_some() {
+                return not("a condition on outer columns");
+            }
+            let (own, other) = if self.is_own(left, this.scope) { (left, right) } else { (right, left) };
+            let is_column = matches!(self.analysis.resolve_expr(own, this.scope), Found::Column(_, true));
+            if !is_column || !self.is_outer(other, this.scope) {
+                return not("a condition on outer columns");
+            }
+            keys.push(own.span.of(self.text()));
+            outer.push(other.span.of(self.text()).to_owned());
+            if let Some(reduced) = self.reduced(parent, other, own.span.of(self.text())) {
+                conditions.push(reduced);
+            }
+        }
+        if keys.is_empty() {
+            return not("no outer columns");
+        }
+        // FROM as it stands, up to WHERE.
+        let text = query.span.of(self.text());
+        let parsed = pgherd_sql::split(text).ok().and_then(|mut list| list.pop()).ok_or("a subquery does not parse")?;
+        let from = match &parsed.tree {
+            Tree::Query(alone) if alone.is_same_as(query) => {
+                let Body::Select(alone) = &alone.body else { return not("no SELECT") };
+                let outline = parsed.outline().and_then(|o| o.from_where).filter(|_| alone.filter_word.is_known());
+                outline.map(|span| Span::new(span.start, alone.filter_word.start).of(text).trim().to_owned())
+            }
+            _ => None,
+        };
+        let Some(from) = from else { return not("not found in the text") };
+        let list: Vec<String> = (1..).zip(&keys).map(|(n, key)| format!("{key} AS pgherd_k{n}")).collect();
+        let numbers: Vec<String> = (1..=keys.len()).map(|n| n.to_string()).collect();
+        let filter = if conditions.is_empty() { String::new() } else { format!(" WHERE {}", conditions.join(" AND ")) };
+        let sql = format!(
+            "SELECT {}, {} AS pgherd_v {from}{filter} GROUP BY {}",
+            list.join(", "),
+            item.expr.span.of(self.text()),
+            numbers.join(", ")
+        );
+        let columns = keys.len() + 1;
+        Ok(Grouped { sql, joined: Joined { outer, ..place }, columns })
+    }
+
+    /// The condition that a subquery stands in, where the join can be added.
+    fn place_of(&self, parent: usize, query: &Query) -> Result<Joined> {
+        let not = |what: &str| Err(format!("a subquery that is no join: {what}"));
+        let Some(outer) = self.analysis.levels[parent].query else { return not("its place") };
+        let Body::Select(select) = &outer.body else { return not("its place") };
+        let star = select.items.iter().any(|i| matches!(&i.expr.kind, ExprKind::Star(path) if path.is_empty()));
+        let Some(filter) = &select.filter else { return not("its place") };
+        if star || !select.filter_word.is_known() || outer.locking || select.from.is_empty() {
+            return not("its place");
+        }
+        for conjunct in filter.conjuncts() {
+            if let Some(found) = self.strictly_in(conjunct, query)
+                && conjunct.span.is_known()
+                && found.span.is_known()
+                && is_comparison(conjunct)
+            {
+                return Ok(Joined {
+                    from: select.filter_word.start,
+                    subquery: found.span,
+                    condition: conjunct.span.end,
+                    outer: Vec::new(),
+                });
+            }
+        }
+        not("its place")
+    }
+
+    /// The subquery as it stands in an expression that is NULL where the subquery is.
+    fn strictly_in<'e>(&self, expr: &'e Expr, query: &Query) -> Option<&'e Expr> {
+        match &expr.kind {
+            ExprKind::Sublink(link) => {
+                (link.kind == SublinkKind::Scalar && std::ptr::eq(&link.query, query)).then_some(expr)
+            }
+            ExprKind::Op(op) if self.is_strict(op) => {
+                let (left, right) = (op.left.as_ref()?, op.right.as_ref()?);
+                self.strictly_in(left, query).or_else(|| self.strictly_in(right, query))
+            }
+            _ => None,
+        }
+    }
+
+    fn is_strict(&self, op: &Op) -> bool {
+        op.kind == OpKind::Plain
+            && op.schema.is_none()
+            && matches!(op.name.as_str(), "=" | "<" | ">" | "<=" | ">=" | "<>" | "!=" | "+" | "-" | "*" | "/")
+            && !self.snapshot.user_operators.contains(op.name.as_str())
+    }
+
+    /// NULL where there are no rows: arithmetic of aggregates that are.
+    fn gives_null(&self, expr: &Expr, scope: usize) -> bool {
+        match &expr.kind {
+            ExprKind::Call(call) => {
+                self.analysis.is_aggregate(call)
+                    && call.schema.is_none()
+                    && !self.snapshot.user_functions.contains(&call.name)
+                    && matches!(call.name.as_str(), "sum" | "avg" | "min" | "max")
+                    && self.is_own(expr, scope)
+            }
+            ExprKind::Op(op) if self.is_strict(op) => {
+                let (Some(left), Some(right)) = (&op.left, &op.right) else { return false };
+                let constant = |e: &Expr| matches!(&e.kind, ExprKind::Const(c) if *c != Const::Null);
+                (self.gives_null(left, scope) || constant(left))
+                    && (self.gives_null(right, scope) || constant(right))
+                    && !(constant(left) && constant(right))
+            }
+            _ => false,
+        }
+    }
+
+    /// Tables and inner joins of them, under conditions on their own columns.
+    fn is_own_join(&self, node: &Node) -> bool {
+        match node {
+            Node::Instance(_) => true,
+            Node::Join { kind: JoinKind::Inner, left, right, .. } => self.is_own_join(left) && self.is_own_join(right),
+            _ => false,
+        }
+    }
+
+    /// Only columns of this level, and nothing that is another each time.
+    fn is_own(&self, expr: &Expr, scope: usize) -> bool {
+        self.all_columns(expr, scope, true)
+    }
+
+    /// Only columns from outside, at least one.
+    fn is_outer(&self, expr: &Expr, scope: usize) -> bool {
+        let mut columns = 0;
+        expr.walk(&mut |e| columns += usize::from(matches!(e.kind, ExprKind::Column(_))));
+        columns > 0 && self.all_columns(expr, scope, false)
+    }
+
+    fn all_columns(&self, expr: &Expr, scope: usize, own: bool) -> bool {
+        let mut fits = expr.span.is_known();
+        expr.walk(&mut |e| match &e.kind {
+            ExprKind::Column(_) => {
+                fits &= matches!(self.analysis.resolve_expr(e, scope), Found::Column(_, here) if here == own);
+            }
+            ExprKind::Call(call) => fits &= !self.snapshot.volatile_functions.contains(&call.name),
+            ExprKind::Sublink(_) | ExprKind::Star(_) | ExprKind::Unknown(_) => fits = false,
+            _ => {}
+        });
+        fits
+    }
+
+    /// `key IN (SELECT column FROM …)` for the outer column that it must equal: groups that no outer row asks for need
+    /// not be computed.
+    fn reduced(&self, parent: usize, outer: &Expr, key: &str) -> Option<String> {
+        let level = &self.analysis.levels[parent];
+        let Found::Column(outer, true) = self.analysis.resolve_expr(outer, level.scope) else { return None };
+        self.reduction(parent, outer, None).map(|(sql, _)| format!("{key} IN ({sql})"))
+    }
+}
+
+fn is_comparison(expr: &Expr) -> bool {
+    matches!(&expr.kind, ExprKind::Op(op) if matches!(op.name.as_str(), "=" | "<" | ">" | "<=" | ">=" | "<>" | "!="))
+}
