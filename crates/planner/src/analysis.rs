@@ -139,6 +139,7 @@ impl Facts {
 #[derive(Debug)]
 pub(crate) struct SublinkUse {
     pub level: usize,
+    pub kind: SublinkKind,
 }
 
 #[derive(Debug)]
@@ -1038,7 +1039,7 @@ impl<'a> Analysis<'a> {
                         self.envs[own].facts.push(Fact::Equal(a, b));
                     }
                 }
-                self.levels[level].sublinks.push(SublinkUse { level: inner });
+                self.levels[level].sublinks.push(SublinkUse { level: inner, kind: link.kind });
             }
         }
     }

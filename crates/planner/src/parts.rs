@@ -16,6 +16,9 @@ const REDUCED_FROM: f64 = 5_000.0;
 /// where that keeps at most this share.
 const REDUCED_TO: f64 = 0.34;
 
+/// Of more columns than this there are hardly two rows alike.
+const DISTINCT_COLUMNS_MAX: usize = 2;
+
 type Result<T> = std::result::Result<T, String>;
 
 impl Context<'_> {
@@ -142,7 +145,8 @@ impl Context<'_> {
             }
             _ => String::new(),
         };
-        let mut sql = format!("SELECT {} FROM {} AS {alias}{renamed}", list.join(", "), qualified(instance.table));
+        let word = if self.only_exists(index, &columns) { "SELECT DISTINCT" } else { "SELECT" };
+        let mut sql = format!("{word} {} FROM {} AS {alias}{renamed}", list.join(", "), qualified(instance.table));
         let mut share = 1.0;
         for (number, condition) in self.conditions_on(index).into_iter().enumerate() {
             let word = if number == 0 { "WHERE" } else { "AND" };
@@ -157,6 +161,30 @@ impl Context<'_> {
             share *= rest;
         }
         Ok((sql, columns, share))
+    }
+
+    /// Of an occurrence in EXISTS or IN it only matters which values there are, not how often. Values that are equal
+    /// must look alike.
+    fn only_exists(&self, index: usize, columns: &[String]) -> bool {
+        let is_alone = |l: &crate::analysis::Level<'_>| matches!(l.from.as_slice(), [Node::Instance(i)] if *i == index);
+        let Some(level) = self.analysis.levels.iter().position(is_alone) else { return false };
+        let tested = self
+            .analysis
+            .levels
+            .iter()
+            .flat_map(|l| &l.sublinks)
+            .any(|s| s.level == level && matches!(s.kind, SublinkKind::Exists | SublinkKind::Any));
+        let table = self.analysis.instances[index].table;
+        let names = self.entry_names(index);
+        let alike = |name: &String| {
+            let at = names.iter().position(|n| n == name);
+            let column = at.and_then(|at| table.columns.get(at));
+            column.is_some_and(|c| {
+                matches!(c.type_oid, 16 | 20 | 21 | 23 | 25 | 1043 | 1082 | 1114 | 1184 | 2950)
+                    && matches!(c.collation, 0 | 100 | 950 | 951)
+            })
+        };
+        tested && self.is_plain(level) && columns.len() <= DISTINCT_COLUMNS_MAX && columns.iter().all(alike)
     }
 
     /// A condition on an occurrence that follows from what it is joined with, and the share that it leaves.
@@ -224,10 +252,16 @@ impl Context<'_> {
         let mut named: HashSet<&str> = HashSet::new();
         let mut all = false;
         self.statement.tree.walk_all(&mut |_, e| match &e.kind {
-            ExprKind::Column(path) => {
-                named.extend(path.last().map(String::as_str));
-                all |= path.len() == 1 && path.first().is_some_and(|n| n == reference);
-            }
+            ExprKind::Column(path) => match path.as_slice() {
+                [name] => {
+                    named.insert(name);
+                    all |= name == reference;
+                }
+                [.., qualifier, name] if qualifier == reference => {
+                    named.insert(name);
+                }
+                _ => {}
+            },
             ExprKind::Star(path) => all |= path.last().is_none_or(|n| n == reference),
             _ => {}
         });

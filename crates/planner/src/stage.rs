@@ -242,11 +242,21 @@ impl Context<'_> {
                     return self.assign_gathered(*level);
                 }
                 let before = self.staging.borrow().clone();
-                if self.assign(*level, anchor).is_ok() && self.spread_of_level(*level).is_ok() {
+                let split = anchor.and_then(|a| self.output_like(*level, None, a));
+                if self.assign(*level, anchor).is_ok()
+                    && let Ok(spread) = self.spread_of_level(*level)
+                {
+                    // Where nothing stays in it, its result is less than what it is made of.
+                    if spread != Spread::Replicated || self.is_plain(*level) {
+                        return Ok(());
+                    }
+                    let inside = self.staging.replace(before);
+                    if self.stage_level(*level, split, anchor).is_err() {
+                        self.staging.replace(inside);
+                    }
                     return Ok(());
                 }
                 *self.staging.borrow_mut() = before;
-                let split = anchor.and_then(|a| self.output_like(*level, None, a));
                 self.stage_level(*level, split, anchor)
             }
             Node::Derived { level, rel } => {
@@ -506,7 +516,7 @@ impl Context<'_> {
     }
 
     /// Neither grouped nor cut off: as many rows as its tables have.
-    fn is_plain(&self, level: usize) -> bool {
+    pub fn is_plain(&self, level: usize) -> bool {
         match self.analysis.levels[level].query {
             Some(Query { body: Body::Select(select), limit: None, offset: None, .. }) => {
                 let mut calls = crate::spread::Calls::default();
