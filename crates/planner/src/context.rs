@@ -1,6 +1,7 @@
 //! What every planning step shares: the statement, who is who in it, and the texts that are made of it.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pgherd_catalog::{Snapshot, Table, TableKind};
@@ -27,6 +28,8 @@ pub(crate) struct Context<'a> {
     pub writes: bool,
     /// What comes with the statement, in the way of staging that is being tried.
     pub staging: RefCell<Staging>,
+    /// Parts whose number of rows would have helped to choose.
+    pub questions: RefCell<BTreeSet<String>>,
 }
 
 pub(crate) fn quote_ident(name: &str) -> String {
@@ -81,6 +84,7 @@ impl<'a> Context<'a> {
             uses_now: safety::uses_now(statement),
             writes: statement.has_modifying,
             staging: RefCell::default(),
+            questions: RefCell::default(),
         }
     }
 
@@ -100,6 +104,7 @@ impl<'a> Context<'a> {
             tables: self.tables.clone(),
             uses_now: self.uses_now,
             wants_sizes: false,
+            questions: Vec::new(),
         }
     }
 

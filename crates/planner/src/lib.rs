@@ -41,6 +41,8 @@ pub struct SessionView<'a> {
     /// Rows of distributed tables by oid, as far as somebody has counted: says which way is cheap, never which is
     /// right.
     pub sizes: &'a HashMap<u32, f64>,
+    /// Rows that parts of statements give, by their texts, as workers have estimated them; not a number: none could.
+    pub estimates: &'a HashMap<String, f64>,
     /// The statement comes from postgres_fdw inside a federated statement: it is never federated again.
     pub callback: bool,
     /// The transaction's time, as text that timestamptz reads, for statements that several servers run.

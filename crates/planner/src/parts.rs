@@ -14,7 +14,11 @@ use crate::safety;
 /// From this many rows on, a table is reduced by what it is joined with,
 const REDUCED_FROM: f64 = 5_000.0;
 /// where that keeps at most this share.
-const REDUCED_TO: f64 = 0.34;
+const REDUCED_TO: f64 = 0.5;
+/// What a subquery that a column is compared with leaves.
+const SHARE_OF_SUBQUERY: f64 = 0.1;
+/// A worker is asked for its estimate of what seems to be more rows than this.
+const ASKED_FROM: f64 = 2_000.0;
 
 /// Of more columns than this there are hardly two rows alike.
 const DISTINCT_COLUMNS_MAX: usize = 2;
@@ -22,9 +26,9 @@ const DISTINCT_COLUMNS_MAX: usize = 2;
 type Result<T> = std::result::Result<T, String>;
 
 impl Context<'_> {
-    /// The text of a subquery that refers to nothing outside of itself but CTEs, which are put in front of it. Names are
-    /// looked at roughly: where one is taken for its own wrongly, the coordinator does not find it and says so before
-    /// anything is run.
+    /// The text of a subquery that refers to nothing outside of itself but CTEs, which are put in front of it. Names
+    /// are looked at roughly: where one is taken for its own wrongly, the coordinator does not find it and says so
+    /// before anything is run.
     pub fn closed_text(&self, level: usize) -> Result<String> {
         let this = &self.analysis.levels[level];
         let query = this.query.ok_or("a data-modifying CTE")?;
@@ -129,7 +133,7 @@ impl Context<'_> {
         names
     }
 
-    /// The rows of one occurrence: its text, the names of its columns, and which share of the table they are by estimate.
+    /// The rows of one occurrence: its text, the names of its columns, and how many there are by estimate.
     pub fn instance_text(&self, index: usize) -> Result<(String, Vec<String>, f64)> {
         let instance = &self.analysis.instances[index];
         let relation = instance.relation;
@@ -147,20 +151,39 @@ impl Context<'_> {
         };
         let word = if self.only_exists(index, &columns) { "SELECT DISTINCT" } else { "SELECT" };
         let mut sql = format!("{word} {} FROM {} AS {alias}{renamed}", list.join(", "), qualified(instance.table));
-        let mut share = 1.0;
-        for (number, condition) in self.conditions_on(index).into_iter().enumerate() {
+        let mut rows = self.rows_of(instance.table);
+        let conditions = self.conditions_on(index);
+        for (number, condition) in conditions.iter().enumerate() {
             let word = if number == 0 { "WHERE" } else { "AND" };
             let _ = write!(sql, " {word} ({})", condition.span.of(self.text()));
-            share *= share_of(condition);
+            rows *= share_of(condition);
         }
-        if self.rows_of(instance.table) * share > REDUCED_FROM
-            && let Some((condition, rest)) = self.reduction_of(index)
+        rows = self.estimate(&sql, rows);
+        if rows > REDUCED_FROM
+            && let Some((condition, share)) = self.reduction_of(index)
         {
-            let word = if self.conditions_on(index).is_empty() { "WHERE" } else { "AND" };
-            let _ = write!(sql, " {word} {condition}");
-            share *= rest;
+            let word = if conditions.is_empty() { "WHERE" } else { "AND" };
+            let reduced = format!("{sql} {word} {condition}");
+            let fewer = self.estimate(&reduced, rows * share);
+            if fewer < rows * REDUCED_TO {
+                return Ok((reduced, columns, fewer));
+            }
         }
-        Ok((sql, columns, share))
+        Ok((sql, columns, rows))
+    }
+
+    /// How many rows a part gives: as a worker has said, else the guess.
+    pub fn estimate(&self, sql: &str, guess: f64) -> f64 {
+        match self.session.estimates.get(sql) {
+            Some(rows) if rows.is_finite() => *rows,
+            Some(_) => guess,
+            None => {
+                if guess > ASKED_FROM {
+                    self.questions.borrow_mut().insert(sql.to_owned());
+                }
+                guess
+            }
+        }
     }
 
     /// Of an occurrence in EXISTS or IN it only matters which values there are, not how often. Values that are equal
@@ -205,11 +228,26 @@ impl Context<'_> {
         best
     }
 
-    /// The values that a column can have in a level's rows, by the table with the sharpest conditions of its own that has
-    /// the same column by a join; and which share of that table they are.
+    /// The values that a column can have in a level's rows, and which share that leaves by a rule of thumb: a subquery
+    /// that the level's condition compares it with, or the table with the sharpest conditions of its own that has the
+    /// same column by a join.
     pub fn reduction(&self, level: usize, column: ColumnId, except: Option<usize>) -> Option<(String, f64)> {
         let this = &self.analysis.levels[level];
         let facts = self.analysis.facts(this.env);
+        if let Some(Query { body: Body::Select(select), .. }) = this.query {
+            for conjunct in select.filter.iter().flat_map(|f| f.conjuncts()) {
+                let ExprKind::Sublink(link) = &conjunct.kind else { continue };
+                let equals = link.kind == SublinkKind::Any && link.op.as_deref().is_none_or(|op| op == "=");
+                let test = link.test.as_ref().map(|t| self.analysis.resolve_expr(t, this.scope));
+                if let (true, Some(Found::Column(id, true))) = (equals, test)
+                    && facts.same(id, column)
+                    && let Some(inner) = self.level_of(&link.query)
+                    && let Ok(sql) = self.closed_text(inner)
+                {
+                    return Some((sql, SHARE_OF_SUBQUERY));
+                }
+            }
+        }
         let mut best: Option<(usize, usize, f64)> = None;
         for (index, instance) in self.analysis.instances.iter().enumerate() {
             if Some(index) == except || !this.from.iter().any(|node| is_inner(node, index)) {
@@ -219,7 +257,7 @@ impl Context<'_> {
             let share: f64 = conditions.iter().map(|c| share_of(c)).product();
             let same = |col: &usize| facts.same(ColumnId { rel: instance.rel, col: *col }, column);
             if let Some(col) = (0..instance.table.columns.len()).find(same)
-                && share <= REDUCED_TO
+                && !conditions.is_empty()
                 && best.is_none_or(|(_, _, least)| share < least)
             {
                 best = Some((index, col, share));
@@ -262,9 +300,19 @@ impl Context<'_> {
                 }
                 _ => {}
             },
-            ExprKind::Star(path) => all |= path.last().is_none_or(|n| n == reference),
+            ExprKind::Star(path) => all |= path.last().is_some_and(|n| n == reference),
             _ => {}
         });
+        // `*` is all columns of what its own level reads; of EXISTS nobody sees them.
+        for (number, level) in self.analysis.levels.iter().enumerate() {
+            let Some(Query { body: Body::Select(select), .. }) = level.query else { continue };
+            let bare = |i: &SelectItem| matches!(&i.expr.kind, ExprKind::Star(path) if path.is_empty());
+            let exists = || {
+                let mut links = self.analysis.levels.iter().flat_map(|l| &l.sublinks);
+                links.any(|s| s.level == number && s.kind == SublinkKind::Exists)
+            };
+            all |= select.items.iter().any(bare) && level.from.iter().any(|n| reads(n, index)) && !exists();
+        }
         all |= joins(&self.statement.tree, &mut named);
         if all {
             return names;
@@ -321,6 +369,15 @@ fn is_inner(node: &Node, index: usize) -> bool {
         Node::Join { kind: JoinKind::Inner, left, right, .. } => is_inner(left, index) || is_inner(right, index),
         Node::Join { kind: JoinKind::Left, left, .. } => is_inner(left, index),
         Node::Join { kind: JoinKind::Right, right, .. } => is_inner(right, index),
+        _ => false,
+    }
+}
+
+/// An occurrence stands somewhere in FROM.
+fn reads(node: &Node, index: usize) -> bool {
+    match node {
+        Node::Instance(found) => *found == index,
+        Node::Join { left, right, .. } => reads(left, index) || reads(right, index),
         _ => false,
     }
 }

@@ -21,6 +21,8 @@ pub struct Plan {
     pub uses_now: bool,
     /// Sizes of tables would have helped to choose, and are not known.
     pub wants_sizes: bool,
+    /// Statements whose number of rows, as a worker estimates it, would have helped to choose.
+    pub questions: Vec<String>,
 }
 
 #[derive(Debug, Clone)]

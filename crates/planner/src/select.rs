@@ -45,6 +45,7 @@ impl Context<'_> {
                         Err(_) => self.federate(format!("{no_route}, and {reason}")),
                     };
                     plan.wants_sizes = self.unknown_sizes();
+                    plan.questions = self.questions.take().into_iter().collect();
                     plan
                 }
             },

@@ -344,6 +344,7 @@ impl Context<'_> {
         let grouped = self.grouped(level)?;
         let inside = self.instances_in(level);
         let rows = inside.iter().map(|i| self.rows_in(*i)).fold(0.0, f64::max) / 10.0;
+        let rows = self.estimate(&grouped.sql, rows);
         let part = StagePart { sql: grouped.sql, ship: Ship::Everywhere };
         let width = 12.0 * grouped.columns as f64;
         self.add_part(part, rows, width, anchor.is_some(), |staging, part| {
@@ -361,7 +362,7 @@ impl Context<'_> {
         if table.is_reference() {
             return 0.0;
         }
-        self.rows_of(table) * self.instance_text(index).map_or(1.0, |(_, _, share)| share)
+        self.instance_text(index).map_or_else(|_| self.rows_of(table), |(_, _, rows)| rows)
     }
 
     /// All that is distributed in a level and stays there is where the anchor's rows are.
@@ -406,7 +407,7 @@ impl Context<'_> {
                 .map(|col| ColumnId { rel: instance.rel, col })
                 .find(|id| facts.same(*id, anchor.column) && self.hashes_like(*id, &anchor.like));
         }
-        let (sql, columns, share) = self.instance_text(index)?;
+        let (sql, columns, rows) = self.instance_text(index)?;
         let split_name = split.map(|id| {
             let entry = self.entry_names(index);
             entry.get(id.col).cloned().unwrap_or_default()
@@ -417,7 +418,6 @@ impl Context<'_> {
             _ => Ship::Everywhere,
         };
         let split = split.filter(|_| matches!(ship, Ship::Split { .. }));
-        let rows = self.rows_of(instance.table) * share;
         let width: f64 = columns
             .iter()
             .map(|name| {
@@ -472,6 +472,7 @@ impl Context<'_> {
         } else {
             rows
         };
+        rows = self.estimate(&sql, rows);
         let width = 12.0 * this.outputs.as_ref().map_or(4, Vec::len) as f64;
         let ship = match (split, anchor) {
             (Some((_, column)), Some(anchor)) => Ship::Split { column, table: anchor.like.clone() },

@@ -6,7 +6,7 @@
 
 mod fixture;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
 use pgherd_planner::{SessionView, plan};
@@ -27,11 +27,12 @@ fn planned(snapshot: &pgherd_catalog::Snapshot, block: &[&str]) -> String {
             sql.push(*line);
         }
     }
-    let sizes = std::collections::HashMap::new();
+    let sizes = HashMap::new();
     let session = SessionView {
         search_path: &path,
         temp_relations: &temp,
         sizes: &sizes,
+        estimates: &HashMap::new(),
         callback,
         multi_statement_txn_now: now,
     };

@@ -13,6 +13,7 @@ fn tier(sql: &str) -> &'static str {
         search_path: &path,
         temp_relations: &temp,
         sizes: &HashMap::new(),
+        estimates: &HashMap::new(),
         callback: false,
         multi_statement_txn_now: None,
     };

@@ -285,6 +285,7 @@ fn planned(snapshot: &Snapshot, sql: &str) -> Plan {
         search_path: &path,
         temp_relations: &temp,
         sizes: &HashMap::new(),
+        estimates: &HashMap::new(),
         callback: false,
         multi_statement_txn_now: Some(NOW),
     };

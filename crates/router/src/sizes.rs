@@ -16,8 +16,20 @@ const KEPT_FOR: Duration = Duration::from_secs(60);
 /// Databases of one thread whose sizes are kept.
 const DATABASES_MAX: usize = 100;
 
-/// Rows by the coordinator's oids.
-pub type Sizes = HashMap<u32, f64>;
+/// Estimates of statements that are kept for a database, and asked for at once.
+const ESTIMATES_MAX: usize = 1_000;
+const QUESTIONS_MAX: usize = 24;
+/// Longer ones are not asked about.
+const QUESTION_BYTES_MAX: usize = 10_000;
+
+/// What is known of one database.
+#[derive(Clone, Default)]
+pub struct Sizes {
+    /// Rows of tables by the coordinator's oids.
+    pub tables: HashMap<u32, f64>,
+    /// Rows of statements by their texts; not a number where no worker could tell.
+    pub statements: HashMap<String, f64>,
+}
 
 #[derive(Default)]
 pub struct Known {
@@ -32,17 +44,18 @@ impl Known {
         }
     }
 
-    fn add(&mut self, database: &str, new: Sizes) {
-        let mut sizes = Sizes::clone(&self.of(database));
-        let since = match self.databases.get(database) {
-            Some((since, _)) if !sizes.is_empty() => *since,
-            _ => Instant::now(),
-        };
-        sizes.extend(new);
+    fn change(&mut self, database: &str, change: impl FnOnce(&mut Sizes)) {
         if self.databases.len() >= DATABASES_MAX {
             self.databases.clear();
         }
-        self.databases.insert(database.to_owned(), (since, Rc::new(sizes)));
+        let kept = self.databases.remove(database).filter(|(since, _)| since.elapsed() < KEPT_FOR);
+        let (since, mut sizes) = kept.unwrap_or_else(|| (Instant::now(), Rc::default()));
+        let mutable = Rc::make_mut(&mut sizes);
+        if mutable.statements.len() >= ESTIMATES_MAX {
+            mutable.statements.clear();
+        }
+        change(mutable);
+        self.databases.insert(database.to_owned(), (since, sizes));
     }
 }
 
@@ -55,8 +68,8 @@ impl Session {
         }
         let known = self.thread.sizes.borrow().of(&self.db.name);
         let unknown: Vec<&Arc<Table>> =
-            tables.iter().filter(|t| !t.is_reference() && !known.contains_key(&t.oid)).collect();
-        let mut sizes: Sizes = unknown.iter().map(|t| (t.oid, 0.0)).collect();
+            tables.iter().filter(|t| !t.is_reference() && !known.tables.contains_key(&t.oid)).collect();
+        let mut sizes: HashMap<u32, f64> = unknown.iter().map(|t| (t.oid, 0.0)).collect();
         for group in self.catalog().worker_groups() {
             if group != COORDINATOR_GROUP {
                 // Nothing depends on it.
@@ -64,10 +77,28 @@ impl Session {
             }
         }
         let database = self.db.name.clone();
-        self.thread.sizes.borrow_mut().add(&database, sizes);
+        self.thread.sizes.borrow_mut().change(&database, |known| known.tables.extend(sizes));
     }
 
-    async fn add_sizes(&mut self, group: i32, tables: &[&Arc<Table>], sizes: &mut Sizes) -> Result<()> {
+    /// Has a worker estimate how many rows statements give; all workers together give about as many times that.
+    pub async fn estimate(&mut self, statements: &[String]) {
+        let groups = self.catalog().worker_groups();
+        let Some(group) = groups.first().filter(|_| self.txn.participants.is_empty()) else { return };
+        let mut found: HashMap<String, f64> = HashMap::new();
+        if let Ok(mut lease) = self.lease_aside(*group).await {
+            for statement in statements.iter().take(QUESTIONS_MAX).filter(|s| s.len() <= QUESTION_BYTES_MAX) {
+                let rows = match lease.query(&format!("EXPLAIN (FORMAT JSON) {statement}")).await {
+                    Ok(result) => result.text(0, 0).and_then(plan_rows),
+                    Err(_) => None,
+                };
+                found.insert(statement.clone(), rows.map_or(f64::NAN, |rows| rows * groups.len() as f64));
+            }
+        }
+        let database = self.db.name.clone();
+        self.thread.sizes.borrow_mut().change(&database, |known| known.statements.extend(found));
+    }
+
+    async fn add_sizes(&mut self, group: i32, tables: &[&Arc<Table>], sizes: &mut HashMap<u32, f64>) -> Result<()> {
         let values: Vec<String> = tables
             .iter()
             .map(|t| {
@@ -99,5 +130,24 @@ impl Session {
             }
         }
         Ok(())
+    }
+}
+
+/// The first number of rows in a plan: that of its root.
+fn plan_rows(plan: &str) -> Option<f64> {
+    let (_, rest) = plan.split_once("\"Plan Rows\":")?;
+    let number: String = rest.trim_start().chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
+    number.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plan_rows;
+
+    #[test]
+    fn the_root_of_a_plan_says_how_many_rows() {
+        let plan = r#"[ { "Plan": { "Node Type": "Sort", "Plan Rows": 1200, "Plans": [ { "Plan Rows": 7 } ] } } ]"#;
+        assert_eq!(plan_rows(plan), Some(1200.0));
+        assert_eq!(plan_rows("[]"), None);
     }
 }

@@ -193,6 +193,13 @@ impl Session {
             self.measure(&plan.tables).await;
             plan = self.plan_statement(statement, &catalog, &search_path, false);
         }
+        // What seems good now may rest on a guess that an answer replaces: asked twice at the most.
+        for _ in 0..2 {
+            if !plan.questions.is_empty() && self.txn.participants.is_empty() {
+                self.estimate(&std::mem::take(&mut plan.questions)).await;
+                plan = self.plan_statement(statement, &catalog, &search_path, false);
+            }
+        }
         let reusable = reusable && !(plan.uses_now && self.txn.now.is_some());
         let plan = Rc::new(plan);
         let id = next_id();
@@ -241,7 +248,8 @@ impl Session {
         let view = pgherd_planner::SessionView {
             search_path,
             temp_relations: &self.temp,
-            sizes: &sizes,
+            sizes: &sizes.tables,
+            estimates: &sizes.statements,
             callback,
             multi_statement_txn_now: self.txn.now.as_deref(),
         };
