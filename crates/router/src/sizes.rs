@@ -1,5 +1,5 @@
-//! How many rows distributed tables have, roughly: asked of the workers' statistics where that says which way of running
-//! a statement is cheap, and kept for a while. It decides about time only, never about answers.
+//! How many rows tables have and parts of statements give, roughly: asked of the workers where that says which way of
+//! running a statement is cheap, and kept for a while. It decides about time only, never about answers.
 
 use std::collections::HashMap;
 use std::rc::Rc;
