@@ -141,6 +141,11 @@ impl<'a> Context<'a> {
         let staging = self.staging.borrow();
         for (index, instance) in self.analysis.instances.iter().enumerate() {
             let relation = instance.relation;
+            if staging.instance(index).is_some() {
+                for condition in self.conditions_on(index) {
+                    edits.replace(condition.span, "true");
+                }
+            }
             match staging.instance(index) {
                 Some(staged) if relation.alias.is_some() => {
                     edits.replace(relation.full_span, staged.marker());

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use pgherd_sql::ast::*;
 
-use crate::analysis::{Analysis, ColumnId, Entry, Found, Node};
+use crate::analysis::{Analysis, ColumnId, Entry, Facts, Found, Node};
 use crate::context::{Context, qualified, quote_ident};
 use crate::safety;
 
@@ -210,16 +210,21 @@ impl Context<'_> {
         tested && self.is_plain(level) && columns.len() <= DISTINCT_COLUMNS_MAX && columns.iter().all(alike)
     }
 
-    /// A condition on an occurrence that follows from what it is joined with, and the share that it leaves.
+    /// A condition on an occurrence that follows from what it is joined with, or, in a subquery of an expression, from
+    /// the outer rows that it is evaluated for; and the share that it leaves.
     fn reduction_of(&self, index: usize) -> Option<(String, f64)> {
         let instance = &self.analysis.instances[index];
         let is_here = |l: &crate::analysis::Level<'_>| l.from.iter().any(|node| is_inner(node, index));
         let level = self.analysis.levels.iter().position(is_here)?;
+        let outer = self.analysis.levels.iter().position(|l| l.sublinks.iter().any(|s| s.level == level));
+        let facts = self.analysis.facts(instance.env);
         let alias = quote_ident(instance.relation.reference_name());
         let mut best: Option<(String, f64)> = None;
         for (col, name) in self.entry_names(index).iter().enumerate() {
             let id = ColumnId { rel: instance.rel, col };
-            if let Some((sql, share)) = self.reduction(level, id, Some(index))
+            let found = self.reduction(level, facts, id, Some(index));
+            let found = found.or_else(|| self.reduction(outer?, facts, id, None));
+            if let Some((sql, share)) = found
                 && best.as_ref().is_none_or(|(_, least)| share < *least)
             {
                 best = Some((format!("{alias}.{} IN ({sql})", quote_ident(name)), share));
@@ -231,9 +236,14 @@ impl Context<'_> {
     /// The values that a column can have in a level's rows, and which share that leaves by a rule of thumb: a subquery
     /// that the level's condition compares it with, or the table with the sharpest conditions of its own that has the
     /// same column by a join.
-    pub fn reduction(&self, level: usize, column: ColumnId, except: Option<usize>) -> Option<(String, f64)> {
+    pub fn reduction(
+        &self,
+        level: usize,
+        facts: &Facts,
+        column: ColumnId,
+        except: Option<usize>,
+    ) -> Option<(String, f64)> {
         let this = &self.analysis.levels[level];
-        let facts = self.analysis.facts(this.env);
         if let Some(Query { body: Body::Select(select), .. }) = this.query {
             for conjunct in select.filter.iter().flat_map(|f| f.conjuncts()) {
                 let ExprKind::Sublink(link) = &conjunct.kind else { continue };
@@ -289,7 +299,15 @@ impl Context<'_> {
         let reference = self.analysis.instances[index].relation.reference_name();
         let mut named: HashSet<&str> = HashSet::new();
         let mut all = false;
+        // The rest need not look at conditions that its part has met.
+        let mut met: HashSet<*const Expr> = HashSet::new();
+        for condition in self.conditions_on(index) {
+            condition.walk(&mut |e| {
+                met.insert(std::ptr::from_ref(e));
+            });
+        }
         self.statement.tree.walk_all(&mut |_, e| match &e.kind {
+            ExprKind::Column(_) if met.contains(&std::ptr::from_ref(e)) => {}
             ExprKind::Column(path) => match path.as_slice() {
                 [name] => {
                     named.insert(name);
@@ -324,7 +342,7 @@ impl Context<'_> {
 
     /// Conditions that every row of an occurrence must pass for the level's result, and that concern it alone: those
     /// of WHERE and of inner joins, where no outer join can give its columns as NULL.
-    fn conditions_on(&self, index: usize) -> Vec<&Expr> {
+    pub fn conditions_on(&self, index: usize) -> Vec<&Expr> {
         let mut found = Vec::new();
         for level in &self.analysis.levels {
             let Some(Query { body: Body::Select(select), .. }) = level.query else { continue };

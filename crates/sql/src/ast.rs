@@ -666,8 +666,8 @@ fn deep<'a>(place: Place, expr: &'a Expr, f: &mut dyn FnMut(Place, &'a Expr)) {
     expr.for_each_child(&mut |child| deep(Place::Other, child, f));
 }
 
-/// A tree as `Debug` prints it, the numbers of its ranges left out. Text of the user's is printed with its quotes escaped,
-/// so that none of it is taken for a range that is not one on both sides alike.
+/// A tree as `Debug` prints it, the numbers of its ranges left out. Text of the user's that looks like a range is left
+/// out with them, on both sides alike.
 fn without_spans(printed: &str) -> String {
     const OPEN: &str = "Span { start: ";
     let mut out = String::with_capacity(printed.len());
