@@ -212,6 +212,7 @@ impl Session {
         errors: Errors<'_>,
     ) -> Result<Completion> {
         let portal = if call.max_rows > 0 { format!("pgherd_p{}", call.portal) } else { String::new() };
+        self.tell_step(group, call.staged);
         let (types, bound) = (call.with_staged(types), call.bound_on(group));
         let request = Request {
             sql: sql.into(),
@@ -328,6 +329,7 @@ impl Session {
             {
                 participant.lease.add_step(lowered(degree));
             }
+            self.tell_step(*group, staged);
             self.fence_tables(*group, plan, &catalog);
             if plan.writes {
                 self.mark_writer(*group);
@@ -343,6 +345,17 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// In a transaction that is this statement's alone; in the client's it would outlive the statement.
+    fn tell_step(&mut self, group: GroupId, staged: Option<&Staged>) {
+        if self.txn.block == Block::Implicit
+            && !self.settings.contains_key("enable_nestloop")
+            && let Some(step) = staged.and_then(Staged::step)
+            && let Some(participant) = self.txn.participants.get_mut(&group)
+        {
+            participant.lease.add_step(step);
+        }
     }
 
     /// How many parallel workers each server of a scatter may use beside itself, where they are all on this machine and

@@ -19,6 +19,8 @@ use crate::settings::quote_ident;
 
 /// Rows of one statement's parts kept in memory at the most; more of them go through the coordinator's foreign tables.
 const MEMORY_MAX: usize = 128 << 20;
+/// With more rows in parts than this there is no nested loop.
+const NESTED_LOOP_MAX: usize = 2_000;
 /// What a server takes as one parameter is less than this.
 const ARRAY_MAX: usize = 64 << 20;
 
@@ -27,6 +29,7 @@ pub struct Capture {
     /// One set of columns for everybody, or one for each group of servers.
     sets: Vec<Vec<TextArray>>,
     split: Option<Split>,
+    rows: usize,
     bytes: usize,
     bytes_max: usize,
     /// They were too many, or cannot be split here. The rest is not kept.
@@ -63,7 +66,7 @@ impl Capture {
     fn new(columns: usize, split: Option<Split>, bytes_max: usize) -> Capture {
         let sets = split.as_ref().map_or(1, |s| s.groups.len());
         let set = || (0..columns).map(|_| TextArray::default()).collect();
-        Capture { sets: (0..sets).map(|_| set()).collect(), split, bytes: 0, bytes_max, lost: false }
+        Capture { sets: (0..sets).map(|_| set()).collect(), split, rows: 0, bytes: 0, bytes_max, lost: false }
     }
 
     /// Takes a DataRow.
@@ -71,6 +74,7 @@ impl Capture {
         if self.lost {
             return;
         }
+        self.rows += 1;
         self.bytes += frame.raw.len();
         if self.bytes > self.bytes_max || self.keep(frame).is_none() {
             self.lost = true;
@@ -101,6 +105,7 @@ pub struct Staged {
     /// Values behind the client's own: for everybody, or one for each group in the order of `groups`.
     values: Vec<Vec<Bytes>>,
     groups: Vec<GroupId>,
+    rows: usize,
 }
 
 impl Staged {
@@ -121,6 +126,12 @@ impl Staged {
         }
         out.push_str(rest);
         out
+    }
+
+    /// What a server is told before the rest. Rows that came as parameters have no index, and their columns no
+    /// statistics: with many of them a nested loop that seems cheap can take for ever, a hash join cannot.
+    pub fn step(&self) -> Option<&'static str> {
+        (self.rows > NESTED_LOOP_MAX).then_some("SET LOCAL enable_nestloop = off")
     }
 
     fn fill_splice(&self, splice: &Splice) -> Splice {
@@ -234,6 +245,7 @@ impl Session {
             };
             let Some(capture) = capture else { return Ok(None) };
             room = room.saturating_sub(capture.bytes);
+            staged.rows += capture.rows;
             let first = own + staged.values.len();
             staged.texts.push(source(fields, &casts, first));
             let mut columns: Vec<Vec<Bytes>> = fields.iter().map(|_| Vec::new()).collect();
