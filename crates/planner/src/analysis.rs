@@ -331,7 +331,7 @@ impl<'a> Analysis<'a> {
     }
 
     /// Equality of two columns means equal hashes: same type, or both integers, or both text under one collation.
-    fn comparable(&self, a: ColumnId, b: ColumnId) -> bool {
+    pub fn comparable(&self, a: ColumnId, b: ColumnId) -> bool {
         match (self.column(a), self.column(b)) {
             (Some(a), Some(b)) => {
                 a.collation == b.collation && (a.type_oid == b.type_oid || literal::same_family(a.type_oid, b.type_oid))

@@ -143,7 +143,7 @@ impl<'a> Context<'a> {
             let relation = instance.relation;
             if staging.instance(index).is_some() {
                 for condition in self.conditions_on(index) {
-                    edits.replace(condition.span, "true");
+                    edits.replace(condition.span, " true ");
                 }
             }
             match staging.instance(index) {
@@ -167,7 +167,7 @@ impl<'a> Context<'a> {
                     edits.replace(query.span, staged.marker());
                 }
                 Some(joined) => {
-                    edits.insert(joined.from, format!(", {} AS {} ", staged.marker(), Joined::alias(part)));
+                    edits.insert(joined.from, format!(" , {} AS {} ", staged.marker(), Joined::alias(part)));
                     edits.replace(joined.subquery, Joined::value(part));
                     edits.insert(joined.condition, joined.conditions(part));
                 }
@@ -209,7 +209,8 @@ impl<'a> Context<'a> {
 
     /// Why a statement on several servers would not see one time; none: it does.
     pub fn time_reason(&self, table: &Table) -> Option<String> {
-        if self.snapshot.groups_of(table).len() <= 1 {
+        // The coordinator sends only what it may evaluate anywhere, with times and dates as values.
+        if self.snapshot.groups_of(table).len() <= 1 || self.session.callback {
             return None;
         }
         if self.uses_now && self.session.multi_statement_txn_now.is_none() {

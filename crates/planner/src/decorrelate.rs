@@ -39,12 +39,12 @@ impl Joined {
     }
 
     pub fn value(part: usize) -> String {
-        format!("{}.pgherd_v", Joined::alias(part))
+        format!(" ({}.pgherd_v) ", Joined::alias(part))
     }
 
     pub fn conditions(&self, part: usize) -> String {
         let alias = Joined::alias(part);
-        (1..).zip(&self.outer).map(|(n, outer)| format!(" AND {alias}.pgherd_k{n} = ({outer})")).collect()
+        (1..).zip(&self.outer).map(|(n, outer)| format!(" AND {alias}.pgherd_k{n} = ({outer}) ")).collect()
     }
 }
 
@@ -68,7 +68,8 @@ impl Context<'_> {
         let ([item], Some(filter), true) = (select.items.as_slice(), &select.filter, plain) else {
             return not("its clauses");
         };
-        if !this.from.iter().all(|n| self.is_own_join(n)) || !self.gives_null(&item.expr, this.scope) {
+        // Conditions of joins would have to be looked at as well.
+        if !this.from.iter().all(|n| matches!(n, Node::Instance(_))) || !self.gives_null(&item.expr, this.scope) {
             return not("its value");
         }
         let parent = self.analysis.levels.iter().position(|l| l.sublinks.iter().any(|s| s.level == level));
@@ -87,9 +88,13 @@ impl Context<'_> {
                 return not("a condition on outer columns");
             }
             let (own, other) = if self.is_own(left, this.scope) { (left, right) } else { (right, left) };
-            let is_column = matches!(self.analysis.resolve_expr(own, this.scope), Found::Column(_, true));
-            if !is_column || !self.is_outer(other, this.scope) {
+            let ids = (self.analysis.resolve_expr(own, this.scope), self.analysis.resolve_expr(other, this.scope));
+            // Values that are equal there are one group here.
+            let (Found::Column(inner, true), Found::Column(outside, false)) = ids else {
                 return not("a condition on outer columns");
+            };
+            if !self.analysis.comparable(inner, outside) {
+                return not("columns of different types");
             }
             keys.push(own.span.of(self.text()));
             outer.push(other.span.of(self.text()).to_owned());
@@ -194,32 +199,12 @@ impl Context<'_> {
         }
     }
 
-    /// Tables and inner joins of them, under conditions on their own columns.
-    fn is_own_join(&self, node: &Node) -> bool {
-        match node {
-            Node::Instance(_) => true,
-            Node::Join { kind: JoinKind::Inner, left, right, .. } => self.is_own_join(left) && self.is_own_join(right),
-            _ => false,
-        }
-    }
-
     /// Only columns of this level, and nothing that is another each time.
     fn is_own(&self, expr: &Expr, scope: usize) -> bool {
-        self.all_columns(expr, scope, true)
-    }
-
-    /// Only columns from outside, at least one.
-    fn is_outer(&self, expr: &Expr, scope: usize) -> bool {
-        let mut columns = 0;
-        expr.walk(&mut |e| columns += usize::from(matches!(e.kind, ExprKind::Column(_))));
-        columns > 0 && self.all_columns(expr, scope, false)
-    }
-
-    fn all_columns(&self, expr: &Expr, scope: usize, own: bool) -> bool {
         let mut fits = expr.span.is_known();
         expr.walk(&mut |e| match &e.kind {
             ExprKind::Column(_) => {
-                fits &= matches!(self.analysis.resolve_expr(e, scope), Found::Column(_, here) if here == own);
+                fits &= matches!(self.analysis.resolve_expr(e, scope), Found::Column(_, true));
             }
             ExprKind::Call(call) => fits &= !self.snapshot.volatile_functions.contains(&call.name),
             ExprKind::Sublink(_) | ExprKind::Star(_) | ExprKind::Unknown(_) => fits = false,

@@ -45,6 +45,8 @@ pub struct SessionView<'a> {
     pub estimates: &'a HashMap<String, f64>,
     /// The statement comes from postgres_fdw inside a federated statement: it is never federated again.
     pub callback: bool,
+    /// Parts may be run before the statement; not where it is a part of a part of a part itself.
+    pub may_stage: bool,
     /// The transaction's time, as text that timestamptz reads, for statements that several servers run.
     pub multi_statement_txn_now: Option<&'a str>,
 }

@@ -41,6 +41,15 @@ impl Context<'_> {
             Tree::Query(alone) if alone.is_same_as(query) && !parsed.has_modifying => {}
             _ => return Err("a subquery is not found in the text".to_owned()),
         }
+        // Of a WITH that is not the statement's own nothing is put in front of it.
+        let is_cte = |name: &str| {
+            let others = self.analysis.levels.iter().filter_map(|l| l.query);
+            let others = others.filter(|q| q.span.is_known() && !query.span.contains(q.span));
+            others.flat_map(|q| q.with.iter().flat_map(|w| &w.ctes)).any(|cte| cte.name == name)
+        };
+        if parsed.relations.iter().any(|r| r.schema.is_none() && is_cte(&r.name)) {
+            return Err("a CTE of another subquery".to_owned());
+        }
         let prefix = self.ctes_for(&parsed, query)?;
         let alone = Analysis::run(&parsed, self.snapshot, self.session);
         let inner: Vec<_> = alone.scopes.iter().flat_map(|s| &s.entries).collect();
@@ -84,7 +93,10 @@ impl Context<'_> {
         let names = |name: &str| parsed.relations.iter().any(|r| r.schema.is_none() && r.name == name);
         let read = with.ctes.iter().rposition(|cte| names(&cte.name));
         // A CTE sees those before it.
-        let own = |cte: &Cte| matches!(&cte.tree, Tree::Query(q) if std::ptr::eq(&**q, query));
+        let own = |cte: &Cte| match &cte.tree {
+            Tree::Query(q) => std::ptr::eq(&**q, query) || q.span.contains(query.span),
+            _ => false,
+        };
         let Some(last) = read else { return Ok(String::new()) };
         if query.with.is_some() || with.recursive {
             return Err("a CTE in a subquery that has its own".to_owned());
@@ -96,13 +108,9 @@ impl Context<'_> {
             if !q.span.is_known() || cte.search_or_cycle {
                 return Err("a CTE is not found in the text".to_owned());
             }
-            let mut volatile = false;
-            q.walk_all(&mut |_, e| {
-                volatile |= matches!(&e.kind, ExprKind::Call(c) if self.snapshot.volatile_functions.contains(&c.name));
-            });
             let alone = pgherd_sql::split(q.span.of(self.text())).ok().and_then(|mut list| list.pop());
             let same = alone.is_some_and(|s| matches!(&s.tree, Tree::Query(alone) if alone.is_same_as(q)));
-            if volatile || !same {
+            if !self.is_repeatable(q) || !same {
                 return Err("a CTE that is not the same twice".to_owned());
             }
             let columns: Vec<String> = cte.columns.iter().map(|c| quote_ident(c)).collect();
@@ -119,6 +127,20 @@ impl Context<'_> {
             text.push(' ');
         }
         Ok(text)
+    }
+
+    /// The query gives the same rows each time: nothing in it is volatile or cut off.
+    fn is_repeatable(&self, query: &Query) -> bool {
+        let mut volatile = false;
+        query.walk_all(&mut |_, e| {
+            volatile |= matches!(&e.kind, ExprKind::Call(c) if self.snapshot.volatile_functions.contains(&c.name));
+        });
+        let cut = |q: &Query| {
+            let on = matches!(&q.body, Body::Select(s) if matches!(s.distinct, Distinct::On(_)));
+            q.limit.is_some() || q.offset.is_some() || on
+        };
+        let inside = |q: &Query| std::ptr::eq(q, query) || (q.span.is_known() && query.span.contains(q.span));
+        !volatile && !self.analysis.levels.iter().filter_map(|l| l.query).any(|q| inside(q) && cut(q))
     }
 
     /// The columns of an occurrence as the statement calls them.
@@ -150,7 +172,9 @@ impl Context<'_> {
             _ => String::new(),
         };
         let word = if self.only_exists(index, &columns) { "SELECT DISTINCT" } else { "SELECT" };
-        let mut sql = format!("{word} {} FROM {} AS {alias}{renamed}", list.join(", "), qualified(instance.table));
+        // Only how many rows there are: whoever may read any column may know that.
+        let list = if list.is_empty() { "1 AS pgherd_row".to_owned() } else { list.join(", ") };
+        let mut sql = format!("{word} {list} FROM {} AS {alias}{renamed}", qualified(instance.table));
         let mut rows = self.rows_of(instance.table);
         let conditions = self.conditions_on(index);
         for (number, condition) in conditions.iter().enumerate() {
@@ -251,8 +275,11 @@ impl Context<'_> {
                 let test = link.test.as_ref().map(|t| self.analysis.resolve_expr(t, this.scope));
                 if let (true, Some(Found::Column(id, true))) = (equals, test)
                     && facts.same(id, column)
+                    && self.is_repeatable(&link.query)
                     && let Some(inner) = self.level_of(&link.query)
                     && let Ok(sql) = self.closed_text(inner)
+                    // Without CTEs: those may be another each time.
+                    && sql == link.query.span.of(self.text())
                 {
                     return Some((sql, SHARE_OF_SUBQUERY));
                 }
@@ -295,7 +322,7 @@ impl Context<'_> {
     }
 
     /// Those columns of an occurrence that the statement may mean: every name that is written anywhere counts.
-    fn columns_named(&self, index: usize, names: Vec<String>) -> Vec<String> {
+    pub fn columns_named(&self, index: usize, names: Vec<String>) -> Vec<String> {
         let reference = self.analysis.instances[index].relation.reference_name();
         let mut named: HashSet<&str> = HashSet::new();
         let mut all = false;
@@ -335,9 +362,8 @@ impl Context<'_> {
         if all {
             return names;
         }
-        let first = names.first().cloned();
         let some: Vec<String> = names.into_iter().filter(|n| named.contains(n.as_str())).collect();
-        if some.is_empty() { first.into_iter().collect() } else { some }
+        some
     }
 
     /// Conditions that every row of an occurrence must pass for the level's result, and that concern it alone: those

@@ -206,7 +206,8 @@ pub(crate) fn field_reason(expr: &Expr, snapshot: &Snapshot) -> Option<String> {
 /// A date literal that means another day tomorrow.
 fn is_moving_literal(text: &str) -> bool {
     let text = text.trim().to_ascii_lowercase();
-    ["now", "today", "tomorrow", "yesterday"].iter().any(|w| text.starts_with(w))
+    let is_word = |rest: &str| !rest.starts_with(|c: char| c.is_alphabetic());
+    ["now", "today", "tomorrow", "yesterday"].iter().any(|w| text.strip_prefix(w).is_some_and(is_word))
 }
 
 /// What of the transaction's time an expression node gives, as SQL over a timestamptz literal.

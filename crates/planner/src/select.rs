@@ -148,7 +148,9 @@ impl Context<'_> {
         let Spread::Partitioned(anchors) = self.spread_of_from(level)? else {
             return Err("no distributed table is in FROM".to_owned());
         };
-        let keys = self.keys_of(&anchors, level, select.filter.as_ref());
+        // Columns that rows are split by may be wider than the key of the table whose placement counts.
+        let split = self.staging.borrow().placement().is_some();
+        let keys = if split { None } else { self.keys_of(&anchors, level, select.filter.as_ref()) };
         let whole = self.whole_groups(select, &anchors, level);
         if whole.is_ok() && query.order_by.is_empty() && offset == Count::None {
             let sql = self.worker_edits().apply(self.text());

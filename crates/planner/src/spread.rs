@@ -104,10 +104,13 @@ impl Context<'_> {
     /// `before`: what stands to the left, which a lateral item may refer to.
     fn spread_of_node(&self, node: &Node, before: Option<&Spread>) -> Result<Spread> {
         match node {
-            Node::Inline { level } | Node::Derived { level, .. } | Node::Lateral { level }
-                if self.staging.borrow().level(*level).is_some() =>
-            {
+            Node::Inline { level } | Node::Lateral { level } if self.staging.borrow().level(*level).is_some() => {
                 Ok(self.staged_level(*level).unwrap_or(Spread::Replicated))
+            }
+            Node::Derived { level, rel } if self.staging.borrow().level(*level).is_some() => {
+                let column = self.staging.borrow().level(*level).and_then(|staged| staged.column);
+                let here = |col| Spread::Partitioned(vec![ColumnId { rel: *rel, col }]);
+                Ok(column.map_or(Spread::Replicated, here))
             }
             Node::Instance(index) => Ok(match self.key_in_place(*index) {
                 Some(key) => Spread::Partitioned(vec![key]),
@@ -311,8 +314,11 @@ impl Context<'_> {
 
     /// True where a distributed table is in it.
     fn check_sublink_level(&self, level: usize, keys: &[ColumnId]) -> Result<bool> {
-        if self.staging.borrow().level(level).is_some() {
-            return Ok(false);
+        if let Some(staged) = self.staging.borrow().level(level) {
+            return match staged.split {
+                None => Ok(false),
+                Some(_) => Err("a split subquery in a subquery".to_owned()),
+            };
         }
         let this = &self.analysis.levels[level];
         let Some(query) = this.query else { return Err("a data-modifying CTE".to_owned()) };

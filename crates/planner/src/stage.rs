@@ -37,6 +37,8 @@ pub(crate) struct Staged {
     part: usize,
     /// Each worker has the rows whose value here is its own; none: all rows.
     pub split: Option<ColumnId>,
+    /// Which of a subquery's columns that is: under each name that it has in FROM it is another one.
+    pub column: Option<usize>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -105,7 +107,7 @@ struct Anchor {
 impl Context<'_> {
     /// `why`: what keeps the statement from being scattered as it is.
     pub fn stage_select(&self, why: &str) -> Result<Plan> {
-        if self.session.callback || self.analysis.has_own {
+        if self.session.callback || !self.session.may_stage || self.analysis.has_own {
             return Err("it comes from the coordinator".to_owned());
         }
         if self.analysis.needs_parent_name || self.text().contains("{{") {
@@ -113,9 +115,16 @@ impl Context<'_> {
         }
         let top = self.top_level().ok_or("the statement is no query")?;
         let Tree::Query(query) = &self.statement.tree else { return Err("the statement is no query".to_owned()) };
-        if query.locking || query.into {
+        if query.into || self.analysis.levels.iter().any(|l| l.query.is_some_and(|q| q.locking)) {
             return Err("row locks".to_owned());
         }
+        // Parts and rest are run at different times, but by one clock; a part of one table would be the same again.
+        for table in self.tables.iter().filter(|t| !t.is_reference()) {
+            if let Some(reason) = self.time_reason(table) {
+                return Err(reason);
+            }
+        }
+        self.check_collations()?;
         let mut ways: Vec<Staging> = Vec::new();
         for anchor in self.anchors(top) {
             *self.staging.borrow_mut() = Staging::default();
@@ -123,12 +132,14 @@ impl Context<'_> {
                 ways.push(self.staging.take());
             }
         }
-        ways.retain(|way| way.bytes <= BYTES_MAX && !way.is_empty());
+        // A part that is the statement again would be staged for ever.
+        let is_less = |way: &Staging| way.parts.iter().all(|part| part.sql.trim() != self.text().trim());
+        ways.retain(|way| way.bytes <= BYTES_MAX && !way.is_empty() && is_less(way));
         ways.sort_by(|a, b| a.cost.total_cmp(&b.cost));
         self.staging.take();
         if self.assign(top, None).is_ok() {
             let gathered = self.staging.take();
-            if gathered.bytes <= BYTES_MAX && !gathered.is_empty() {
+            if gathered.bytes <= BYTES_MAX && !gathered.is_empty() && is_less(&gathered) {
                 let before = ways.partition_point(|way| way.cost <= gathered.cost);
                 for way in ways.iter().take(before.min(TRIES_MAX)) {
                     if let Some(plan) = self.try_scatter(way, why) {
@@ -152,6 +163,21 @@ impl Context<'_> {
             }
         }
         Err("its parts cannot be brought together".to_owned())
+    }
+
+    /// Values that came with the statement have their types' collations.
+    fn check_collations(&self) -> Result<()> {
+        let mut explicit = false;
+        self.statement.tree.walk_all(&mut |_, e| explicit |= matches!(e.kind, ExprKind::Collate { .. }));
+        let plain = |index: usize| {
+            let (table, names) = (self.analysis.instances[index].table, self.entry_names(index));
+            let named = self.columns_named(index, names.clone());
+            table.columns.iter().zip(&names).all(|(c, name)| matches!(c.collation, 0 | 100) || !named.contains(name))
+        };
+        match explicit || !(0..self.analysis.instances.len()).all(plain) {
+            true => Err("a collation of its own".to_owned()),
+            false => Ok(()),
+        }
     }
 
     fn try_scatter(&self, way: &Staging, why: &str) -> Option<Plan> {
@@ -348,7 +374,7 @@ impl Context<'_> {
         let part = StagePart { sql: grouped.sql, ship: Ship::Everywhere };
         let width = 12.0 * grouped.columns as f64;
         self.add_part(part, rows, width, anchor.is_some(), |staging, part| {
-            staging.levels.insert(level, Staged { part, split: None });
+            staging.levels.insert(level, Staged { part, split: None, column: None });
             staging.joined.insert(level, grouped.joined);
             staging.instances.retain(|index, _| !inside.contains(index));
             staging.covered.extend(inside);
@@ -426,7 +452,7 @@ impl Context<'_> {
             })
             .sum();
         self.add_part(StagePart { sql, ship }, rows, width, anchor.is_some(), |staging, part| {
-            staging.instances.insert(index, Staged { part, split });
+            staging.instances.insert(index, Staged { part, split, column: None });
         });
         Ok(())
     }
@@ -478,9 +504,12 @@ impl Context<'_> {
             (Some((_, column)), Some(anchor)) => Ship::Split { column, table: anchor.like.clone() },
             _ => Ship::Everywhere,
         };
-        let split = split.map(|(id, _)| id).filter(|_| matches!(ship, Ship::Split { .. }));
+        let (split, column) = match (&ship, split) {
+            (Ship::Split { .. }, Some((id, column))) => (Some(id), Some(column)),
+            _ => (None, None),
+        };
         self.add_part(StagePart { sql, ship }, rows, width, anchor.is_some(), |staging, part| {
-            staging.levels.insert(level, Staged { part, split });
+            staging.levels.insert(level, Staged { part, split, column });
             staging.instances.retain(|index, _| !inside.contains(index));
             staging.covered.extend(inside);
         });
@@ -522,7 +551,10 @@ impl Context<'_> {
             Some(Query { body: Body::Select(select), limit: None, offset: None, .. }) => {
                 let mut calls = crate::spread::Calls::default();
                 select.items.iter().for_each(|i| self.calls_of(&i.expr, &mut calls));
-                select.group_by.is_empty() && !calls.aggregate && matches!(select.distinct, Distinct::No)
+                select.group_by.is_empty()
+                    && !calls.aggregate
+                    && calls.windows.is_empty()
+                    && matches!(select.distinct, Distinct::No)
             }
             _ => false,
         }

@@ -15,6 +15,7 @@ fn check(sql: &str, expected: &str) {
         sizes: &HashMap::new(),
         estimates: &HashMap::new(),
         callback: false,
+        may_stage: true,
         multi_statement_txn_now: None,
     };
     let statement = pgherd_sql::split(sql).unwrap().remove(0);

@@ -34,6 +34,7 @@ fn planned(snapshot: &pgherd_catalog::Snapshot, block: &[&str]) -> String {
         sizes: &sizes,
         estimates: &HashMap::new(),
         callback,
+        may_stage: true,
         multi_statement_txn_now: now,
     };
     let sql = sql.join("\n");

@@ -287,6 +287,7 @@ fn planned(snapshot: &Snapshot, sql: &str) -> Plan {
         sizes: &HashMap::new(),
         estimates: &HashMap::new(),
         callback: false,
+        may_stage: true,
         multi_statement_txn_now: Some(NOW),
     };
     let statement = pgherd_sql::split(sql).unwrap_or_else(|e| panic!("{sql}: {e}")).remove(0);

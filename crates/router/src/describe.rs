@@ -134,6 +134,12 @@ impl Session {
         describe_on(&mut lease, &text, &prepared.declared).await
     }
 
+    /// The same of a text.
+    pub async fn describe_text_aside(&mut self, sql: &str, types: &[u32]) -> Result<Described> {
+        let mut lease = self.coordinator_lease().await?;
+        describe_on(&mut lease, sql, types).await
+    }
+
     /// The result columns of a utility statement that returns rows.
     pub async fn describe_utility(&mut self, prepared: &Prepared) -> Result<Option<Rc<Described>>> {
         let Some(statement) = &prepared.statement else { return Ok(None) };

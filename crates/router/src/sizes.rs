@@ -19,6 +19,8 @@ const DATABASES_MAX: usize = 100;
 /// Estimates of statements that are kept for a database, and asked for at once.
 const ESTIMATES_MAX: usize = 1_000;
 const QUESTIONS_MAX: usize = 24;
+/// In a transaction of its own, which waits for nobody.
+const QUESTION: &str = "SET LOCAL lock_timeout = '20ms'; SET LOCAL statement_timeout = '1s'; EXPLAIN (FORMAT JSON)";
 /// Longer ones are not asked about.
 const QUESTION_BYTES_MAX: usize = 10_000;
 
@@ -86,12 +88,18 @@ impl Session {
         let Some(group) = groups.first().filter(|_| self.txn.participants.is_empty()) else { return };
         let mut found: HashMap<String, f64> = HashMap::new();
         if let Ok(mut lease) = self.lease_aside(*group).await {
-            for statement in statements.iter().take(QUESTIONS_MAX).filter(|s| s.len() <= QUESTION_BYTES_MAX) {
-                let rows = match lease.query(&format!("EXPLAIN (FORMAT JSON) {statement}")).await {
-                    Ok(result) => result.text(0, 0).and_then(plan_rows),
-                    Err(_) => None,
+            for statement in statements.iter().take(QUESTIONS_MAX) {
+                // One with parameters cannot be explained alone.
+                let may_ask = statement.len() <= QUESTION_BYTES_MAX && !statement.contains('$');
+                let rows = match may_ask {
+                    true => lease.query(&format!("{QUESTION} {statement}")).await.ok(),
+                    false => None,
                 };
+                let rows = rows.as_ref().and_then(|result| result.text(0, 0)).and_then(plan_rows);
                 found.insert(statement.clone(), rows.map_or(f64::NAN, |rows| rows * groups.len() as f64));
+                if may_ask && rows.is_none() {
+                    break;
+                }
             }
         }
         let database = self.db.name.clone();

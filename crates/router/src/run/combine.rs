@@ -195,7 +195,7 @@ impl Session {
         let mut list = String::new();
         for field in fields {
             // record, unknown and other pseudo-types have no cast.
-            if matches!(field.type_oid, 2249 | 2287 | 705) {
+            if matches!(field.type_oid, 2249 | 2287 | 705 | 2278) {
                 return Ok(None);
             }
             let separator = if list.is_empty() { "" } else { ", " };

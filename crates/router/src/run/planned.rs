@@ -563,6 +563,8 @@ fn is_stale(failure: &Failure) -> bool {
     match failure {
         Failure::Statement(fields) => {
             fields.sqlstate() == "PH002"
+                // The same where we have asked for one snapshot.
+                || (fields.sqlstate() == "40001" && fields.message().contains("concurrent move of shards"))
                 || (matches!(fields.sqlstate(), "42P01" | "3F000") && fields.message().contains("\"pgherd_"))
                 || (fields.sqlstate() == "42P01" && fields.message().contains("pgherd_"))
         }

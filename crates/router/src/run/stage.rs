@@ -2,6 +2,7 @@
 //! that run it, as arrays of text that have there the types that the coordinator says the part has.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Table, TableKind};
@@ -13,8 +14,9 @@ use pgherd_wire::frame::Frame;
 use super::combine::TEXT_ARRAY_OID;
 use super::partials::TextArray;
 use super::{Call, Completion};
+use crate::describe::Described;
 use crate::error::{Failure, Result};
-use crate::session::{Bound, Prepared, Session};
+use crate::session::{Bound, Prepared, Session, next_id};
 use crate::settings::quote_ident;
 
 /// Rows of one statement's parts kept in memory at the most; more of them go through the coordinator's foreign tables.
@@ -38,7 +40,7 @@ pub struct Capture {
 
 struct Split {
     column: usize,
-    table: std::sync::Arc<Table>,
+    table: Arc<Table>,
     /// The column's type, where it is not the key's.
     type_oid: u32,
     groups: Vec<GroupId>,
@@ -175,22 +177,43 @@ impl Session {
         if self.has_styles() || call.max_rows > 0 {
             return self.federate_stage(call).await;
         }
+        if !self.check_stage(call, stage).await? {
+            return self.federate_stage(call).await;
+        }
         self.open_implicit_block();
-        if fresh && self.txn.participants.is_empty() && !self.settings.contains_key("default_transaction_isolation") {
+        // Alone until Sync, or what follows in the pipeline would be in such a transaction, too.
+        let alone = call.bound.is_none() || self.client.read.first() == Some(&b'S');
+        if fresh
+            && alone
+            && self.txn.participants.is_empty()
+            && !self.settings.contains_key("default_transaction_isolation")
+        {
             // All parts and the rest see one snapshot of each server.
             self.txn.begin = "BEGIN ISOLATION LEVEL REPEATABLE READ".to_owned();
         }
         let mark = self.client.out.len();
+        let catalog = self.catalog();
         let staged = match self.run_parts(call, stage).await {
-            Ok(Some(staged)) => staged,
-            Ok(None) => return self.federate_stage(call).await,
+            // Shards that have moved meanwhile are elsewhere than the plan has them.
+            Ok(Some(staged)) if Arc::ptr_eq(&catalog, &self.catalog()) => staged,
+            Ok(_) => return self.federate_stage(call).await,
             // A part may fail where the statement does not need its rows, and its positions are its own.
             Err(failure) if fresh && is_the_parts_own(&failure) && self.client.out.len() == mark => {
                 self.rollback().await;
                 return self.federate_stage(call).await;
             }
-            // A position would count in the part's text.
-            Err(failure) => return Err(failure.without(b'P')),
+            Err(failure) => {
+                // PostgreSQL has described the rows when it finds what is wrong with a value.
+                if call.describes() && matches!(failure.sqlstate().get(..2), Some("21" | "22")) {
+                    let described = self.described(call.prepared).await?;
+                    backend::write_row_description(
+                        &mut self.client.out,
+                        described.fields.as_deref().unwrap_or_default(),
+                    );
+                }
+                // A position would count in the part's text.
+                return Err(failure.without(b'P'));
+            }
         };
         let call = Call { staged: Some(&staged), ..*call };
         match &stage.rest {
@@ -217,6 +240,61 @@ impl Session {
         self.run_coordinator_plan(call, &sql, false, true).await
     }
 
+    /// The texts of parts and rest are the user's with some of it replaced: before anything is run the coordinator says
+    /// whether they still are statements, and give the same columns. (A table that is replaced has no primary key any
+    /// more that others of its columns would depend on; a literal in a subquery of its own has another type.)
+    async fn check_stage(&mut self, call: &Call<'_>, stage: &Stage) -> Result<bool> {
+        if self.txn.catalog.is_some() || !self.temp.is_empty() {
+            return Ok(false);
+        }
+        let types = self.param_types(call).await?;
+        for part in &stage.parts {
+            if self.described_beside(&part.sql, &types).await?.is_none() {
+                return Ok(false);
+            }
+        }
+        let Some(staged) = self.without_rows(call, stage).await? else { return Ok(false) };
+        let filled = Call { staged: Some(&staged), ..*call };
+        let (sql, whole) = match &stage.rest {
+            Rest::Scatter(scatter) => (&scatter.sql, !matches!(scatter.combine, Combine::Merge(_))),
+            Rest::Coordinator(sql) => (sql, true),
+        };
+        let rest = filled.fill(&sql.as_written());
+        let Some(rest) = self.described_beside(&rest, &filled.with_staged(&types)).await? else { return Ok(false) };
+        let described = self.described(call.prepared).await?;
+        if !whole {
+            return Ok(true);
+        }
+        Ok(match (&rest.fields, &described.fields) {
+            (Some(a), Some(b)) => {
+                let same = |a: &FieldDescription, b: &FieldDescription| {
+                    (a.type_oid, a.type_modifier, &a.name) == (b.type_oid, b.type_modifier, &b.name)
+                };
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+            }
+            _ => false,
+        })
+    }
+
+    /// What the coordinator says of a text, asked once, and beside the transaction: it may be wrong. None: it is.
+    async fn described_beside(&mut self, sql: &str, types: &[u32]) -> Result<Option<Rc<Described>>> {
+        let key = self.statement_key(sql, types).await?;
+        if let Some(key) = &key
+            && let Some((_, described)) = self.thread.merges.borrow_mut().get(key)
+        {
+            return Ok(Some(described));
+        }
+        let described = match self.describe_text_aside(sql, types).await {
+            Ok(described) => Rc::new(described),
+            Err(Failure::Statement(_)) => return Ok(None),
+            Err(failure) => return Err(failure),
+        };
+        if let Some(key) = key {
+            self.thread.merges.borrow_mut().insert(key, (next_id(), described.clone()));
+        }
+        Ok(Some(described))
+    }
+
     /// Runs the parts one after another. None: they cannot be sent with the rest.
     pub(super) async fn run_parts(&mut self, call: &Call<'_>, stage: &Stage) -> Result<Option<Staged>> {
         self.stage_parts(call, stage, true).await
@@ -233,8 +311,8 @@ impl Session {
         let mut staged = Staged { groups: self.catalog().worker_groups(), ..Staged::default() };
         let mut room = MEMORY_MAX;
         for part in &stage.parts {
-            let (_, described) = self.described_merge(&part.sql, &types).await?;
-            let Some(fields) = &described.fields else { return Ok(None) };
+            let described = self.described_beside(&part.sql, &types).await?;
+            let Some(fields) = described.as_ref().and_then(|d| d.fields.as_ref()) else { return Ok(None) };
             if fields.iter().any(|f| f.name.contains("{{")) {
                 return Ok(None);
             }
@@ -287,7 +365,9 @@ impl Session {
         let inner = Call { once: true, ..Call::extended(&prepared, &bound, 0, "") };
         // One part may be made of parts itself.
         let outer = self.client.capture.replace(Box::new(Capture::new(fields.len(), split, room)));
+        self.parts_within += 1;
         let result = Box::pin(self.run_plan_once(&inner)).await;
+        self.parts_within -= 1;
         let capture = std::mem::replace(&mut self.client.capture, outer);
         result?;
         Ok(capture.map(|c| *c).filter(|c| !c.lost))

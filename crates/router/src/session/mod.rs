@@ -75,6 +75,8 @@ pub struct Session {
     pub txn: Transaction,
     /// The session has state that only its own coordinator connection has (temporary tables, LISTEN, …).
     pub pin: bool,
+    /// How deep in parts of statements the statement is that is being planned.
+    pub parts_within: usize,
     pub pinned: Option<Lease>,
     /// Names of temporary relations: they hide tables of the same name.
     pub temp: HashSet<String>,
@@ -166,6 +168,7 @@ impl Session {
             declared_cursors: HashMap::new(),
             txn: Transaction::new(),
             pin: false,
+            parts_within: 0,
             pinned: None,
             temp: HashSet::new(),
             callbacks: None,

@@ -251,11 +251,15 @@ impl Session {
             sizes: &sizes.tables,
             estimates: &sizes.statements,
             callback,
+            may_stage: self.parts_within < PARTS_WITHIN_MAX,
             multi_statement_txn_now: self.txn.now.as_deref(),
         };
         pgherd_planner::plan(statement, catalog, &view)
     }
 }
+
+/// How deep parts of statements may be made of parts.
+const PARTS_WITHIN_MAX: usize = 3;
 
 /// One server runs it, with its own time.
 fn one_server(plan: &Plan) -> bool {
