@@ -276,7 +276,8 @@ impl Session {
         })
     }
 
-    /// What the coordinator says of a text, asked once, and beside the transaction: it may be wrong. None: it is.
+    /// What the coordinator says of a text, asked once; the text may be wrong. None: it is. Where the coordinator takes part
+    /// in the transaction it is asked there, under a savepoint: beside it one would wait for the transaction's own locks.
     async fn described_beside(&mut self, sql: &str, types: &[u32]) -> Result<Option<Rc<Described>>> {
         let key = self.statement_key(sql, types).await?;
         if let Some(key) = &key
@@ -284,7 +285,19 @@ impl Session {
         {
             return Ok(Some(described));
         }
-        let described = match self.describe_text_aside(sql, types).await {
+        let takes_part = self.txn.participants.get(&COORDINATOR_GROUP).is_some_and(|p| p.in_block);
+        let described = match takes_part {
+            false => self.describe_text_aside(sql, types).await,
+            true => {
+                self.join(COORDINATOR_GROUP).await?;
+                self.collect_on(COORDINATOR_GROUP, "SAVEPOINT pgherd_stage").await?;
+                let described = self.describe_on_coordinator(sql, types).await;
+                let undo = if described.is_err() { "ROLLBACK TO pgherd_stage; " } else { "" };
+                self.collect_on(COORDINATOR_GROUP, &format!("{undo}RELEASE pgherd_stage")).await?;
+                described
+            }
+        };
+        let described = match described {
             Ok(described) => Rc::new(described),
             Err(Failure::Statement(_)) => return Ok(None),
             Err(failure) => return Err(failure),
