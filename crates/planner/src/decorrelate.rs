@@ -1,6 +1,6 @@
 //! A subquery in a condition that computes one aggregate for each outer row, as a join. In
-//! `x < (SELECT avg(y) FROM … WHERE a = outer.b)` the averages of all groups are computed first (a part, grouped by `a`),
-//! and the condition's level gets them as one more table.
+//! `x < (SELECT avg(y) FROM … WHERE a = outer.b)` the averages of all groups are computed first (a part, grouped by
+//! `a`), and the condition's level gets them as one more table.
 //!
 //! It is the same only where the condition is not true for NULL, which an outer row without a group gives: comparisons
 //! of what arithmetic makes of sum, avg, min or max.

@@ -276,8 +276,9 @@ impl Session {
         })
     }
 
-    /// What the coordinator says of a text, asked once; the text may be wrong. None: it is. Where the coordinator takes part
-    /// in the transaction it is asked there, under a savepoint: beside it one would wait for the transaction's own locks.
+    /// What the coordinator says of a text, asked once; the text may be wrong. None: it is. Where the coordinator takes
+    /// part in the transaction it is asked there, under a savepoint: beside it one would wait for the transaction's own
+    /// locks.
     async fn described_beside(&mut self, sql: &str, types: &[u32]) -> Result<Option<Rc<Described>>> {
         let key = self.statement_key(sql, types).await?;
         if let Some(key) = &key
