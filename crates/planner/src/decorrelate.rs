@@ -72,8 +72,7 @@ impl Context<'_> {
         if !this.from.iter().all(|n| matches!(n, Node::Instance(_))) || !self.gives_null(&item.expr, this.scope) {
             return not("its value");
         }
-        let parent = self.analysis.levels.iter().position(|l| l.sublinks.iter().any(|s| s.level == level));
-        let Some(parent) = parent else { return not("its place") };
+        let Some(parent) = self.parent_of(level) else { return not("its place") };
         let place = self.place_of(parent, query)?;
 
         let (mut keys, mut outer, mut conditions) = (Vec::new(), Vec::new(), Vec::new());

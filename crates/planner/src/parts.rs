@@ -155,6 +155,19 @@ impl Context<'_> {
         names
     }
 
+    /// An occurrence as an item of FROM, under the names that the statement has for it.
+    fn named(&self, index: usize) -> String {
+        let instance = &self.analysis.instances[index];
+        let renamed = match &instance.relation.alias {
+            Some(a) if !a.columns.is_empty() => {
+                let list: Vec<String> = a.columns.iter().map(|c| quote_ident(c)).collect();
+                format!("({})", list.join(", "))
+            }
+            _ => String::new(),
+        };
+        format!("{} AS {}{renamed}", qualified(instance.table), quote_ident(instance.relation.reference_name()))
+    }
+
     /// The rows of one occurrence: its text, the names of its columns, and how many there are by estimate.
     pub fn instance_text(&self, index: usize) -> Result<(String, Vec<String>, f64)> {
         let instance = &self.analysis.instances[index];
@@ -164,17 +177,10 @@ impl Context<'_> {
         let columns = if all { names.clone() } else { self.columns_named(index, names) };
         let alias = quote_ident(relation.reference_name());
         let list: Vec<String> = columns.iter().map(|c| format!("{alias}.{}", quote_ident(c))).collect();
-        let renamed = match &relation.alias {
-            Some(a) if !a.columns.is_empty() => {
-                let list: Vec<String> = a.columns.iter().map(|c| quote_ident(c)).collect();
-                format!("({})", list.join(", "))
-            }
-            _ => String::new(),
-        };
         let word = if self.only_exists(index, &columns) { "SELECT DISTINCT" } else { "SELECT" };
         // Only how many rows there are: whoever may read any column may know that.
         let list = if list.is_empty() { "1 AS pgherd_row".to_owned() } else { list.join(", ") };
-        let mut sql = format!("{word} {list} FROM {} AS {alias}{renamed}", qualified(instance.table));
+        let mut sql = format!("{word} {list} FROM {}", self.named(index));
         let mut rows = self.rows_of(instance.table);
         let conditions = self.conditions_on(index);
         for (number, condition) in conditions.iter().enumerate() {
@@ -240,7 +246,7 @@ impl Context<'_> {
         let instance = &self.analysis.instances[index];
         let is_here = |l: &crate::analysis::Level<'_>| l.from.iter().any(|node| is_inner(node, index));
         let level = self.analysis.levels.iter().position(is_here)?;
-        let outer = self.analysis.levels.iter().position(|l| l.sublinks.iter().any(|s| s.level == level));
+        let outer = self.parent_of(level);
         let facts = self.analysis.facts(instance.env);
         let alias = quote_ident(instance.relation.reference_name());
         let mut best: Option<(String, f64)> = None;
@@ -303,19 +309,12 @@ impl Context<'_> {
         let (index, col, share) = best?;
         let instance = &self.analysis.instances[index];
         let alias = quote_ident(instance.relation.reference_name());
-        let renamed = match &instance.relation.alias {
-            Some(a) if !a.columns.is_empty() => {
-                let list: Vec<String> = a.columns.iter().map(|c| quote_ident(c)).collect();
-                format!("({})", list.join(", "))
-            }
-            _ => String::new(),
-        };
         let conditions: Vec<String> =
             self.conditions_on(index).iter().map(|c| format!("({})", c.span.of(self.text()))).collect();
         let sql = format!(
-            "SELECT {alias}.{} FROM {} AS {alias}{renamed} WHERE {}",
+            "SELECT {alias}.{} FROM {} WHERE {}",
             quote_ident(self.entry_names(index).get(col)?),
-            qualified(instance.table),
+            self.named(index),
             conditions.join(" AND ")
         );
         Some((sql, share))

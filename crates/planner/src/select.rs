@@ -98,6 +98,11 @@ impl Context<'_> {
         })
     }
 
+    /// The level in whose expressions a subquery stands.
+    pub fn parent_of(&self, level: usize) -> Option<usize> {
+        self.analysis.levels.iter().position(|l| l.sublinks.iter().any(|s| s.level == level))
+    }
+
     pub fn level_of(&self, query: &Query) -> Option<usize> {
         self.analysis.levels.iter().position(|l| l.query.is_some_and(|l| std::ptr::eq(l, query)))
     }

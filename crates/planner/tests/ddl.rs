@@ -3,23 +3,12 @@
 
 mod fixture;
 
-use std::collections::{HashMap, HashSet};
-
-use pgherd_planner::{DdlScope, SessionView, ddl_scope};
+use pgherd_planner::{DdlScope, ddl_scope};
 
 fn check(sql: &str, expected: &str) {
-    let (path, temp) = (["public".to_owned()], HashSet::from(["hidden".to_owned()]));
-    let session = SessionView {
-        search_path: &path,
-        temp_relations: &temp,
-        sizes: &HashMap::new(),
-        estimates: &HashMap::new(),
-        callback: false,
-        may_stage: true,
-        multi_statement_txn_now: None,
-    };
+    let session = fixture::Session::new(&["hidden"]);
     let statement = pgherd_sql::split(sql).unwrap().remove(0);
-    let scope = match ddl_scope(&statement, &fixture::snapshot(), &session) {
+    let scope = match ddl_scope(&statement, &fixture::snapshot(), &session.view()) {
         Ok(DdlScope::Coordinator) => "coordinator".to_owned(),
         Ok(DdlScope::AllNodes) => "all nodes".to_owned(),
         Ok(DdlScope::Tables(tables)) => tables.iter().map(|t| t.name.as_str()).collect::<Vec<_>>().join(", "),

@@ -6,40 +6,30 @@
 
 mod fixture;
 
-use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
 use pgherd_planner::{SessionView, plan};
 
 fn planned(snapshot: &pgherd_catalog::Snapshot, block: &[&str]) -> String {
-    let path = ["public".to_owned()];
-    let mut temp = HashSet::new();
+    let mut temp = Vec::new();
     let (mut callback, mut now) = (false, None);
     let mut sql = Vec::new();
     for line in block {
         if *line == "-- callback" {
             callback = true;
         } else if let Some(name) = line.strip_prefix("-- temp ") {
-            temp.insert(name.to_owned());
+            temp.push(name);
         } else if let Some(time) = line.strip_prefix("-- now ") {
             now = Some(time);
         } else if !line.starts_with('#') {
             sql.push(*line);
         }
     }
-    let sizes = HashMap::new();
-    let session = SessionView {
-        search_path: &path,
-        temp_relations: &temp,
-        sizes: &sizes,
-        estimates: &HashMap::new(),
-        callback,
-        may_stage: true,
-        multi_statement_txn_now: now,
-    };
+    let session = fixture::Session::new(&temp);
+    let view = SessionView { callback, multi_statement_txn_now: now, ..session.view() };
     let sql = sql.join("\n");
     let statements = pgherd_sql::split(&sql).unwrap_or_else(|e| panic!("{sql}: {e}"));
-    let plan = plan(&statements[0], snapshot, &session);
+    let plan = plan(&statements[0], snapshot, &view);
     plan.to_string().trim_end().to_owned()
 }
 

@@ -3,23 +3,12 @@
 
 mod fixture;
 
-use std::collections::{HashMap, HashSet};
-
-use pgherd_planner::{SessionView, plan};
+use pgherd_planner::plan;
 
 fn tier(sql: &str) -> &'static str {
-    let (path, temp) = (["public".to_owned()], HashSet::new());
-    let session = SessionView {
-        search_path: &path,
-        temp_relations: &temp,
-        sizes: &HashMap::new(),
-        estimates: &HashMap::new(),
-        callback: false,
-        may_stage: true,
-        multi_statement_txn_now: None,
-    };
+    let session = fixture::Session::new(&[]);
     let statement = pgherd_sql::split(sql).unwrap().remove(0);
-    plan(&statement, &fixture::snapshot(), &session).tier.name()
+    plan(&statement, &fixture::snapshot(), &session.view()).tier.name()
 }
 
 #[test]

@@ -8,7 +8,7 @@
 
 mod fixture;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use pgherd_catalog::{Snapshot, Table};
 use pgherd_planner::{Combine, KeyValue, Plan, Rest, Scatter, SessionView, Ship, Stage, Tier, plan};
@@ -280,18 +280,10 @@ fn lines(name: &str) -> Vec<String> {
 }
 
 fn planned(snapshot: &Snapshot, sql: &str) -> Plan {
-    let (path, temp) = (["public".to_owned()], HashSet::new());
-    let session = SessionView {
-        search_path: &path,
-        temp_relations: &temp,
-        sizes: &HashMap::new(),
-        estimates: &HashMap::new(),
-        callback: false,
-        may_stage: true,
-        multi_statement_txn_now: Some(NOW),
-    };
+    let session = fixture::Session::new(&[]);
+    let view = SessionView { multi_statement_txn_now: Some(NOW), ..session.view() };
     let statement = pgherd_sql::split(sql).unwrap_or_else(|e| panic!("{sql}: {e}")).remove(0);
-    plan(&statement, snapshot, &session)
+    plan(&statement, snapshot, &view)
 }
 
 /// The statement's own rows are ordered, not only those of a subquery.

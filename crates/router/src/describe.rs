@@ -194,7 +194,7 @@ impl Session {
 }
 
 /// The same number of columns, of the same types.
-fn same_columns(before: &Option<Vec<FieldDescription>>, after: &Option<Vec<FieldDescription>>) -> bool {
+pub fn same_columns(before: &Option<Vec<FieldDescription>>, after: &Option<Vec<FieldDescription>>) -> bool {
     match (before, after) {
         (Some(a), Some(b)) => {
             let same = |a: &FieldDescription, b: &FieldDescription| {

@@ -185,9 +185,7 @@ impl Session {
 
     /// The general way, inside the block that is open.
     async fn federate_instead(&mut self, call: &Call<'_>) -> Result<Completion> {
-        let sql = self.coordinator_text(call).await?;
-        let call = Call { described: true, staged: None, ..*call };
-        self.run_coordinator_plan(&call, &sql, false, true).await
+        self.federate(&Call { described: true, staged: None, ..*call }).await
     }
 
     /// The type of each partial column as SQL; none where a type cannot be named or read back from text.

@@ -99,6 +99,12 @@ impl Session {
         found
     }
 
+    /// The general way for a statement that only reads, whatever its plan is.
+    pub(super) async fn federate(&mut self, call: &Call<'_>) -> Result<Completion> {
+        let sql = self.coordinator_text(call).await?;
+        self.run_coordinator_plan(call, &sql, false, true).await
+    }
+
     /// Runs planned text on the coordinator, its reply is the client's.
     pub(super) async fn run_coordinator_plan(
         &mut self,

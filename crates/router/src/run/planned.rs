@@ -272,8 +272,7 @@ impl Session {
         let lossy = matches!(scatter.combine, Combine::Merge(_)) && self.has_styles();
         if (call.max_rows > 0 || lossy) && !plan.writes {
             // Row by row over several servers: the coordinator's portal does it.
-            let sql = self.coordinator_text(call).await?;
-            return self.run_coordinator_plan(call, &sql, false, true).await;
+            return self.federate(call).await;
         }
         let groups = self.scatter_groups(call, scatter).await?;
         let types = call.with_staged(&self.param_types(call).await?);

@@ -14,7 +14,7 @@ use pgherd_wire::frame::Frame;
 use super::combine::TEXT_ARRAY_OID;
 use super::partials::TextArray;
 use super::{Call, Completion};
-use crate::describe::Described;
+use crate::describe::{Described, same_columns};
 use crate::error::{Failure, Result};
 use crate::session::{Bound, Prepared, Session, next_id};
 use crate::settings::quote_ident;
@@ -175,10 +175,10 @@ impl Session {
     ) -> Result<Completion> {
         // Values pass as text: settings that shorten or reorder it would change the result.
         if self.has_styles() || call.max_rows > 0 {
-            return self.federate_stage(call).await;
+            return self.federate(call).await;
         }
         if !self.check_stage(call, stage).await? {
-            return self.federate_stage(call).await;
+            return self.federate(call).await;
         }
         self.open_implicit_block();
         // Alone until Sync, or what follows in the pipeline would be in such a transaction, too.
@@ -196,11 +196,11 @@ impl Session {
         let staged = match self.run_parts(call, stage).await {
             // Shards that have moved meanwhile are elsewhere than the plan has them.
             Ok(Some(staged)) if Arc::ptr_eq(&catalog, &self.catalog()) => staged,
-            Ok(_) => return self.federate_stage(call).await,
+            Ok(_) => return self.federate(call).await,
             // A part may fail where the statement does not need its rows, and its positions are its own.
             Err(failure) if fresh && is_the_parts_own(&failure) && self.client.out.len() == mark => {
                 self.rollback().await;
-                return self.federate_stage(call).await;
+                return self.federate(call).await;
             }
             Err(failure) => {
                 // PostgreSQL has described the rows when it finds what is wrong with a value.
@@ -234,12 +234,6 @@ impl Session {
         }
     }
 
-    /// The general way for the whole statement.
-    async fn federate_stage(&mut self, call: &Call<'_>) -> Result<Completion> {
-        let sql = self.coordinator_text(call).await?;
-        self.run_coordinator_plan(call, &sql, false, true).await
-    }
-
     /// The texts of parts and rest are the user's with some of it replaced: before anything is run the coordinator says
     /// whether they still are statements, and give the same columns. (A table that is replaced has no primary key any
     /// more that others of its columns would depend on; a literal in a subquery of its own has another type.)
@@ -265,15 +259,7 @@ impl Session {
         if !whole {
             return Ok(true);
         }
-        Ok(match (&rest.fields, &described.fields) {
-            (Some(a), Some(b)) => {
-                let same = |a: &FieldDescription, b: &FieldDescription| {
-                    (a.type_oid, a.type_modifier, &a.name) == (b.type_oid, b.type_modifier, &b.name)
-                };
-                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
-            }
-            _ => false,
-        })
+        Ok(same_columns(&rest.fields, &described.fields))
     }
 
     /// What the coordinator says of a text, asked once; the text may be wrong. None: it is. Where the coordinator takes
