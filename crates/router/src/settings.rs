@@ -154,11 +154,23 @@ pub fn difference(applied: &Settings, wanted: &Settings) -> String {
     if applied.is_same(wanted) {
         return sql;
     }
-    for name in applied.keys().filter(|name| !wanted.contains_key(*name)) {
+    // Another session user has no role set: that comes first, and the role again after it.
+    let another = applied.get("session_authorization") != wanted.get("session_authorization");
+    let by_rank = |name: &&String| match name.as_str() {
+        "session_authorization" => 0,
+        "role" => 2,
+        _ => 1,
+    };
+    let mut left: Vec<&String> = applied.keys().filter(|name| !wanted.contains_key(*name)).collect();
+    left.sort_by_key(by_rank);
+    for name in left {
         let _ = write!(sql, "RESET {};", quote_setting(name));
     }
+    let differs = |name: &str, value: &String| applied.get(name) != Some(value) || another && name == "role";
+    let mut set: Vec<(&String, &String)> = wanted.iter().filter(|(name, value)| differs(name, value)).collect();
+    set.sort_by_key(|(name, _)| by_rank(name));
     let mut separator = "SELECT ";
-    for (name, value) in wanted.iter().filter(|(name, value)| applied.get(*name) != Some(*value)) {
+    for (name, value) in set {
         let _ =
             write!(sql, "{separator}pg_catalog.set_config({}, {}, false)", quote_literal(name), quote_literal(value));
         separator = ", ";
@@ -184,6 +196,28 @@ pub fn quote_literal(value: &str) -> String {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_role_is_set_after_the_session_user() {
+        let settings = |list: &[(&str, &str)]| {
+            let mut settings = Settings::new();
+            for (name, value) in list {
+                settings.insert((*name).to_owned(), (*value).to_owned());
+            }
+            settings
+        };
+        let both = settings(&[("role", "r"), ("session_authorization", "u"), ("work_mem", "4MB")]);
+        let sql = difference(&Settings::new(), &both);
+        let at = |word: &str| sql.find(word).unwrap();
+        assert!(at("session_authorization") < at("work_mem") && at("work_mem") < at("'role'"), "{sql}");
+        // The same role is set again for another user.
+        let other = settings(&[("role", "r"), ("session_authorization", "v"), ("work_mem", "4MB")]);
+        let sql = difference(&both, &other);
+        assert!(sql.contains("'v'") && sql.contains("'role'") && !sql.contains("work_mem"), "{sql}");
+        let role = settings(&[("role", "r")]);
+        let sql = difference(&both, &role);
+        assert!(sql.starts_with("RESET \"session_authorization\";") && sql.contains("'role'"), "{sql}");
+    }
 
     #[test]
     fn options_are_read_as_the_server_reads_them() {

@@ -324,6 +324,8 @@ impl Session {
                 b'E' => {
                     failure.get_or_insert(backend::parse_error(&frame)?);
                 }
+                // The coordinator has said the same, or it concerns us alone.
+                b'N' if group != COORDINATOR_GROUP && backend::parse_error(&frame)?.severity() == "NOTICE" => {}
                 b'N' => self.client.forward(&frame),
                 b'G' | b'W' => frontend::write_copy_fail(participant.lease.buffer(), "COPY is not expected here"),
                 b'Z' => {

@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Table, TableKind};
@@ -23,8 +24,33 @@ use crate::settings::quote_ident;
 const MEMORY_MAX: usize = 128 << 20;
 /// With more rows in parts than this there is no nested loop.
 const NESTED_LOOP_MAX: usize = 2_000;
+/// The same for all statements of the router.
+const ALL_MEMORY_MAX: usize = 1 << 30;
+/// In such steps it is counted.
+const MEMORY_STEP: usize = 1 << 20;
 /// What a server takes as one parameter is less than this.
 const ARRAY_MAX: usize = 64 << 20;
+
+/// Bytes of all statements' parts.
+static ALL_MEMORY: AtomicUsize = AtomicUsize::new(0);
+
+/// A share of the memory for parts, given back when it is dropped.
+#[derive(Default)]
+struct Share(usize);
+
+impl Share {
+    /// False: there is no more.
+    fn grow(&mut self) -> bool {
+        self.0 += MEMORY_STEP;
+        ALL_MEMORY.fetch_add(MEMORY_STEP, Ordering::Relaxed) + MEMORY_STEP <= ALL_MEMORY_MAX
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        ALL_MEMORY.fetch_sub(self.0, Ordering::Relaxed);
+    }
+}
 
 /// Rows that are not for the client: [`crate::client::Client`] hands them here.
 pub struct Capture {
@@ -34,6 +60,7 @@ pub struct Capture {
     rows: usize,
     bytes: usize,
     bytes_max: usize,
+    share: Share,
     /// They were too many, or cannot be split here. The rest is not kept.
     pub lost: bool,
 }
@@ -68,7 +95,15 @@ impl Capture {
     fn new(columns: usize, split: Option<Split>, bytes_max: usize) -> Capture {
         let sets = split.as_ref().map_or(1, |s| s.groups.len());
         let set = || (0..columns).map(|_| TextArray::default()).collect();
-        Capture { sets: (0..sets).map(|_| set()).collect(), split, rows: 0, bytes: 0, bytes_max, lost: false }
+        Capture {
+            sets: (0..sets).map(|_| set()).collect(),
+            split,
+            rows: 0,
+            bytes: 0,
+            bytes_max,
+            share: Share::default(),
+            lost: false,
+        }
     }
 
     /// Takes a DataRow.
@@ -78,7 +113,8 @@ impl Capture {
         }
         self.rows += 1;
         self.bytes += frame.raw.len();
-        if self.bytes > self.bytes_max || self.keep(frame).is_none() {
+        let has_room = self.bytes <= self.share.0 || self.share.grow();
+        if self.bytes > self.bytes_max || !has_room || self.keep(frame).is_none() {
             self.lost = true;
             self.sets.clear();
         }
@@ -108,6 +144,7 @@ pub struct Staged {
     values: Vec<Vec<Bytes>>,
     groups: Vec<GroupId>,
     rows: usize,
+    shares: Vec<Share>,
 }
 
 impl Staged {
@@ -324,6 +361,7 @@ impl Session {
             let Some(capture) = capture else { return Ok(None) };
             room = room.saturating_sub(capture.bytes);
             staged.rows += capture.rows;
+            staged.shares.push(capture.share);
             let first = own + staged.values.len();
             staged.texts.push(source(fields, &casts, first));
             let mut columns: Vec<Vec<Bytes>> = fields.iter().map(|_| Vec::new()).collect();

@@ -133,13 +133,27 @@ impl Session {
         if let Some(value) = result.text(0, 0).map(str::to_owned) {
             self.set_followed(name, value, local);
         }
+        if name == "session_authorization" && !local {
+            self.forget_role();
+        }
         if matches!(name, "search_path" | "role" | "session_authorization") {
             self.forget_search_path();
         }
         Ok(())
     }
 
+    /// Another session user has no role set.
+    fn forget_role(&mut self) {
+        self.settings.remove("role");
+        if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
+            participant.lease.applied.remove("role");
+        }
+    }
+
     fn forget_after_reset(&mut self, name: &str) {
+        if name == "session_authorization" {
+            self.forget_role();
+        }
         if self.txn.block == Block::None {
             if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
                 participant.lease.applied.remove(name);
