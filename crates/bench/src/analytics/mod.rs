@@ -56,6 +56,10 @@ pub struct Analytics {
     /// Where the report goes
     #[arg(long, default_value = "bench/results")]
     out: PathBuf,
+
+    /// When all is measured, leave the servers and their tables to be looked at until Enter
+    #[arg(long)]
+    hold: bool,
 }
 
 /// Below this some queries would find nothing.
@@ -131,6 +135,10 @@ impl Analytics {
                     }
                 }
             }
+        }
+        if self.hold {
+            say(&format!("held: plain server on port {}, {}. Enter ends them.", plain.port, cluster.url));
+            std::io::stdin().read_line(&mut String::new()).map_err(|error| error.to_string())?;
         }
         Ok(results)
     }
