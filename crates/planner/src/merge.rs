@@ -350,10 +350,16 @@ struct Group<'e> {
     expr: &'e Expr,
     text: String,
     collation: Result<Collation>,
-    /// A grouping that only the workers have (the argument of a DISTINCT aggregate).
+    /// A grouping that only the workers have: the argument of a DISTINCT aggregate,
     extra: bool,
+    /// or a column that the others determine, being those of its table's primary key.
+    dependent: bool,
     sql: Splice,
 }
+
+/// Types of which `(array_agg(x))[1]` is one of the values: a choice without arrays.
+const SCALARS: [u32; 18] =
+    [16, 20, 21, 23, 25, 114, 700, 701, 1042, 1043, 1082, 1083, 1114, 1184, 1186, 1700, 2950, 3802];
 
 /// Aggregates whose partial results combine.
 pub(crate) fn aggregates(
@@ -394,11 +400,17 @@ pub(crate) fn aggregates(
     let mut exprs: Vec<&Expr> = select.items.iter().map(|i| &i.expr).collect();
     exprs.extend(select.having.iter());
     exprs.extend(query.order_by.iter().map(|s| &s.expr));
+    let outputs = outputs(context, select, scope)?;
+    if !select.group_by.is_empty() {
+        select.items.iter().for_each(|i| partials.dependents(&i.expr));
+        select.having.iter().for_each(|e| partials.dependents(e));
+        let sorts = query.order_by.iter().map(|s| &s.expr);
+        sorts.filter(|e| output_of(e, &outputs).is_none()).for_each(|e| partials.dependents(e));
+    }
     for expr in &exprs {
         partials.distinct_arguments(expr)?;
     }
 
-    let outputs = outputs(context, select, scope)?;
     let mut items = Vec::new();
     for (item, output) in select.items.iter().zip(&outputs) {
         let sql = partials.merged(&item.expr)?;
@@ -490,8 +502,49 @@ impl<'e> Partials<'_, 'e> {
         let text = expr.span.of(self.text()).to_owned();
         let sql = self.edits.apply_to(self.text(), expr.span);
         let collation = self.context.collation_of(expr, self.scope);
-        self.groups.push(Group { expr, text, collation, extra, sql });
+        self.groups.push(Group { expr, text, collation, extra, dependent: false, sql });
         self.groups.len()
+    }
+
+    /// Columns that stand beside aggregates without being grouped by. The coordinator takes the statement only where the
+    /// groups have a primary key of theirs.
+    fn dependents(&mut self, expr: &'e Expr) {
+        if self.group_of(expr, false).is_some() {
+            return;
+        }
+        match &expr.kind {
+            ExprKind::Column(_) => {
+                let Found::Column(id, true) = self.context.analysis.resolve_expr(expr, self.scope) else { return };
+                let scalar = self.context.analysis.column(id).is_some_and(|c| SCALARS.contains(&c.type_oid));
+                // A distributed table's key has the distribution column in it.
+                let of = self.context.analysis.instances.iter().find(|i| i.rel == id.rel);
+                if scalar
+                    && of.is_some_and(|i| i.table.is_reference())
+                    && expr.span.is_known()
+                    && self.dependent_of(expr).is_none()
+                {
+                    let at = self.group(expr, true);
+                    self.groups[at - 1].dependent = true;
+                }
+            }
+            ExprKind::Sublink(_) => {}
+            ExprKind::Call(call) if self.context.analysis.is_aggregate(call) => {}
+            _ => {
+                let mut children = Vec::new();
+                expr.for_each_child(&mut |child| children.push(child));
+                children.into_iter().for_each(|child| self.dependents(child));
+            }
+        }
+    }
+
+    /// The column of the workers that has a dependent column.
+    fn dependent_of(&self, expr: &Expr) -> Option<usize> {
+        let Found::Column(id, true) = self.context.analysis.resolve_expr(expr, self.scope) else { return None };
+        let same = |g: &Group<'_>| {
+            let found = self.context.analysis.resolve_expr(g.expr, self.scope);
+            g.dependent && matches!(found, Found::Column(other, true) if other == id)
+        };
+        self.groups.iter().position(same).map(|at| at + 1)
     }
 
     /// The group an expression is.
@@ -586,6 +639,11 @@ impl<'e> Partials<'_, 'e> {
         }
         match &expr.kind {
             ExprKind::Column(path) => {
+                if let Some(column) = self.dependent_of(expr) {
+                    let collation = self.groups[column - 1].collation.clone()?;
+                    out.replace(expr.span, format!("(pg_catalog.array_agg(c{column}))[1]{}", collation.suffix()));
+                    return Ok(());
+                }
                 return Err(format!("the column {} is not grouped by its own", path.join(".")));
             }
             ExprKind::Star(_) => return Err("* beside aggregates".to_owned()),

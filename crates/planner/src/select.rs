@@ -150,8 +150,11 @@ impl Context<'_> {
             return Ok(self.plan(Tier::Scatter(scatter(sql, Combine::Merge(merge), None)), reason));
         }
         let Body::Select(select) = &query.body else { return Err("VALUES".to_owned()) };
-        let Spread::Partitioned(anchors) = self.spread_of_from(level)? else {
-            return Err("no distributed table is in FROM".to_owned());
+        let anchors = match self.spread_of_from(level) {
+            Ok(Spread::Partitioned(anchors)) => anchors,
+            Ok(Spread::Replicated) => return Err("no distributed table is in FROM".to_owned()),
+            Err(_) if self.aggregates_of_nullable(query, select, level) => Vec::new(),
+            Err(reason) => return Err(reason),
         };
         // Columns that rows are split by may be wider than the key of the table whose placement counts.
         let split = self.staging.borrow().placement().is_some();

@@ -177,6 +177,71 @@ impl Context<'_> {
         }
     }
 
+    /// An outer join that keeps rows which every worker has, and aggregates over the others: `reference LEFT JOIN distributed
+    /// … GROUP BY` columns of the reference table. Each worker has all the groups, and the rows for which only it finds
+    /// no partner are null in what is aggregated, which leaves them out.
+    pub fn aggregates_of_nullable(&self, query: &Query, select: &Select, level: usize) -> bool {
+        let this = &self.analysis.levels[level];
+        let [Node::Join { kind, left, right, .. }] = this.from.as_slice() else { return false };
+        let (kept, nullable) = match kind {
+            JoinKind::Left => (left, right),
+            JoinKind::Right => (right, left),
+            JoinKind::Inner | JoinKind::Full => return false,
+        };
+        if !matches!(self.spread_of_node(kept, None), Ok(Spread::Replicated))
+            || !matches!(self.spread_of_node(nullable, None), Ok(Spread::Partitioned(_)))
+            || !this.sublinks.is_empty()
+            || select.grouping_sets
+            || query.locking
+        {
+            return false;
+        }
+        let (mut kept_rels, mut nullable_rels) = (Vec::new(), Vec::new());
+        if !self.rels_of(kept, &mut kept_rels) || !self.rels_of(nullable, &mut nullable_rels) {
+            return false;
+        }
+        let is_of = |e: &Expr, rels: &[usize]| match self.analysis.resolve_expr(e, this.scope) {
+            Found::Column(id, true) => rels.contains(&id.rel),
+            _ => false,
+        };
+        let only_kept = |e: &Expr| {
+            let mut all = true;
+            e.walk(&mut |e| all &= !matches!(e.kind, ExprKind::Column(_) | ExprKind::Star(_)) || is_of(e, &kept_rels));
+            all
+        };
+        let mut groups = select.group_by.iter().map(|e| self.group_expr(e, select));
+        if !groups.all(only_kept) || !select.filter.iter().all(only_kept) {
+            return false;
+        }
+        let outputs = select.items.iter().map(|i| &i.expr);
+        let mut ignores_nulls = true;
+        let mut aggregate = false;
+        for expr in outputs.chain(&select.having).chain(query.order_by.iter().map(|s| &s.expr)) {
+            expr.walk(&mut |e| {
+                let ExprKind::Call(call) = &e.kind else { return };
+                ignores_nulls &= call.over.is_none();
+                if self.analysis.is_aggregate(call) {
+                    aggregate = true;
+                    // Those that combine (`merge`) all leave nulls out.
+                    ignores_nulls &= matches!(call.args.as_slice(), [one] if is_of(one, &nullable_rels));
+                }
+            });
+        }
+        aggregate && ignores_nulls
+    }
+
+    /// The relations of a FROM item; false: not all are known.
+    fn rels_of(&self, node: &Node, rels: &mut Vec<usize>) -> bool {
+        match node {
+            Node::Instance(index) => rels.push(self.analysis.instances[*index].rel),
+            Node::Derived { rel, .. } => rels.push(*rel),
+            Node::Inline { level } => return self.analysis.levels[*level].from.iter().all(|n| self.rels_of(n, rels)),
+            Node::Join { left, right, .. } => return self.rels_of(left, rels) && self.rels_of(right, rels),
+            Node::Lateral { .. } | Node::Constant { .. } | Node::Opaque(_) => return false,
+        }
+        true
+    }
+
     /// A subquery's or CTE's rows.
     pub fn spread_of_level(&self, level: usize) -> Result<Spread> {
         if let Some(spread) = self.staged_level(level) {
