@@ -7,17 +7,18 @@ use pgherd_planner::{Combine, Plan, Rest, Ship, Tier};
 use pgherd_sql::{Span, Statement, StatementKind};
 use pgherd_wire::backend::{self, FieldDescription};
 
+use super::analyze::{Analyzed, is_on, lines_of};
 use super::planned::{parameters, refuse};
-use super::request::{Errors, Request, Rows, fields_of};
-use super::{Call, Completion};
-use crate::error::{Failure, Result};
+use super::request::{Errors, Request, Rows};
+use super::{Call, Completion, Staged};
+use crate::error::Result;
 use crate::session::{Bound, Session};
 use crate::settings::quote_ident;
 
 /// One worker's part.
-struct Task {
-    group: GroupId,
-    sql: String,
+pub(super) struct Task {
+    pub group: GroupId,
+    pub sql: String,
 }
 
 impl Session {
@@ -65,10 +66,7 @@ impl Session {
             .and_then(|(_, value)| value.as_deref())
             .unwrap_or("text")
             .to_ascii_lowercase();
-        let analyze = options.iter().any(|(name, value)| {
-            matches!(name.as_str(), "analyze" | "analyse")
-                && !matches!(value.as_deref(), Some("off" | "false" | "0" | "OFF" | "FALSE"))
-        });
+        let analyze = is_on(options, &["analyze", "analyse"]);
         if let Tier::Refuse(refusal) = &plan.tier {
             return Err(refuse(refusal));
         }
@@ -95,16 +93,23 @@ impl Session {
         };
         let inner = &Call { staged: staged.as_ref(), ..*inner };
         let tasks = self.explain_tasks(inner, &plan, is_execute(call, inner)).await?;
-        let shown = if analyze {
-            self.run_all_tasks(inner, head, &plan, &tasks).await?
-        } else {
-            self.run_first_task(inner, head, &plan, &tasks).await?
+        let by_running = matches!(
+            plan.tier,
+            Tier::InsertRows(_) | Tier::InsertSelect(_) | Tier::ReplicateWrite { .. } | Tier::ReplicateRows { .. }
+        );
+        let analyzed = match analyze {
+            true if by_running => self.analyze_by_running(inner, options, &plan, &tasks, statement).await?,
+            true => self.analyze_tasks(inner, options, &plan, &tasks, &format).await?,
+            false => Analyzed { shown: self.run_first_task(inner, head, &plan, &tasks).await?, ..Analyzed::default() },
         };
+        if matches!(plan.tier, Tier::Federate { .. }) {
+            self.taint_coordinator(inner);
+        }
         let lines = match format.as_str() {
-            "text" => self.as_text(&plan, &tasks, &shown),
-            "json" => vec![self.as_json(&plan, &tasks, &shown)],
-            "xml" => vec![self.as_xml(&plan, &tasks, &shown)],
-            _ => vec![self.as_yaml(&plan, &tasks, &shown)],
+            "text" => self.as_text(&plan, &tasks, &analyzed, inner.staged.filter(|_| analyze)),
+            "json" => vec![self.as_json(&plan, &tasks, &analyzed)],
+            "xml" => vec![self.as_xml(&plan, &tasks, &analyzed)],
+            _ => vec![self.as_yaml(&plan, &tasks, &analyzed)],
         };
         Ok(self.write_explained(call, &format, lines))
     }
@@ -186,7 +191,7 @@ impl Session {
         Ok(tasks)
     }
 
-    fn explained_types(&self, call: &Call<'_>) -> Vec<u32> {
+    pub(super) fn explained_types(&self, call: &Call<'_>) -> Vec<u32> {
         call.prepared.last_described().map_or_else(|| call.prepared.declared.clone(), |d| d.param_types.clone())
     }
 
@@ -203,21 +208,13 @@ impl Session {
         }
     }
 
-    /// ANALYZE runs the statement: on every server that takes part, or a write would be half done.
-    async fn run_all_tasks(&mut self, call: &Call<'_>, head: &str, plan: &Plan, tasks: &[Task]) -> Result<Vec<String>> {
-        if plan.writes && !matches!(plan.tier, Tier::Route(_) | Tier::Scatter(_)) {
-            return Err(Failure::refused("EXPLAIN ANALYZE of this statement is not supported")
-                .detail(format!("Reason: {}.", plan.reason)));
-        }
-        let mut first = None;
-        for task in tasks {
-            let lines = self.run_task(call, head, plan, task).await?;
-            first.get_or_insert(lines);
-        }
-        Ok(first.unwrap_or_default())
-    }
-
-    async fn run_task(&mut self, call: &Call<'_>, head: &str, plan: &Plan, task: &Task) -> Result<Vec<String>> {
+    pub(super) async fn run_task(
+        &mut self,
+        call: &Call<'_>,
+        head: &str,
+        plan: &Plan,
+        task: &Task,
+    ) -> Result<Vec<String>> {
         self.join(task.group).await?;
         let catalog = self.catalog();
         if task.group != COORDINATOR_GROUP {
@@ -241,13 +238,7 @@ impl Session {
         let empty = pgherd_sql::Splice::default();
         let errors = Errors { splice: Some(&empty), text: "", renamed: None };
         self.run_request(task.group, &request, Rows::Keep(&mut kept), errors).await?;
-        let mut lines = Vec::new();
-        for raw in kept {
-            for field in fields_of(&pgherd_wire::frame::Frame { raw })?.into_iter().flatten() {
-                lines.push(String::from_utf8_lossy(&field).into_owned());
-            }
-        }
-        Ok(lines)
+        lines_of(kept)
     }
 
     fn node_line(&self, group: GroupId) -> String {
@@ -260,7 +251,14 @@ impl Session {
         format!("host={host} port={port} dbname={}", self.db.name)
     }
 
-    fn as_text(&self, plan: &Plan, tasks: &[Task], shown: &[String]) -> Vec<String> {
+    /// What each server has said of its part.
+    fn measured(&self, tasks: &[Task], analyzed: &Analyzed) -> Vec<String> {
+        let both = tasks.iter().zip(&analyzed.measures);
+        both.map(|(task, measure)| format!("{} {}", self.node_line(task.group), measure.text())).collect()
+    }
+
+    fn as_text(&self, plan: &Plan, tasks: &[Task], analyzed: &Analyzed, staged: Option<&Staged>) -> Vec<String> {
+        let shown = &analyzed.shown;
         let mut lines = vec![format!("pgherd {}  (cost=0.00..0.00 rows=0 width=0)", title(plan))];
         lines.push(format!("  Reason: {}", plan.reason));
         let scatter = match &plan.tier {
@@ -273,7 +271,9 @@ impl Session {
                             format!(", split by column {} as {}", column + 1, quote_ident(&table.name))
                         }
                     };
-                    lines.push(format!("  Part {number}{to}: {}", one_line(&part.sql)));
+                    let size = staged.and_then(|staged| staged.size_of(number - 1));
+                    let size = size.map_or(String::new(), |(rows, bytes)| format!(" (rows={rows} bytes={bytes})"));
+                    lines.push(format!("  Part {number}{to}{size}: {}", one_line(&part.sql)));
                 }
                 match &stage.rest {
                     Rest::Scatter(scatter) => {
@@ -295,6 +295,7 @@ impl Session {
         }
         lines.push(format!("  Task Count: {}", tasks.len()));
         lines.push(format!("  Tasks Shown: {}", tasks_shown(tasks.len())));
+        lines.extend(self.measured(tasks, analyzed).iter().map(|measure| format!("  Analyzed: {measure}")));
         lines.push("  ->  Task".to_owned());
         if let Some(task) = tasks.first() {
             lines.push(format!("        Node: {}", self.node_line(task.group)));
@@ -305,47 +306,63 @@ impl Session {
         lines
     }
 
-    fn as_json(&self, plan: &Plan, tasks: &[Task], shown: &[String]) -> String {
-        let inner = shown.join("\n");
+    fn as_json(&self, plan: &Plan, tasks: &[Task], analyzed: &Analyzed) -> String {
+        let inner = analyzed.shown.join("\n");
         let inner = if inner.trim().is_empty() { "[]".to_owned() } else { inner };
+        let measured: Vec<String> = self.measured(tasks, analyzed).iter().map(|m| json_string(m)).collect();
+        let measured = match measured.is_empty() {
+            true => String::new(),
+            false => format!("      \"Analyzed\": [{}],\n", measured.join(", ")),
+        };
         format!(
             "[\n  {{\n    \"Plan\": {{\n      \"Node Type\": {},\n      \"Reason\": {},\n      \"Task Count\": {},\n      \
-             \"Tasks Shown\": {},\n      \"Tasks\": [\n        {{\n          \"Node\": {},\n          \"Remote Plan\": {inner}\n        }}\n      ]\n    }}\n  }}\n]",
+             \"Tasks Shown\": {},\n{}      \"Tasks\": [\n        {{\n          \"Node\": {},\n          \"Remote Plan\": {inner}\n        }}\n      ]\n    }}\n  }}\n]",
             json_string(&format!("pgherd {}", title(plan))),
             json_string(&plan.reason),
             tasks.len(),
             json_string(&tasks_shown(tasks.len())),
+            measured,
             json_string(&tasks.first().map(|t| self.node_line(t.group)).unwrap_or_default())
         )
     }
 
-    fn as_xml(&self, plan: &Plan, tasks: &[Task], shown: &[String]) -> String {
+    fn as_xml(&self, plan: &Plan, tasks: &[Task], analyzed: &Analyzed) -> String {
         let escape = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        let line = |measure: &String| format!("      <Analyzed>{}</Analyzed>\n", escape(measure));
+        let measured: String = self.measured(tasks, analyzed).iter().map(line).collect();
         format!(
             "<explain xmlns=\"http://www.postgresql.org/2009/explain\">\n  <Query>\n    <Plan>\n      <Node-Type>pgherd {}</Node-Type>\n      \
-             <Reason>{}</Reason>\n      <Task-Count>{}</Task-Count>\n      <Tasks-Shown>{}</Tasks-Shown>\n      <Task>\n        \
+             <Reason>{}</Reason>\n      <Task-Count>{}</Task-Count>\n      <Tasks-Shown>{}</Tasks-Shown>\n{}      <Task>\n        \
              <Node>{}</Node>\n        <Remote-Plan>{}</Remote-Plan>\n      </Task>\n    </Plan>\n  </Query>\n</explain>",
             title(plan),
             escape(&plan.reason),
             tasks.len(),
             tasks_shown(tasks.len()),
+            measured,
             escape(&tasks.first().map(|t| self.node_line(t.group)).unwrap_or_default()),
-            shown.join("\n")
+            analyzed.shown.join("\n")
         )
     }
 
-    fn as_yaml(&self, plan: &Plan, tasks: &[Task], shown: &[String]) -> String {
+    fn as_yaml(&self, plan: &Plan, tasks: &[Task], analyzed: &Analyzed) -> String {
         let mut out = String::new();
         let _ = writeln!(out, "- Plan:");
         let _ = writeln!(out, "    Node Type: {}", json_string(&format!("pgherd {}", title(plan))));
         let _ = writeln!(out, "    Reason: {}", json_string(&plan.reason));
         let _ = writeln!(out, "    Task Count: {}", tasks.len());
         let _ = writeln!(out, "    Tasks Shown: {}", json_string(&tasks_shown(tasks.len())));
+        let measured = self.measured(tasks, analyzed);
+        if !measured.is_empty() {
+            let _ = writeln!(out, "    Analyzed:");
+        }
+        for measure in &measured {
+            let _ = writeln!(out, "      - {}", json_string(measure));
+        }
         let _ = writeln!(out, "    Tasks:");
         let node = tasks.first().map(|t| self.node_line(t.group)).unwrap_or_default();
         let _ = writeln!(out, "      - Node: {}", json_string(&node));
         let _ = write!(out, "        Remote Plan:");
-        for line in shown.iter().flat_map(|s| s.lines()) {
+        for line in analyzed.shown.iter().flat_map(|s| s.lines()) {
             let _ = write!(out, "\n          {line}");
         }
         out

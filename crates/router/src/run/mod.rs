@@ -1,5 +1,6 @@
 //! Carrying out one statement. [`Session::execute`] says who does it; each kind has its own file.
 
+mod analyze;
 mod combine;
 mod control;
 mod coordinator;

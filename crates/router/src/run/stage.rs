@@ -61,6 +61,7 @@ pub struct Capture {
     bytes: usize,
     bytes_max: usize,
     share: Share,
+    counts_only: bool,
     /// They were too many, or cannot be split here. The rest is not kept.
     pub lost: bool,
 }
@@ -102,8 +103,19 @@ impl Capture {
             bytes: 0,
             bytes_max,
             share: Share::default(),
+            counts_only: false,
             lost: false,
         }
+    }
+
+    /// Only counts.
+    pub fn count() -> Capture {
+        Capture { counts_only: true, ..Capture::new(0, None, usize::MAX) }
+    }
+
+    /// Rows and their bytes.
+    pub fn size(&self) -> (usize, usize) {
+        (self.rows, self.bytes)
     }
 
     /// Takes a DataRow.
@@ -113,6 +125,9 @@ impl Capture {
         }
         self.rows += 1;
         self.bytes += frame.raw.len();
+        if self.counts_only {
+            return;
+        }
         let has_room = self.bytes <= self.share.0 || self.share.grow();
         if self.bytes > self.bytes_max || !has_room || self.keep(frame).is_none() {
             self.lost = true;
@@ -144,6 +159,8 @@ pub struct Staged {
     values: Vec<Vec<Bytes>>,
     groups: Vec<GroupId>,
     rows: usize,
+    /// Rows and bytes of each part.
+    sizes: Vec<(usize, usize)>,
     shares: Vec<Share>,
 }
 
@@ -151,6 +168,11 @@ impl Staged {
     /// Types of the parameters behind the client's own.
     pub fn types(&self) -> impl Iterator<Item = u32> + '_ {
         self.values.iter().map(|_| TEXT_ARRAY_OID)
+    }
+
+    /// Rows of a part and their bytes.
+    pub fn size_of(&self, part: usize) -> Option<(usize, usize)> {
+        self.sizes.get(part).copied()
     }
 
     pub fn fill(&self, text: &str) -> String {
@@ -361,6 +383,7 @@ impl Session {
             let Some(capture) = capture else { return Ok(None) };
             room = room.saturating_sub(capture.bytes);
             staged.rows += capture.rows;
+            staged.sizes.push(capture.size());
             staged.shares.push(capture.share);
             let first = own + staged.values.len();
             staged.texts.push(source(fields, &casts, first));
