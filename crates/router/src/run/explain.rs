@@ -33,6 +33,14 @@ impl Session {
             return self.run_on_coordinator(call, text, false).await;
         };
         if let StatementKind::Execute { name, args } = &statement.kind {
+            if let Some(there) = self.runs_there(name).await? {
+                if there.writes || is_analyze(options) {
+                    self.open_implicit_block();
+                }
+                let completion = self.run_on_coordinator(call, text, there.writes).await?;
+                self.taint_coordinator(call);
+                return Ok(completion);
+            }
             let shift = inner.start + statement.offset;
             let args: Vec<Span> = args.iter().map(|a| Span::new(a.start + shift, a.end + shift)).collect();
             let (prepared, bound) = self.explained_execute(text, name, &args).await?;
@@ -65,10 +73,7 @@ impl Session {
             .and_then(|(_, value)| value.as_deref())
             .unwrap_or("text")
             .to_ascii_lowercase();
-        let analyze = options.iter().any(|(name, value)| {
-            matches!(name.as_str(), "analyze" | "analyse")
-                && !matches!(value.as_deref(), Some("off" | "false" | "0" | "OFF" | "FALSE"))
-        });
+        let analyze = is_analyze(options);
         if let Tier::Refuse(refusal) = &plan.tier {
             return Err(refuse(refusal));
         }
@@ -350,6 +355,13 @@ impl Session {
         }
         out
     }
+}
+
+fn is_analyze(options: &[(String, Option<String>)]) -> bool {
+    options.iter().any(|(name, value)| {
+        matches!(name.as_str(), "analyze" | "analyse")
+            && !matches!(value.as_deref(), Some("off" | "false" | "0" | "OFF" | "FALSE"))
+    })
 }
 
 /// EXPLAIN EXECUTE: what is explained is another statement than the EXPLAIN.

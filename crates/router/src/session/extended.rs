@@ -187,8 +187,12 @@ impl Session {
         }
         let mut statements = match pgherd_sql::split(sql) {
             Ok(statements) => statements,
-            Err(_) => {
-                return Err(self.unparsed(sql).await.err().unwrap_or_else(|| Failure::new("42601", "syntax error")));
+            Err(error) => {
+                return Err(self
+                    .unparsed(sql, error)
+                    .await
+                    .err()
+                    .unwrap_or_else(|| Failure::new("42601", "syntax error")));
             }
         };
         if statements.len() > 1 {
@@ -508,7 +512,8 @@ pub fn is_planned(kind: &StatementKind) -> bool {
 
 /// What a failed transaction still accepts.
 pub fn ends_block(kind: &StatementKind) -> bool {
-    matches!(kind, StatementKind::Commit { .. } | StatementKind::Rollback { .. } | StatementKind::RollbackTo(_))
+    use StatementKind as K;
+    matches!(kind, K::Commit { .. } | K::Rollback { .. } | K::RollbackTo(_) | K::PrepareTransaction(_))
 }
 
 pub fn aborted() -> Failure {
