@@ -166,3 +166,27 @@ COMMIT;
 SELECT 1 / 0;
 SELECT name, is_holdable FROM pg_cursors WHERE name = 'held';
 CLOSE held;
+
+-- Plain literals whose backslashes escape: the router reads them as the servers do.
+CREATE TABLE slashes (k text, v int);
+--@ cluster: SELECT create_distributed_table('slashes', 'k')
+SET standard_conforming_strings = off;
+SET escape_string_warning = off;
+INSERT INTO slashes VALUES ('a\\b', 1), ('c\'d', 2), ('e\'f', 3), ('\\', 4), ('f\\
+g', 5);
+SELECT * FROM slashes WHERE k = 'a\\b';
+SELECT * FROM slashes WHERE k = E'a\\b';
+SELECT v FROM slashes WHERE k = 'c\'d' OR k = '\\' OR k = 'e\'f';
+--@ params: 'x'
+SELECT v, 'it\'s ' || $1 || '\'' FROM slashes WHERE k = 'a\\b';
+SELECT 'a\\b' AS one, 'it''s', '\\'
+  'n' AS two, $$\$$ AS three;
+RESET standard_conforming_strings;
+SELECT * FROM slashes WHERE k = 'a\b';
+SELECT v FROM slashes WHERE k = '\' OR k = 'c''d';
+BEGIN;
+SET LOCAL standard_conforming_strings = off;
+SELECT * FROM slashes WHERE k = 'a\\b';
+COMMIT;
+SELECT * FROM slashes WHERE k = 'a\\b';
+RESET escape_string_warning;

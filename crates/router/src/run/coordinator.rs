@@ -137,8 +137,16 @@ impl Session {
             },
             None => Vec::new(),
         };
-        let errors = Errors { splice: Some(sql), text: call.prepared.text(), renamed: None };
-        let text = sql.as_written();
+        let mut text = sql.as_written();
+        let plain = call.prepared.plain().filter(|_| text == call.prepared.text());
+        let verbatim = plain.map(|plain| Splice::verbatim(plain, 0));
+        let errors = match (plain, &verbatim) {
+            (Some(plain), Some(splice)) => Errors { splice: Some(splice), text: plain, renamed: None },
+            _ => Errors { splice: Some(sql), text: call.prepared.text(), renamed: None },
+        };
+        if let Some(plain) = plain {
+            text = plain.to_owned();
+        }
         let completion = if self.may_return_rows_of_rules(call) {
             self.run_as_query(&text, errors).await?
         } else {

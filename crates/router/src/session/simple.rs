@@ -1,5 +1,7 @@
 //! The simple protocol: one Query message, any number of statements, one implicit transaction.
 
+use std::borrow::Cow;
+
 use pgherd_catalog::COORDINATOR_GROUP;
 use pgherd_sql::StatementKind;
 use pgherd_wire::backend;
@@ -80,7 +82,11 @@ impl Session {
     }
 
     async fn simple_query(&mut self, sql: &str) -> Result<()> {
-        let statements = match pgherd_sql::split(sql) {
+        let read = match self.plain_strings_escape() {
+            true => pgherd_sql::escape_plain_strings(sql),
+            false => Cow::Borrowed(sql),
+        };
+        let statements = match pgherd_sql::split(&read) {
             Ok(statements) => statements,
             Err(error) => return self.unparsed(sql, error).await,
         };
@@ -94,7 +100,7 @@ impl Session {
                 self.open_implicit_block();
             }
             let offset = statement.offset;
-            let prepared = self.analyse(statement, sql)?;
+            let prepared = self.analyse(statement, sql, count == 1 && matches!(read, Cow::Owned(_)))?;
             let call = Call::simple(&prepared);
             self.last_of_query = index + 1 == count;
             let completion = match self.execute(&call).await {
