@@ -73,6 +73,8 @@ pub struct Snapshot {
     pub user_operators: HashSet<String>,
     /// Names of types outside `pg_catalog` and of casts' targets: a cast to one is not built in.
     pub user_types: HashSet<String>,
+    /// Names of relations with a rule other than a view's own: a write to one may run anything, and return rows.
+    pub ruled_relations: HashSet<String>,
     /// True when some local relation has a user trigger or rule, so that a write to a local table may do anything.
     pub local_triggers: bool,
     /// Names of built-in functions whose every overload is immutable.

@@ -101,6 +101,14 @@ CREATE TABLE IF NOT EXISTS pgherd.operation_step (
 );
 
 CREATE TABLE IF NOT EXISTS pgherd.epoch (epoch bigint NOT NULL);
+-- A publication FOR ALL TABLES has it too, and it is updated.
+DO $$
+BEGIN
+    IF (SELECT relreplident FROM pg_class WHERE oid = 'pgherd.epoch'::regclass) <> 'f' THEN
+        ALTER TABLE pgherd.epoch REPLICA IDENTITY FULL;
+    END IF;
+END
+$$;
 CREATE UNIQUE INDEX IF NOT EXISTS epoch_single_row ON pgherd.epoch ((true));
 INSERT INTO pgherd.epoch VALUES (1) ON CONFLICT DO NOTHING;
 
@@ -823,11 +831,24 @@ CREATE OR REPLACE VIEW pgherd.citus_nodes AS
 -- Catalogs without our objects ---------------------------------------------------------------------------------------
 
 -- The router reads these in place of the catalogs when a client does (CATALOG_VIEWS in schema.rs), so that psql, ORMs and
--- pg_dump see the tables that users made. tableoid and xmin, which pg_dump and others read, are ordinary columns here.
+-- pg_dump see the tables that users made.
 DO $$
 DECLARE
     v record;
 BEGIN
+    -- Early versions had columns more than the catalogs.
+    IF EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('pgherd.pg_foreign_data_wrapper') AND attname = 'xmin') THEN
+        DROP VIEW IF EXISTS pgherd.information_schema_foreign_data_wrappers, pgherd.information_schema_foreign_data_wrapper_options;
+    END IF;
+    FOR v IN SELECT c.oid::regclass AS name FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+        WHERE c.relnamespace = 'pgherd'::regnamespace AND c.relkind = 'v' AND a.attname = 'xmin'
+    LOOP
+        BEGIN
+            EXECUTE format('DROP VIEW %s', v.name);
+        EXCEPTION WHEN dependent_objects_still_exist THEN
+            RAISE NOTICE '% stays as it is: others use it', v.name;
+        END;
+    END LOOP;
     FOR v IN SELECT * FROM (VALUES
         ('pg_namespace', 'oid <> ''pgherd''::pg_catalog.regnamespace'),
         ('pg_class', 'relnamespace <> ''pgherd''::pg_catalog.regnamespace'),
@@ -839,6 +860,7 @@ BEGIN
         ('pg_constraint', 'connamespace <> ''pgherd''::pg_catalog.regnamespace'),
         ('pg_event_trigger', 'evtname NOT IN (''pgherd_definitions'', ''pgherd_drops'')'),
         -- The extension is ours where it is in our schema, for as long as nobody else uses it.
+        ('pg_enum', 'enumtypid NOT IN (SELECT oid FROM pg_catalog.pg_type WHERE typnamespace = ''pgherd''::pg_catalog.regnamespace)'),
         ('pg_extension', 'extnamespace <> ''pgherd''::pg_catalog.regnamespace OR EXISTS (SELECT FROM pg_catalog.pg_foreign_server s '
             'JOIN pg_catalog.pg_foreign_data_wrapper w ON w.oid = s.srvfdw WHERE w.fdwname = extname AND s.srvname <> ''pgherd_router'')'),
         ('pg_foreign_data_wrapper', 'fdwhandler NOT IN (SELECT oid FROM pg_catalog.pg_proc WHERE pronamespace = '
@@ -851,7 +873,7 @@ BEGIN
     LOOP
         -- What is there stays: views that users made may read it.
         CONTINUE WHEN to_regclass(format('pgherd.%I', v.name)) IS NOT NULL;
-        EXECUTE format('CREATE VIEW pgherd.%I AS SELECT *, tableoid, xmin FROM pg_catalog.%I WHERE %s', v.name, v.name, v.condition);
+        EXECUTE format('CREATE VIEW pgherd.%I AS SELECT * FROM pg_catalog.%I WHERE %s', v.name, v.name, v.condition);
     END LOOP;
     FOR v IN SELECT * FROM (VALUES
         ('pg_tables', 'schemaname <> ''pgherd'''),

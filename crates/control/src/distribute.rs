@@ -672,24 +672,36 @@ fn in_dependency_order(prerequisites: &[Prerequisite]) -> Vec<&Prerequisite> {
 /// `DO` that makes the object where it is missing: plain IF NOT EXISTS would ask for the right to make it all the same.
 fn guarded(prerequisite: &Prerequisite) -> Option<String> {
     let ddl: Vec<&String> = prerequisite.ddl.as_ref()?.iter().flatten().collect();
-    let mut body = format!("BEGIN IF {} THEN", prerequisite.guard);
-    if prerequisite.kind == "function" {
+    let statements: String = ddl.iter().map(|statement| format!(" EXECUTE {};", quote_literal(statement))).collect();
+    let guard = &prerequisite.guard;
+    Some(if prerequisite.kind == "function" {
         // The body may name what is not there yet, or only under the user's search path.
-        body.push_str(" PERFORM pg_catalog.set_config('check_function_bodies', 'off', true);");
-    }
-    for statement in ddl {
-        body.push_str(&format!(" EXECUTE {};", quote_literal(statement)));
-    }
-    if prerequisite.kind == "function" {
-        body = format!("DECLARE checked text := pg_catalog.current_setting('check_function_bodies'); {body}");
-        body.push_str(" PERFORM pg_catalog.set_config('check_function_bodies', checked, true);");
-    }
-    body.push_str(" END IF; END");
+        unchecked_bodies(&format!("IF {guard} THEN{UNCHECK}{statements}{CHECK_AGAIN} END IF;"))
+    } else {
+        do_block(&format!("BEGIN IF {guard} THEN{statements} END IF; END"))
+    })
+}
+
+const UNCHECK: &str = " PERFORM pg_catalog.set_config('check_function_bodies', 'off', true);";
+const CHECK_AGAIN: &str = " PERFORM pg_catalog.set_config('check_function_bodies', checked, true);";
+
+fn unchecked_bodies(statements: &str) -> String {
+    do_block(&format!(
+        "DECLARE checked text := pg_catalog.current_setting('check_function_bodies'); BEGIN {statements} END"
+    ))
+}
+
+/// A function's definition for a worker: its body was checked on the coordinator, and names what workers do not have.
+pub fn replace_function_sql(definition: &str) -> String {
+    unchecked_bodies(&format!("{UNCHECK} EXECUTE {};{CHECK_AGAIN}", quote_literal(definition)))
+}
+
+fn do_block(body: &str) -> String {
     let mut tag = "$pgherd$".to_owned();
     while body.contains(&tag) {
         tag = format!("{}_$", &tag[..tag.len() - 1]);
     }
-    Some(format!("DO {tag}{body}{tag}"))
+    format!("DO {tag}{body}{tag}")
 }
 
 /// Columns and CHECK constraints. No sequences: identity and serial columns get their values on the coordinator.

@@ -86,6 +86,7 @@ pub const CATALOG_VIEWS: &[(&str, &str, &str)] = &[
     ("pg_catalog", "pg_inherits", "pgherd.pg_inherits"),
     ("pg_catalog", "pg_trigger", "pgherd.pg_trigger"),
     ("pg_catalog", "pg_constraint", "pgherd.pg_constraint"),
+    ("pg_catalog", "pg_enum", "pgherd.pg_enum"),
     ("pg_catalog", "pg_event_trigger", "pgherd.pg_event_trigger"),
     ("pg_catalog", "pg_foreign_server", "pgherd.pg_foreign_server"),
     ("pg_catalog", "pg_user_mapping", "pgherd.pg_user_mapping"),

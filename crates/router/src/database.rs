@@ -501,6 +501,8 @@ async fn load_names(connection: &mut Connection, snapshot: &mut Snapshot) -> std
                AND typnamespace <> 'pgherd'::pg_catalog.regnamespace \
              UNION SELECT 'T', '' WHERE EXISTS (SELECT FROM pg_catalog.pg_trigger WHERE NOT tgisinternal AND tgname <> 'pgherd_guard') \
                OR EXISTS (SELECT FROM pg_catalog.pg_rewrite WHERE rulename <> '_RETURN' AND oid >= 16384) \
+             UNION SELECT 'r', c.relname FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid = r.ev_class \
+               WHERE r.ev_type <> '1' AND r.oid >= 16384 \
              UNION SELECT 'i', proname FROM pg_catalog.pg_proc WHERE pronamespace = 'pg_catalog'::pg_catalog.regnamespace \
                GROUP BY proname HAVING bool_and(provolatile = 'i') \
              UNION SELECT 'v', proname FROM pg_catalog.pg_proc WHERE pronamespace = 'pg_catalog'::pg_catalog.regnamespace AND provolatile = 'v' \
@@ -515,6 +517,7 @@ async fn load_names(connection: &mut Connection, snapshot: &mut Snapshot) -> std
             Some("f") => &mut snapshot.user_functions,
             Some("o") => &mut snapshot.user_operators,
             Some("t") => &mut snapshot.user_types,
+            Some("r") => &mut snapshot.ruled_relations,
             Some("i") => &mut snapshot.immutable_functions,
             Some("v") => &mut snapshot.volatile_functions,
             Some("a") => &mut snapshot.aggregates,

@@ -142,8 +142,31 @@ impl Session {
             let participant = self.lease(group).await?;
             self.txn.participants.insert(group, participant);
         }
+        while let Err(failure) = self.bring_up_to_date(group).await {
+            if !self.forget_reserved(&failure) {
+                return Err(failure);
+            }
+        }
         let wants_block = self.txn.block != Block::None;
         let (begin, log) = (&self.txn.begin, &self.txn.log);
+        let Some(participant) = self.txn.participants.get_mut(&group) else {
+            return Err(Failure::new("XX000", "participant is missing"));
+        };
+        if wants_block && !participant.in_block {
+            participant.lease.add_step(begin.as_str());
+            participant.in_block = true;
+        }
+        if participant.in_block {
+            for item in &log[participant.told.min(log.len())..] {
+                participant.lease.add_step(item.to_sql());
+            }
+            participant.told = log.len();
+        }
+        Ok(())
+    }
+
+    /// The session's settings, before the block begins there.
+    async fn bring_up_to_date(&mut self, group: GroupId) -> Result<()> {
         let settings_before = self.txn.settings_before.as_ref().unwrap_or(&self.settings);
         let Some(participant) = self.txn.participants.get_mut(&group) else {
             return Err(Failure::new("XX000", "participant is missing"));
@@ -156,17 +179,19 @@ impl Session {
                 participant.lease.applied = settings_before.clone();
             }
         }
-        if wants_block && !participant.in_block {
-            participant.lease.add_step(begin.as_str());
-            participant.in_block = true;
-        }
-        if participant.in_block {
-            for item in &log[participant.told.min(log.len())..] {
-                participant.lease.add_step(item.to_sql());
-            }
-            participant.told = log.len();
-        }
         Ok(())
+    }
+
+    /// A library that a server has loaded takes settings away that only had its prefix, and refuses them from then on:
+    /// the session has not got them any more either. True: there was such a setting.
+    fn forget_reserved(&mut self, failure: &Failure) -> bool {
+        let Failure::Statement(fields) = failure else { return false };
+        let name = fields.message().split('"').nth(1).unwrap_or_default().to_owned();
+        if fields.sqlstate() != "42602" || !name.contains('.') {
+            return false;
+        }
+        let before = self.txn.settings_before.as_mut().is_some_and(|settings| settings.remove(&name).is_some());
+        self.settings.remove(&name).is_some() || before
     }
 
     async fn lease(&mut self, group: GroupId) -> Result<Participant> {
@@ -475,13 +500,32 @@ impl Session {
         }
     }
 
+    /// After the client's PREPARE TRANSACTION: the block is over, its settings stay, and what it changed is not there.
+    pub async fn end_prepared_block(&mut self) {
+        // Workers were only read; the coordinator is outside of the transaction already.
+        let readers: Vec<GroupId> =
+            self.txn.participants.keys().copied().filter(|group| *group != COORDINATOR_GROUP).collect();
+        for group in readers {
+            if self.run_quiet(group, "COMMIT").await.is_err()
+                && let Some(participant) = self.txn.participants.get_mut(&group)
+            {
+                participant.lease.poison();
+            }
+        }
+        self.settle_settings();
+        self.end_block(false).await;
+    }
+
     async fn end_block(&mut self, committed: bool) {
         self.release_all().await;
         let changed_catalog = self.txn.changed_catalog;
         let changed_defaults = self.txn.changed_defaults;
         self.txn = Transaction::new();
         self.cursors.clear();
-        self.declared_cursors.retain(|_, cursor| cursor.hold && committed);
+        self.declared_cursors.retain(|_, cursor| {
+            cursor.kept |= cursor.hold && committed;
+            cursor.kept
+        });
         self.forget_search_path();
         self.forget_transaction_portals();
         if committed && changed_defaults {

@@ -772,6 +772,10 @@ impl Kinds<'_> {
                             info.subcommands.push(snake(name));
                         }
                         info.cascade |= cmd.behavior == cascade;
+                        // DETACH PARTITION … CONCURRENTLY
+                        if let Some(NodeEnum::PartitionCmd(part)) = cmd.def.as_ref().and_then(|d| d.node.as_ref()) {
+                            info.concurrently |= part.concurrent;
+                        }
                     }
                 }
                 ("ALTER TABLE", object_word(a.objtype))
@@ -886,7 +890,10 @@ impl Kinds<'_> {
                 info.objects = vec![name_of_list(&f.funcname)];
                 if f.is_procedure { ("CREATE PROCEDURE", "procedure") } else { ("CREATE FUNCTION", "function") }
             }
-            NodeEnum::AlterFunctionStmt(f) => ("ALTER FUNCTION", object_word(f.objtype)),
+            NodeEnum::AlterFunctionStmt(f) => {
+                info.objects = f.func.iter().map(|o| name_of_list(&o.objname)).collect();
+                ("ALTER FUNCTION", object_word(f.objtype))
+            }
             NodeEnum::DefineStmt(d) => {
                 info.if_not_exists = d.if_not_exists;
                 info.objects = vec![name_of_list(&d.defnames)];

@@ -12,6 +12,7 @@ mod outline;
 mod own;
 mod splice;
 mod statement;
+mod strings;
 mod tokens;
 mod walk;
 
@@ -23,3 +24,4 @@ pub use outline::Outline;
 pub use own::*;
 pub use splice::*;
 pub use statement::*;
+pub use strings::escape_plain_strings;

@@ -5,6 +5,7 @@ use pgherd_catalog::{COORDINATOR_GROUP, Resolved};
 use pgherd_control::schema::CATALOG_VIEWS;
 use pgherd_sql::ast::Tree;
 use pgherd_sql::{Edits, Span, Splice, Statement, StatementKind};
+use pgherd_wire::backend;
 
 use super::request::{Announce, Errors};
 use super::{Call, Completion};
@@ -63,9 +64,11 @@ impl Session {
     fn stand_ins(&self, statement: &Statement) -> Vec<(Span, String)> {
         use StatementKind as K;
         let reads = matches!(statement.kind, K::Select | K::DeclareCursor { .. });
+        let table_oid = names_table_oid(&statement.text);
         // pg_dump forbids itself views that it does not know.
         let views = reads
             && !names_system_columns(&statement.text)
+            && !(table_oid && expands_columns(&statement.text))
             && !self.settings.contains_key("restrict_nonsystem_relation_kind");
         let subqueries = reads || matches!(statement.kind, K::SelectInto | K::CreateTableAs(_));
         // A CTE of a catalog's name hides it.
@@ -84,13 +87,17 @@ impl Session {
                 .find(|(home, name, _)| *name == relation.name && schema.map_or(*home == "pg_catalog", |s| s == *home))
                 .map(|(_, _, view)| *view);
             let stand_in = match view {
+                Some(view) if views && table_oid && has_table_oid(&relation.name, view) => Some(format!(
+                    "(SELECT 'pg_catalog.{}'::pg_catalog.regclass::pg_catalog.oid AS tableoid, * FROM {view})",
+                    relation.name
+                )),
                 Some(view) if views => Some(view.to_owned()),
                 None if subqueries && schema.is_none_or(|s| s == "pg_catalog") => self.session_view(&relation.name),
                 _ => None,
             };
             let Some(mut stand_in) = stand_in else { continue };
             // The name by which columns are qualified stays.
-            let same = view.is_some_and(|v| v.rsplit('.').next() == Some(relation.name.as_str()));
+            let same = view.is_some_and(|v| v == stand_in && v.rsplit('.').next() == Some(relation.name.as_str()));
             if !same && !has_alias(statement.text.get(relation.full_span.end..).unwrap_or("")) {
                 stand_in = format!("{stand_in} AS {}", relation.name);
             }
@@ -130,14 +137,63 @@ impl Session {
             },
             None => Vec::new(),
         };
-        let errors = Errors { splice: Some(sql), text: call.prepared.text(), renamed: None };
-        let text = sql.as_written();
-        let completion = self.run_single(call, COORDINATOR_GROUP, text, None, &types, announce, errors).await?;
+        let mut text = sql.as_written();
+        let plain = call.prepared.plain().filter(|_| text == call.prepared.text());
+        let verbatim = plain.map(|plain| Splice::verbatim(plain, 0));
+        let errors = match (plain, &verbatim) {
+            (Some(plain), Some(splice)) => Errors { splice: Some(splice), text: plain, renamed: None },
+            _ => Errors { splice: Some(sql), text: call.prepared.text(), renamed: None },
+        };
+        if let Some(plain) = plain {
+            text = plain.to_owned();
+        }
+        let completion = if self.may_return_rows_of_rules(call) {
+            self.run_as_query(&text, errors).await?
+        } else {
+            self.run_single(call, COORDINATOR_GROUP, text, None, &types, announce, errors).await?
+        };
         self.follow_set_config(call).await?;
         if calls_function {
             self.notice_temporary_tables().await?;
         }
         Ok(completion)
+    }
+
+    /// A rule's SELECT returns rows in the simple protocol only: the extended one could not announce them.
+    fn may_return_rows_of_rules(&self, call: &Call<'_>) -> bool {
+        use StatementKind as K;
+        let Some(statement) = call.prepared.statement.as_ref().filter(|_| call.bound.is_none()) else { return false };
+        let catalog = self.catalog();
+        call.staged.is_none()
+            && call.max_rows == 0
+            && matches!(statement.kind, K::Insert | K::Update | K::Delete)
+            && statement.relations.iter().any(|r| catalog.ruled_relations.contains(&r.name))
+    }
+
+    /// Runs a statement by the simple protocol, as the client sent it; the reply is the client's.
+    async fn run_as_query(&mut self, sql: &str, errors: Errors<'_>) -> Result<Completion> {
+        let mut participant = self.take(COORDINATOR_GROUP)?;
+        participant.lease.send_query(sql);
+        let mut tag = String::new();
+        let mut failure = None;
+        loop {
+            let frame = self.next_frame(COORDINATOR_GROUP, &mut participant).await?;
+            match frame.tag() {
+                b'T' | b'D' | b'N' => {
+                    self.client.forward(&frame);
+                    self.client.flush_if_full().await?;
+                }
+                b'C' => tag = backend::parse_command_complete(&frame)?.to_owned(),
+                b'E' => failure = Some(backend::parse_error(&frame)?),
+                b'Z' => break,
+                _ => self.forward_aside(COORDINATOR_GROUP, &frame),
+            }
+        }
+        self.put_back(COORDINATOR_GROUP, participant);
+        match failure {
+            Some(fields) => Err(self.translate(fields, errors)),
+            None => Ok(Completion::Tag(tag)),
+        }
     }
 
     /// Whatever stands in for a catalog is described as that catalog: the columns are its own.
@@ -199,8 +255,28 @@ impl Session {
         {
             participant.lease.tainted = true;
         }
+        if matches!(kind, StatementKind::Other("LOAD")) {
+            self.forget_removed_settings().await?;
+        }
         self.notice_temporary_tables().await?;
         Ok(completion)
+    }
+
+    /// LOAD gives this connection a library, and takes settings away that the library does not know.
+    async fn forget_removed_settings(&mut self) -> Result<()> {
+        self.pin = true;
+        let names: Vec<String> =
+            self.settings.iter().map(|(name, _)| name.clone()).filter(|n| n.contains('.')).collect();
+        for name in names.iter().filter(|n| !crate::settings::is_own(n)) {
+            let sql = format!("SELECT pg_catalog.current_setting({}, true)", crate::settings::quote_literal(name));
+            if self.collect_on(COORDINATOR_GROUP, &sql).await?.text(0, 0).is_none() {
+                self.settings.remove(name);
+                if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
+                    participant.lease.applied.remove(name);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Whether any procedure or function of a name that is called has a word in its body that ends transactions.
@@ -215,7 +291,7 @@ impl Session {
         Ok((0..bodies.rows.len()).any(|row| bodies.text(row, 0).is_none_or(ends_transactions)))
     }
 
-    fn calls_user_function(&self, call: &Call<'_>) -> bool {
+    pub(super) fn calls_user_function(&self, call: &Call<'_>) -> bool {
         let catalog = self.catalog();
         call.prepared.statement.as_ref().is_some_and(|s| {
             s.calls
@@ -237,7 +313,7 @@ impl Session {
     }
 
     /// `set_config('name', …, false)` is a SET: the other servers must follow it.
-    async fn follow_set_config(&mut self, call: &Call<'_>) -> Result<()> {
+    pub(super) async fn follow_set_config(&mut self, call: &Call<'_>) -> Result<()> {
         let Some(statement) = &call.prepared.statement else { return Ok(()) };
         if !statement.calls.iter().any(|(_, name)| name == "set_config") {
             return Ok(());
@@ -306,9 +382,23 @@ fn has_alias(rest: &str) -> bool {
 
 /// Views have no system columns, and rows of theirs cannot be locked.
 fn names_system_columns(text: &str) -> bool {
-    ["tableoid", "ctid", "xmin", "xmax", "for update", "for share"]
-        .iter()
-        .any(|word| text.to_ascii_lowercase().contains(word))
+    ["ctid", "xmin", "xmax", "for update", "for share"].iter().any(|word| text.to_ascii_lowercase().contains(word))
+}
+
+/// psql joins descriptions by it.
+fn names_table_oid(text: &str) -> bool {
+    text.to_ascii_lowercase().contains("tableoid")
+}
+
+/// A catalog, and no view of it.
+fn has_table_oid(name: &str, view: &str) -> bool {
+    const VIEWS: &[&str] = &["pg_tables", "pg_views", "pg_indexes", "pg_sequences", "pg_user_mappings"];
+    view.rsplit('.').next() == Some(name) && !VIEWS.contains(&name)
+}
+
+/// A `*` that might stand for columns: a stand-in with one more would show.
+fn expands_columns(text: &str) -> bool {
+    text.replace(' ', "").replace("(*)", "").contains('*')
 }
 
 /// Whether a body names a word that ends transactions; in doubt it does.

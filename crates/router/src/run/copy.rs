@@ -438,7 +438,7 @@ impl Session {
         let mut statements = pgherd_sql::split(&insert)
             .map_err(|e| Failure::new("XX000", format!("could not load the copied rows: {}", e.message)))?;
         let statement = statements.pop().ok_or_else(|| Failure::new("XX000", "nothing to load"))?;
-        let prepared = self.analyse(statement, &insert)?;
+        let prepared = self.analyse(statement, &insert, false)?;
         Box::pin(self.execute(&Call::simple(&prepared))).await?;
         self.run_quiet(COORDINATOR_GROUP, "DROP TABLE pg_temp.pgherd_copy").await?;
         Ok(completion)

@@ -22,7 +22,7 @@ impl Session {
         let completion = self.run_coordinator_plan(call, &sql, false, false).await?;
         match kind {
             StatementKind::DeclareCursor { name, hold, .. } if sql.as_written() != call.prepared.source() => {
-                let declared = DeclaredCursor { source: call.prepared.source().to_owned(), hold: *hold };
+                let declared = DeclaredCursor { source: call.prepared.source().to_owned(), hold: *hold, kept: false };
                 self.declared_cursors.insert(name.clone(), declared);
             }
             StatementKind::DeclareCursor { name, .. } | StatementKind::CloseCursor { name: Some(name) } => {
@@ -41,8 +41,11 @@ impl Session {
                 if self.statements.contains_key(name) {
                     return Err(Failure::new("42P05", format!("prepared statement \"{name}\" already exists")));
                 }
-                let declared = self.type_oids(types).await?;
                 let inner = statement.of(text).to_owned();
+                if let Some(completion) = self.prepare_there(call, name, &inner).await? {
+                    return Ok(completion);
+                }
+                let declared = self.type_oids(types).await?;
                 let prepared = self.prepare(&inner, declared).await.map_err(|f| shift(f, text, statement.start))?;
                 let named = Named::new(prepared, Some(call.prepared.source().to_owned()));
                 self.statements.insert(name.clone(), named);
@@ -53,6 +56,9 @@ impl Session {
                 if !is_query(&prepared) {
                     // Parse may have named a utility statement, which has no parameters.
                     return Box::pin(self.execute(&Call { prepared: &prepared, ..*call })).await;
+                }
+                if let Some(completion) = self.execute_there(call, name).await? {
+                    return Ok(completion);
                 }
                 let types = self.execute_types(name, &prepared, args).await?;
                 let params = self.evaluate_args(text, args, &types).await?;
@@ -74,11 +80,15 @@ impl Session {
                 Box::pin(self.execute(&inner)).await
             }
             StatementKind::Deallocate { name: Some(name) } => match self.statements.remove(name) {
-                Some(_) => Ok(Completion::tag("DEALLOCATE")),
+                Some(_) => {
+                    self.forget_there(name).await?;
+                    Ok(Completion::tag("DEALLOCATE"))
+                }
                 None => Err(Failure::new("26000", format!("prepared statement \"{name}\" does not exist"))),
             },
             StatementKind::Deallocate { name: None } => {
                 self.forget_named();
+                self.forget_all_there().await?;
                 Ok(Completion::tag("DEALLOCATE ALL"))
             }
             _ => Err(Failure::new("XX000", "not a prepared statement")),

@@ -1,7 +1,7 @@
 //! CREATE, DROP and ALTER DATABASE, and defaults of roles: on every node, step by step, since PostgreSQL allows no
 //! transaction around the first two. A step that was done already is not an error when the statement is repeated.
 
-use pgherd_backend::connect;
+use pgherd_backend::{Target, connect};
 use pgherd_catalog::{COORDINATOR_GROUP, Node};
 use pgherd_sql::{SetInfo, StatementKind};
 
@@ -69,26 +69,8 @@ impl Session {
         if self.txn.block != Block::None {
             return Err(Failure::new("25001", "DROP DATABASE cannot run inside a transaction block"));
         }
+        self.leave_database(name).await?;
         let shared = self.thread.shared.clone();
-        let known = shared.databases.lock().await.get(name).cloned();
-        // PostgreSQL refuses while somebody is connected; our own idle connections are nobody.
-        if let Some(database) = &known
-            && name != self.db.name
-        {
-            let sessions = database.sessions();
-            if sessions > 0 {
-                let detail = match sessions {
-                    1 => "There is 1 other session using the database.".to_owned(),
-                    n => format!("There are {n} other sessions using the database."),
-                };
-                return Err(Failure::new("55006", format!("database \"{name}\" is being accessed by other users"))
-                    .detail(detail));
-            }
-            shared.databases.lock().await.remove(name);
-            database.stop();
-            shared.forget_connections();
-            self.end_idle_connections(name).await?;
-        }
         let completion = self.run_on_coordinator(call, call.prepared.text(), true).await?;
         for node in self.worker_nodes() {
             let mut connection = connect(&shared.own_target_on(&node, &self.db.name)).await?;
@@ -100,9 +82,35 @@ impl Session {
         Ok(completion)
     }
 
+    /// Before a database is dropped or renamed: PostgreSQL refuses while somebody is connected; our own idle connections
+    /// are nobody.
+    pub(super) async fn leave_database(&mut self, name: &str) -> Result<()> {
+        let shared = self.thread.shared.clone();
+        let known = shared.databases.lock().await.get(name).cloned();
+        let Some(database) = known.filter(|_| name != self.db.name) else { return Ok(()) };
+        let sessions = database.sessions();
+        if sessions > 0 {
+            let detail = match sessions {
+                1 => "There is 1 other session using the database.".to_owned(),
+                n => format!("There are {n} other sessions using the database."),
+            };
+            return Err(
+                Failure::new("55006", format!("database \"{name}\" is being accessed by other users")).detail(detail)
+            );
+        }
+        shared.databases.lock().await.remove(name);
+        database.stop();
+        shared.forget_connections();
+        self.end_idle_connections(&shared.own_target(&self.db.name), name).await?;
+        for node in self.worker_nodes() {
+            self.end_idle_connections(&shared.own_target_on(&node, &self.db.name), name).await?;
+        }
+        Ok(())
+    }
+
     /// Ends the connections to a database that no session of this router uses any more, and waits until they are gone.
-    async fn end_idle_connections(&mut self, name: &str) -> Result<()> {
-        let mut own = connect(&self.thread.shared.own_target(&self.db.name)).await?;
+    async fn end_idle_connections(&mut self, server: &Target, name: &str) -> Result<()> {
+        let mut own = connect(server).await?;
         let sql = format!(
             "SELECT pg_catalog.count(pg_catalog.pg_terminate_backend(pid)) FROM pg_catalog.pg_stat_activity \
              WHERE datname = {} AND backend_type = 'client backend' AND state = 'idle'",

@@ -13,20 +13,15 @@ use pgherd_control::operation;
 use pgherd_sql::{CreateTableAs, DdlInfo, Name, Splice, StatementKind};
 
 use super::distribute::refusal;
+use super::objects::{is_of_database, is_role_grant};
 use super::{Call, Completion};
 use crate::error::{Failure, Result};
 use crate::session::Session;
 use crate::settings::{quote_ident, quote_literal};
 use crate::transaction::Block;
 
-/// Statements that change no table: the workers hear of them as they stand.
-const ON_EVERY_NODE: &[&str] = &["role", "schema"];
 /// How often the affected tables are looked up again because others changed them meanwhile.
 pub(super) const LOCK_ROUNDS_MAX: usize = 20;
-/// Objects that workers have only where a table needed them: told, and it does not matter if they are not there.
-const WHERE_PRESENT: &[&str] =
-    &["type", "domain", "function", "procedure", "aggregate", "operator", "collation", "extension"];
-
 impl Session {
     pub(super) async fn run_ddl(&mut self, call: &Call<'_>, kind: &StatementKind) -> Result<Completion> {
         use StatementKind as K;
@@ -75,7 +70,7 @@ impl Session {
             }
             K::CreateTableAs(create) => {
                 let temp = create.temp || create.name.schema.as_deref() == Some("pg_temp");
-                if create.is_execute {
+                if create.is_execute && !self.creates_there(create.query.of(call.prepared.text())).await? {
                     return self.run_create_as_execute(call, create, temp).await;
                 }
                 if temp {
@@ -135,6 +130,13 @@ impl Session {
         Ok(completion)
     }
 
+    /// An object of the session's temporary schema, which its connection takes with it. Relations are found there by
+    /// looking; other objects are not.
+    fn makes_temporary(&self, call: &Call<'_>) -> bool {
+        let is_named = |text: &str| text.to_ascii_lowercase().contains("pg_temp");
+        is_named(call.prepared.text()) || self.settings.get("search_path").is_some_and(|path| is_named(path))
+    }
+
     /// A definition that only the coordinator has.
     async fn run_local_ddl(&mut self, call: &Call<'_>) -> Result<Completion> {
         self.open_implicit_block();
@@ -173,7 +175,8 @@ impl Session {
 
     async fn after_ddl(&mut self) -> Result<()> {
         self.txn.changed_catalog = true;
-        if self.txn.block == Block::Explicit || self.txn.block == Block::Implicit {
+        // Nobody looks between the end of a Query and its commit.
+        if self.txn.block == Block::Explicit || self.txn.block == Block::Implicit && !self.last_of_query {
             self.reload_catalog_in_block().await?;
         }
         Ok(())
@@ -185,10 +188,14 @@ impl Session {
         {
             return self.run_create_temp(call, &name.clone()).await;
         }
+        if info.tag == "RENAME"
+            && let Some(("database", name)) = &info.renamed_part
+        {
+            self.leave_database(name).await?;
+        }
         let affected = self.affected_tables(info).await?;
         self.refuse_key_to_distributed(call, info, &affected).await?;
-        let everywhere = ON_EVERY_NODE.contains(&info.object) || is_role_grant(info);
-        if info.concurrently && !affected.is_empty() {
+        if info.concurrently && info.object == "index" && !affected.is_empty() {
             return self.run_concurrently(call, info, &affected).await;
         }
         if info.concurrently || is_outside_blocks(info) {
@@ -211,6 +218,7 @@ impl Session {
             before.push((table.clone(), description));
         }
         let sql = self.coordinator_text(call).await?;
+        self.pin |= self.makes_temporary(call);
         let completion = self.run_coordinator_plan(call, &sql, true, true).await?;
         self.follow_tables(&before, info, call).await?;
         if drops {
@@ -221,14 +229,7 @@ impl Session {
                 }
             }
         }
-        if everywhere {
-            self.run_everywhere(call.prepared.text()).await?;
-        } else if WHERE_PRESENT.contains(&info.object) && !info.tag.starts_with("CREATE") {
-            self.run_where_present(call.prepared.text()).await?;
-        } else if matches!(info.object, "function" | "procedure") && info.tag.starts_with("CREATE") {
-            // A trigger or default on the workers may use the function that this replaces.
-            self.run_where_present(call.prepared.text()).await?;
-        }
+        self.follow_object(call, info).await?;
         if matches!(info.object, "role" | "database") || is_role_grant(info) {
             self.txn.changed_defaults = true;
         }
@@ -459,27 +460,9 @@ impl Session {
     }
 
     /// The same statement on every worker.
-    async fn run_everywhere(&mut self, sql: &str) -> Result<()> {
+    pub(super) async fn run_everywhere(&mut self, sql: &str) -> Result<()> {
         let lists = self.catalog().worker_groups().into_iter().map(|g| (g, vec![sql.to_owned()])).collect();
         self.run_ddl_on(lists).await
-    }
-
-    /// The same statement on every worker, which may not have the object.
-    async fn run_where_present(&mut self, sql: &str) -> Result<()> {
-        for group in self.catalog().worker_groups() {
-            self.join(group).await?;
-            self.mark_writer(group);
-            self.run_quiet(group, "SAVEPOINT pgherd_where_present").await?;
-            match self.run_quiet(group, sql).await {
-                Ok(()) => {}
-                Err(failure) if is_missing(&failure) => {
-                    self.run_quiet(group, "ROLLBACK TO SAVEPOINT pgherd_where_present").await?;
-                }
-                Err(failure) => return Err(failure),
-            }
-            self.run_quiet(group, "RELEASE SAVEPOINT pgherd_where_present").await?;
-        }
-        Ok(())
     }
 
     pub(super) async fn reload_after_plain_ddl(&mut self) {
@@ -638,11 +621,6 @@ fn reference_lock(info: &DdlInfo) -> &'static str {
     }
 }
 
-/// GRANT and REVOKE of a role's membership.
-fn is_role_grant(info: &DdlInfo) -> bool {
-    matches!(info.tag, "GRANT ROLE" | "REVOKE ROLE")
-}
-
 /// What PostgreSQL refuses inside a transaction block.
 fn is_outside_blocks(info: &DdlInfo) -> bool {
     matches!(
@@ -659,13 +637,8 @@ fn touches_unnamed(info: &DdlInfo) -> bool {
         "REASSIGN OWNED" | "DROP OWNED" | "ALTER TYPE" | "ALTER DOMAIN" | "DROP SCHEMA" | "ALTER SCHEMA" | "ALTER ROLE"
     );
     let grants_all = matches!(info.tag, "GRANT" | "REVOKE") && info.relations.is_empty() && info.objects.is_empty();
-    let in_schema = matches!(info.tag, "GRANT" | "REVOKE") && info.object != "table";
+    let in_schema = matches!(info.tag, "GRANT" | "REVOKE") && info.object != "table" && !is_of_database(info);
     dependents || wide || grants_all || in_schema
-}
-
-/// The object is not there, or not made of what it needs.
-fn is_missing(failure: &Failure) -> bool {
-    matches!(failure.sqlstate(), "42704" | "42883" | "42P01" | "3F000" | "42703" | "2BP01")
 }
 
 /// `ALTER COLUMN name TYPE … USING expression`, as written.

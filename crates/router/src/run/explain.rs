@@ -34,6 +34,14 @@ impl Session {
             return self.run_on_coordinator(call, text, false).await;
         };
         if let StatementKind::Execute { name, args } = &statement.kind {
+            if let Some(there) = self.runs_there(name).await? {
+                if there.writes || is_on(options, &["analyze", "analyse"]) {
+                    self.open_implicit_block();
+                }
+                let completion = self.run_on_coordinator(call, text, there.writes).await?;
+                self.taint_coordinator(call);
+                return Ok(completion);
+            }
             let shift = inner.start + statement.offset;
             let args: Vec<Span> = args.iter().map(|a| Span::new(a.start + shift, a.end + shift)).collect();
             let (prepared, bound) = self.explained_execute(text, name, &args).await?;

@@ -13,6 +13,7 @@ mod distribute;
 mod explain;
 mod insert;
 mod nodes;
+mod objects;
 mod operation;
 mod own;
 mod partials;
@@ -22,13 +23,15 @@ mod session_views;
 mod shard_key;
 mod stage;
 mod state;
+mod there;
+mod two_phase;
 
 use std::borrow::Cow;
 
 use pgherd_catalog::GroupId;
 use pgherd_sql::StatementKind;
 
-use crate::error::{Failure, Result};
+use crate::error::Result;
 use crate::session::{Bound, Prepared, Session};
 use crate::transaction::Block;
 
@@ -178,8 +181,7 @@ impl Session {
             | K::Release(_)
             | K::RollbackTo(_) => self.run_transaction_control(call, kind).await,
             K::PrepareTransaction(_) | K::CommitPrepared(_) | K::RollbackPrepared(_) => {
-                Err(Failure::refused("PREPARE TRANSACTION by a client is not supported by the router")
-                    .hint("Transactions over several servers are committed atomically by COMMIT."))
+                self.run_two_phase(call, kind).await
             }
             K::Set(_) | K::Show { .. } | K::Reset { .. } | K::Discard(_) | K::SetConstraints | K::AlterSystem(_) => {
                 self.run_state(call, kind).await

@@ -31,10 +31,13 @@ impl Session {
         let (results, null) = if with_results { (" result_types,", " NULL::pg_catalog.regtype[],") } else { ("", "") };
         let columns =
             format!("name, statement, prepare_time, parameter_types,{results} from_sql, generic_plans, custom_plans");
+        // What the coordinator has under the client's names is shown with the client's text.
+        let there = self.there.iter().fold("''".to_owned(), |list, name| format!("{list}, {}", quote_literal(name)));
         let mut sql = format!(
             "(SELECT {columns} FROM pg_catalog.pg_prepared_statements WHERE from_sql AND \
-             pg_catalog.left(name, {}) <> '{OWN_SCHEMA}_execute_' UNION ALL \
-             SELECT * FROM (VALUES (NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.timestamptz, \
+             pg_catalog.left(name, {}) <> '{OWN_SCHEMA}_execute_' AND name NOT IN ({there}) UNION ALL \
+             SELECT name, statement, prepare_time, parameter_types,{results} from_sql, \
+             coalesce(generic, generic_plans), coalesce(custom, custom_plans) FROM (VALUES (NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.timestamptz, \
              NULL::pg_catalog.regtype[],{null} NULL::pg_catalog.bool, 0::pg_catalog.int8, 0::pg_catalog.int8)",
             OWN_SCHEMA.len() + "_execute_".len()
         );
@@ -55,7 +58,12 @@ impl Session {
             }
             let _ = write!(sql, "{}, 0, 0)", named.from_sql.is_some());
         }
-        let _ = write!(sql, ") pgherd_v ({columns}) WHERE name IS NOT NULL)");
+        let _ = write!(
+            sql,
+            ") pgherd_v ({columns}) LEFT JOIN (SELECT name AS pgherd_name, generic_plans AS generic, \
+             custom_plans AS custom FROM pg_catalog.pg_prepared_statements WHERE name IN ({there})) pgherd_p \
+             ON pgherd_name = name WHERE name IS NOT NULL)"
+        );
         sql
     }
 

@@ -229,6 +229,7 @@ impl Session {
             DiscardKind::All => {
                 self.settings.clear();
                 self.forget_named();
+                self.there.clear();
                 self.portals.clear();
                 self.temp.clear();
                 self.pin = false;

@@ -156,6 +156,10 @@ impl Session {
     }
 
     fn find_context(&self, generation: u64) -> Option<Rc<LaneContext>> {
+        // Literals are lifted as the setting's default has them.
+        if self.plain_strings_escape() {
+            return None;
+        }
         let wanted: Settings =
             self.settings.iter().filter(|(name, _)| !is_aside(name)).map(|(n, v)| (n.clone(), v.clone())).collect();
         let mut contexts = self.thread.contexts.borrow_mut();

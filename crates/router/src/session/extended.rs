@@ -3,6 +3,7 @@
 //! a Sync right behind it, it is a transaction of its own; otherwise the pipeline is one transaction up to Sync.
 //! Follows <https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-EXT-QUERY>.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::SystemTime;
@@ -178,17 +179,28 @@ impl Session {
 
     /// Parses a text, or finds it parsed, and has the coordinator check and describe it.
     pub async fn prepare(&mut self, sql: &str, param_types: Vec<u32>) -> Result<Rc<Prepared>> {
-        let key = self.statement_key(sql, &param_types).await?;
+        let read = match self.plain_strings_escape() {
+            true => pgherd_sql::escape_plain_strings(sql),
+            false => Cow::Borrowed(sql),
+        };
+        let key = match &read {
+            Cow::Borrowed(_) => self.statement_key(sql, &param_types).await?,
+            Cow::Owned(_) => None,
+        };
         if let Some(key) = &key
             && let Some(found) = self.thread.statements.borrow_mut().get(key)
         {
             self.check_accepted(&found)?;
             return Ok(found);
         }
-        let mut statements = match pgherd_sql::split(sql) {
+        let mut statements = match pgherd_sql::split(&read) {
             Ok(statements) => statements,
-            Err(_) => {
-                return Err(self.unparsed(sql).await.err().unwrap_or_else(|| Failure::new("42601", "syntax error")));
+            Err(error) => {
+                return Err(self
+                    .unparsed(sql, error)
+                    .await
+                    .err()
+                    .unwrap_or_else(|| Failure::new("42601", "syntax error")));
             }
         };
         if statements.len() > 1 {
@@ -508,7 +520,8 @@ pub fn is_planned(kind: &StatementKind) -> bool {
 
 /// What a failed transaction still accepts.
 pub fn ends_block(kind: &StatementKind) -> bool {
-    matches!(kind, StatementKind::Commit { .. } | StatementKind::Rollback { .. } | StatementKind::RollbackTo(_))
+    use StatementKind as K;
+    matches!(kind, K::Commit { .. } | K::Rollback { .. } | K::RollbackTo(_) | K::PrepareTransaction(_))
 }
 
 pub fn aborted() -> Failure {

@@ -72,9 +72,13 @@ pub struct Session {
     pub portals: HashMap<String, Portal>,
     /// Cursors of DECLARE by name, where the coordinator was not given the client's text as it stood.
     pub declared_cursors: HashMap<String, DeclaredCursor>,
+    /// Prepared statements that the session's coordinator connection has under the client's names.
+    pub there: HashSet<String>,
     pub txn: Transaction,
     /// The session has state that only its own coordinator connection has (temporary tables, LISTEN, …).
     pub pin: bool,
+    /// The statement is the last of its Query: what comes next is its commit, where the block is ours.
+    pub last_of_query: bool,
     /// How deep in parts of statements the statement is that is being planned.
     pub parts_within: usize,
     pub pinned: Option<Lease>,
@@ -113,6 +117,8 @@ pub struct DeclaredCursor {
     pub source: String,
     /// WITH HOLD: it outlives its transaction.
     pub hold: bool,
+    /// Committed: no rollback takes it away.
+    pub kept: bool,
 }
 
 /// Why a session is served no more, here.
@@ -166,8 +172,10 @@ impl Session {
             statements: HashMap::new(),
             portals: HashMap::new(),
             declared_cursors: HashMap::new(),
+            there: HashSet::new(),
             txn: Transaction::new(),
             pin: false,
+            last_of_query: false,
             parts_within: 0,
             pinned: None,
             temp: HashSet::new(),

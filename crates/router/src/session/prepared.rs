@@ -15,7 +15,7 @@ use super::ride::Compiled;
 use super::rows::CompiledRows;
 use crate::describe::Described;
 use crate::error::Result;
-use crate::transaction::Block;
+use crate::transaction::{Block, LogItem};
 
 /// Numbers for server-side statements: unique in this process, so that a name on a server connection means one text.
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
@@ -50,6 +50,8 @@ pub struct Prepared {
     pub statement: Option<Statement>,
     /// What the client sent, where that is more than the statement's own text.
     source: Option<String>,
+    /// The client's text where a backslash in a plain literal escapes: the statement has it as `E'…'`.
+    plain: Option<String>,
     /// Types that the client declared in Parse.
     pub declared: Vec<u32>,
     /// Parameter and result types as the coordinator gives them.
@@ -82,6 +84,7 @@ impl Prepared {
         Rc::new(Prepared {
             statement,
             source,
+            plain: None,
             declared,
             described: RefCell::new(None),
             plan: RefCell::new(None),
@@ -90,11 +93,21 @@ impl Prepared {
         })
     }
 
+    /// The only statement of a Query that was read with its plain literals as `E'…'`.
+    fn of_plain(statement: Statement, sql: &str) -> Rc<Prepared> {
+        let mut prepared = Prepared::new(Some(statement), sql, Vec::new());
+        if let Some(prepared) = Rc::get_mut(&mut prepared) {
+            prepared.plain = Some(sql.to_owned());
+        }
+        prepared
+    }
+
     /// A statement that is run once, whose text is all there is to it.
     fn of_text(statement: Statement) -> Rc<Prepared> {
         Rc::new(Prepared {
             statement: Some(statement),
             source: None,
+            plain: None,
             declared: Vec::new(),
             described: RefCell::new(None),
             plan: RefCell::new(None),
@@ -144,6 +157,11 @@ impl Prepared {
         *self.compiled.borrow_mut() = Some(compiled);
     }
 
+    /// What the coordinator is sent in place of the statement's text: it warns of such literals.
+    pub fn plain(&self) -> Option<&str> {
+        self.plain.as_deref()
+    }
+
     pub fn text(&self) -> &str {
         self.statement.as_ref().map_or("", |s| s.text.as_str())
     }
@@ -155,8 +173,23 @@ impl Prepared {
 }
 
 impl Session {
-    /// A statement of a simple Query. `sql` is the whole of it, which PREPARE and DECLARE keep.
-    pub fn analyse(&mut self, statement: Statement, sql: &str) -> Result<Rc<Prepared>> {
+    /// Whether a backslash in a plain literal escapes.
+    pub fn plain_strings_escape(&self) -> bool {
+        const NAME: &str = "standard_conforming_strings";
+        let last = self.txn.log.iter().rev().find_map(|item| match item {
+            LogItem::Set { name, value, .. } if name == NAME => Some(value == "off"),
+            LogItem::Raw(sql) if sql.contains(NAME) || sql == "RESET ALL" => Some(false),
+            _ => None,
+        });
+        last.unwrap_or_else(|| self.settings.get(NAME).is_some_and(|value| value == "off"))
+    }
+
+    /// A statement of a simple Query. `sql` is the whole of it, which PREPARE and DECLARE keep; `plain`: its literals
+    /// were read as `E'…'`.
+    pub fn analyse(&mut self, statement: Statement, sql: &str, plain: bool) -> Result<Rc<Prepared>> {
+        if plain {
+            return Ok(Prepared::of_plain(statement, sql));
+        }
         let keeps = matches!(statement.kind, StatementKind::Prepare { .. } | StatementKind::DeclareCursor { .. });
         if keeps {
             return Ok(Prepared::new(Some(statement), sql, Vec::new()));

@@ -1,5 +1,7 @@
 //! The simple protocol: one Query message, any number of statements, one implicit transaction.
 
+use std::borrow::Cow;
+
 use pgherd_catalog::COORDINATOR_GROUP;
 use pgherd_sql::StatementKind;
 use pgherd_wire::backend;
@@ -21,7 +23,9 @@ impl Session {
             _ => return Err(Failure::fatal("08P01", "expected a Query message")),
         };
         self.drop_unnamed();
-        match self.simple_query(&sql).await {
+        let result = self.simple_query(&sql).await;
+        self.last_of_query = false;
+        match result {
             Ok(()) if self.txn.block == Block::None => {
                 // The client has its answer first.
                 self.ready().await?;
@@ -78,9 +82,13 @@ impl Session {
     }
 
     async fn simple_query(&mut self, sql: &str) -> Result<()> {
-        let statements = match pgherd_sql::split(sql) {
+        let read = match self.plain_strings_escape() {
+            true => pgherd_sql::escape_plain_strings(sql),
+            false => Cow::Borrowed(sql),
+        };
+        let statements = match pgherd_sql::split(&read) {
             Ok(statements) => statements,
-            Err(_) => return self.unparsed(sql).await,
+            Err(error) => return self.unparsed(sql, error).await,
         };
         if statements.is_empty() {
             backend::write_empty_query_response(&mut self.client.out);
@@ -92,8 +100,9 @@ impl Session {
                 self.open_implicit_block();
             }
             let offset = statement.offset;
-            let prepared = self.analyse(statement, sql)?;
+            let prepared = self.analyse(statement, sql, count == 1 && matches!(read, Cow::Owned(_)))?;
             let call = Call::simple(&prepared);
+            self.last_of_query = index + 1 == count;
             let completion = match self.execute(&call).await {
                 Ok(completion) => completion,
                 Err(failure) => return Err(shift_position(failure, sql, offset)),
@@ -119,9 +128,13 @@ impl Session {
 
     /// Text that our parser does not take: the coordinator's own parser says what is wrong with it. It is only parsed
     /// there, never run.
-    pub(super) async fn unparsed(&mut self, sql: &str) -> Result<()> {
+    pub(super) async fn unparsed(&mut self, sql: &str, error: pgherd_sql::ParseError) -> Result<()> {
         match self.describe_on_coordinator(sql, &[]).await {
             Err(failure) => Err(failure),
+            // Older servers find it when they run the statement.
+            Ok(_) if error.message.starts_with("unrecognized partitioning strategy") => {
+                Err(Failure::new("22023", error.message))
+            }
             Ok(_) => Err(Failure::refused("the router could not read this statement")),
         }
     }

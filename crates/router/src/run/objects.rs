@@ -1,0 +1,131 @@
+//! Definitions of objects that are no tables. The coordinator has them all; a worker has roles, schemas, and what a
+//! distributed or reference table there needs: functions, types, collations, operators, extensions. So a worker hears of
+//! a function's definition only where it has one of that name, and of the rest where it has the object.
+
+use pgherd_catalog::{COORDINATOR_GROUP, GroupId};
+use pgherd_control::distribute;
+use pgherd_sql::DdlInfo;
+
+use super::Call;
+use crate::error::{Failure, Result};
+use crate::session::Session;
+use crate::settings::quote_literal;
+
+/// Statements that change no table: the workers hear of them as they stand.
+const ON_EVERY_NODE: &[&str] = &["role", "schema"];
+/// Objects that workers have only where a table needed them, with the catalog and the column that have their names.
+const WHERE_PRESENT: &[(&str, &str, &str)] = &[
+    ("type", "pg_type", "typname"),
+    ("domain", "pg_type", "typname"),
+    ("function", "pg_proc", "proname"),
+    ("procedure", "pg_proc", "proname"),
+    ("routine", "pg_proc", "proname"),
+    ("aggregate", "pg_proc", "proname"),
+    ("operator", "pg_operator", "oprname"),
+    ("collation", "pg_collation", "collname"),
+    ("extension", "pg_extension", "extname"),
+];
+
+impl Session {
+    /// After a definition that was run on the coordinator: the same on the workers that it concerns.
+    pub(super) async fn follow_object(&mut self, call: &Call<'_>, info: &DdlInfo) -> Result<()> {
+        let text = call.prepared.text();
+        if ON_EVERY_NODE.contains(&info.object) || is_role_grant(info) {
+            return self.run_everywhere(text).await;
+        }
+        let creates = info.tag.starts_with("CREATE");
+        if is_of_database(info) {
+            let groups = self.catalog().worker_groups();
+            return self.run_where_present(&groups, text).await;
+        }
+        let Some((_, catalog, column)) = WHERE_PRESENT.iter().find(|(object, ..)| *object == info.object) else {
+            return Ok(());
+        };
+        // Naming the session's temporary schema is enough to keep a worker from preparing its part of the transaction.
+        let is_temporary = |name: &pgherd_sql::Name| name.schema.as_deref().is_some_and(|s| s.starts_with("pg_temp"));
+        if info.objects.iter().any(is_temporary) {
+            return Ok(());
+        }
+        match info.tag {
+            "CREATE FUNCTION" | "CREATE PROCEDURE" => self.replace_function(info).await,
+            _ if creates => Ok(()),
+            _ => {
+                let groups = self.groups_with(catalog, column, info).await?;
+                self.run_where_present(&groups, text).await
+            }
+        }
+    }
+
+    /// The workers that have an object of one of a statement's names, in whatever schema.
+    async fn groups_with(&mut self, catalog: &str, column: &str, info: &DdlInfo) -> Result<Vec<GroupId>> {
+        let groups = self.catalog().worker_groups();
+        if info.objects.is_empty() || info.all_in_schema {
+            return Ok(groups);
+        }
+        let names: Vec<String> = info.objects.iter().map(|o| quote_literal(&o.name)).collect();
+        let names = names.join(", ");
+        let sql = format!("SELECT EXISTS (SELECT FROM pg_catalog.{catalog} WHERE {column} IN ({names}))");
+        let mut found = Vec::new();
+        for group in groups {
+            self.join(group).await?;
+            if self.collect_on(group, &sql).await?.text(0, 0) == Some("t") {
+                found.push(group);
+            }
+        }
+        Ok(found)
+    }
+
+    /// A trigger or a default on a worker may use the function that this replaces. Its body was checked on the
+    /// coordinator; a worker does not have all that it names.
+    async fn replace_function(&mut self, info: &DdlInfo) -> Result<()> {
+        let groups = self.groups_with("pg_proc", "proname", info).await?;
+        let Some(name) = info.objects.first().filter(|_| !groups.is_empty()) else { return Ok(()) };
+        let schema = name.schema.as_deref().map_or("pg_catalog.current_schema()".to_owned(), quote_literal);
+        let sql = format!(
+            "SELECT pg_catalog.pg_get_functiondef(p.oid) FROM pg_catalog.pg_proc p \
+             JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace \
+             WHERE p.proname = {} AND p.prokind <> 'a' AND n.nspname = {schema} AND n.nspname !~ '^pg_temp_'",
+            quote_literal(&name.name)
+        );
+        let defined = self.collect_on(COORDINATOR_GROUP, &sql).await?;
+        let definitions: Vec<&str> = (0..defined.rows.len()).filter_map(|row| defined.text(row, 0)).collect();
+        for definition in definitions {
+            let sql = distribute::replace_function_sql(definition);
+            self.run_where_present(&groups, &sql).await?;
+        }
+        Ok(())
+    }
+
+    /// The same statement on workers, which may not have the object or what it is made of.
+    async fn run_where_present(&mut self, groups: &[GroupId], sql: &str) -> Result<()> {
+        for group in groups.iter().copied() {
+            self.join(group).await?;
+            self.mark_writer(group);
+            self.run_quiet(group, "SAVEPOINT pgherd_where_present").await?;
+            match self.run_quiet(group, sql).await {
+                Ok(()) => {}
+                Err(failure) if is_missing(&failure) => {
+                    self.run_quiet(group, "ROLLBACK TO SAVEPOINT pgherd_where_present").await?;
+                }
+                Err(failure) => return Err(failure),
+            }
+            self.run_quiet(group, "RELEASE SAVEPOINT pgherd_where_present").await?;
+        }
+        Ok(())
+    }
+}
+
+/// GRANT and REVOKE of a role's membership.
+pub(super) fn is_role_grant(info: &DdlInfo) -> bool {
+    matches!(info.tag, "GRANT ROLE" | "REVOKE ROLE")
+}
+
+/// What a database is called, who owns it, and rights on it: CREATE is needed on each node for a schema there.
+pub(super) fn is_of_database(info: &DdlInfo) -> bool {
+    matches!(info.tag, "GRANT" | "REVOKE" | "RENAME" | "ALTER OWNER") && info.object == "database"
+}
+
+/// The object is not there, or not made of what it needs.
+fn is_missing(failure: &Failure) -> bool {
+    matches!(failure.sqlstate(), "42704" | "42883" | "42P01" | "3F000" | "3D000" | "42703" | "2BP01")
+}
