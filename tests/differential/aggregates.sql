@@ -127,3 +127,21 @@ SELECT count(*), sum(score), avg(score) FROM users WHERE id < $1;
 SELECT id % $1::int, count(*) FROM users GROUP BY 1 HAVING count(*) > $2;
 --@ params: 3
 SELECT country, count(*) + $1::int FROM users GROUP BY country;
+
+-- An outer join that keeps a reference table's rows, aggregated by the workers.
+SELECT r.code, count(u.id), sum(u.score), min(u.born), max(u.name) FROM regions r LEFT JOIN users u ON u.country = r.code GROUP BY r.code ORDER BY 1;
+SELECT r.code, r.name, r.tax, count(u.id), avg(u.score) FROM regions r LEFT JOIN users u ON u.country = r.code AND u.active GROUP BY r.code ORDER BY 4 DESC, 1;
+SELECT r.name || ' ' || r.code AS label, count(DISTINCT u.name), count(u.id) FILTER (WHERE u.score > 50) FROM users u RIGHT JOIN regions r ON u.country = r.code WHERE r.tax > 10 GROUP BY r.code HAVING count(u.id) >= 0 ORDER BY r.name;
+SELECT count(u.id), sum(u.score), bool_or(u.active) FROM regions r LEFT JOIN users u ON u.country = r.code WHERE r.code = 'xx';
+SELECT p.id, count(i.qty), sum(i.qty) FROM products p LEFT JOIN items i ON i.product_id = p.id AND i.qty > 2 GROUP BY p.id ORDER BY 1;
+SELECT p.name, p.price, count(i.user_id) AS sold FROM products p LEFT JOIN items i ON i.product_id = p.id GROUP BY p.id ORDER BY sold DESC, p.name LIMIT 5;
+SELECT c, count(*) FROM (SELECT r.code, count(u.id) FROM regions r LEFT JOIN users u ON u.country = r.code GROUP BY r.code) AS s (code, c) GROUP BY c ORDER BY 2 DESC, 1;
+SELECT r.code, count(o.id) FROM regions r LEFT JOIN (users u JOIN orders o ON o.user_id = u.id) ON u.country = r.code GROUP BY r.code ORDER BY 1;
+SELECT r.code, count(*), count(u.id), count(coalesce(u.id, 0)), sum(r.tax) FROM regions r LEFT JOIN users u ON u.country = r.code GROUP BY r.code ORDER BY 1;
+SELECT r.code, u.active, count(u.id) FROM regions r LEFT JOIN users u ON u.country = r.code GROUP BY r.code, u.active ORDER BY 1, 2;
+SELECT r.code, count(u.id) FROM regions r LEFT JOIN users u ON u.country = r.code WHERE u.id IS NULL OR u.id > 30 GROUP BY r.code ORDER BY 1;
+SELECT r.code, r.name, p.id, count(i.qty) FROM regions r CROSS JOIN products p LEFT JOIN items i ON i.product_id = p.id GROUP BY r.code, p.id ORDER BY 1, 3 LIMIT 20;
+--@ error: 42803
+SELECT u.country, r.name, count(*) FROM users u JOIN regions r ON r.code = u.country GROUP BY u.country;
+SELECT r.name, r.tax + 1, count(*) FROM users u JOIN regions r ON r.code = u.country GROUP BY r.code ORDER BY count(*) DESC, r.name;
+SELECT r, count(u.id) FROM regions r LEFT JOIN users u ON u.country = r.code GROUP BY r.code ORDER BY r.code;
