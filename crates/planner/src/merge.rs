@@ -506,8 +506,8 @@ impl<'e> Partials<'_, 'e> {
         self.groups.len()
     }
 
-    /// Columns that stand beside aggregates without being grouped by. The coordinator takes the statement only where the
-    /// groups have a primary key of theirs.
+    /// Columns that stand beside aggregates without being grouped by. The coordinator takes the statement only where
+    /// the groups have a primary key of theirs.
     fn dependents(&mut self, expr: &'e Expr) {
         if self.group_of(expr, false).is_some() {
             return;

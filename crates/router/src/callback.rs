@@ -1,6 +1,7 @@
-//! Callbacks: the coordinator's foreign tables (postgres_fdw) connect to the router and read distributed tables inside the
-//! client's own transaction. This end talks to postgres_fdw and hands each batch of messages to the session that owns the
-//! coordinator connection; [`Session::serve_callback`] answers it on the session's own worker connections.
+//! Callbacks: the coordinator's foreign tables (postgres_fdw) connect to the router and read distributed tables
+//! inside the client's own transaction. This end talks to postgres_fdw and hands each batch of messages to the
+//! session that owns the coordinator connection; [`Session::serve_callback`] answers it on the session's own worker
+//! connections.
 //!
 //! START TRANSACTION and COMMIT change nothing here: the client's transaction is the transaction. Savepoints are real: the
 //! coordinator makes them for its own subtransactions. Cursors live on the workers, one on each.

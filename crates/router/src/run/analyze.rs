@@ -1,5 +1,5 @@
-//! EXPLAIN ANALYZE: the statement is run, by all servers that take part at the same time, and each says how many rows it
-//! gave, how long it took and, from PostgreSQL 17 on, how many bytes its rows are.
+//! EXPLAIN ANALYZE: the statement is run, by all servers that take part at the same time, and each says how many rows
+//! it gave, how long it took and, from PostgreSQL 17 on, how many bytes its rows are.
 
 use std::fmt::Write;
 use std::time::Instant;
@@ -162,8 +162,8 @@ impl Session {
         Ok(answers)
     }
 
-    /// Runs a write that is taken apart or goes to every copy, as without EXPLAIN; its rows are only counted. The plan is
-    /// what EXPLAIN says of it before.
+    /// Runs a write that is taken apart or goes to every copy, as without EXPLAIN; its rows are only counted. The
+    /// plan is what EXPLAIN says of it before.
     pub(super) async fn analyze_by_running(
         &mut self,
         call: &Call<'_>,
@@ -232,8 +232,8 @@ mod tests {
         assert_eq!(measure(text).text(), "rows=5 time=0.345 ms output=12kB");
         let old = "Append  (cost=0.00..1.05 rows=7 width=4) (actual rows=1250 loops=1)\nExecution Time: 3.5 ms";
         assert_eq!(measure(old).text(), "rows=1250 time=3.5 ms");
-        let json = "[\n {\n \"Plan\": {\n \"Node Type\": \"Append\",\n \"Actual Rows\": 31.00,\n \"Plans\": [{\"Actual Rows\": 8.00}]\n \
-                    },\n \"Execution Time\": 1.250\n }\n]";
+        let json =
+            "[{\"Plan\": {\"Actual Rows\": 31.00, \"Plans\": [{\"Actual Rows\": 8.00}]}, \"Execution Time\": 1.250}]";
         assert_eq!(measure(json).text(), "rows=31 time=1.250 ms");
         let xml = "<Plan>\n<Actual-Rows>4</Actual-Rows>\n</Plan>\n<Execution-Time>0.5</Execution-Time>";
         assert_eq!(measure(xml).text(), "rows=4 time=0.5 ms");

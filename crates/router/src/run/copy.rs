@@ -409,8 +409,8 @@ impl Session {
             .collect()
     }
 
-    /// COPY that leaves out serial columns, or drops rows: the coordinator loads it into a temporary table, numbers the rows,
-    /// and they go on from there.
+    /// COPY that leaves out serial columns, or drops rows: the coordinator loads it into a temporary table, numbers
+    /// the rows, and they go on from there.
     async fn copy_by_temporary_table(
         &mut self,
         call: &Call<'_>,

@@ -1,5 +1,5 @@
-//! Partial rows of a scatter's workers on their way to a merge: by column while they are few; when they are many, row by
-//! row into a temporary table of the coordinator, which takes them at its own speed.
+//! Partial rows of a scatter's workers on their way to a merge: by column while they are few; when they are many, row
+//! by row into a temporary table of the coordinator, which takes them at its own speed.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId};

@@ -1,7 +1,7 @@
 //! Statements of PREPARE that concern the coordinator alone are prepared there too, under the client's name, and the
 //! session keeps that connection: EXECUTE, EXPLAIN EXECUTE and SQL in functions find them as on one server, with its
-//! generic and custom plans, its casts of arguments and its errors. The router keeps each as well, for when a table that
-//! it names becomes distributed.
+//! generic and custom plans, its casts of arguments and its errors. The router keeps each as well, for when a table
+//! that it names becomes distributed.
 
 use pgherd_catalog::{COORDINATOR_GROUP, OWN_SCHEMA};
 use pgherd_planner::Tier;

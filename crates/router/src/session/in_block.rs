@@ -1,5 +1,5 @@
-//! The short way inside a client's block: the same statements that ride on lanes outside one go to the transaction's own
-//! connection as the bytes that the client sent, and the reply passes as it comes.
+//! The short way inside a client's block: the same statements that ride on lanes outside one go to the transaction's
+//! own connection as the bytes that the client sent, and the reply passes as it comes.
 
 use bytes::{BufMut, Bytes};
 use pgherd_backend::lane::statement_name;
