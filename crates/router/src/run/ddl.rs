@@ -24,8 +24,18 @@ const ON_EVERY_NODE: &[&str] = &["role", "schema"];
 /// How often the affected tables are looked up again because others changed them meanwhile.
 pub(super) const LOCK_ROUNDS_MAX: usize = 20;
 /// Objects that workers have only where a table needed them: told, and it does not matter if they are not there.
-const WHERE_PRESENT: &[&str] =
-    &["type", "domain", "function", "procedure", "aggregate", "operator", "collation", "extension"];
+const WHERE_PRESENT: &[&str] = &[
+    "type",
+    "attribute",
+    "domain",
+    "domain constraint",
+    "function",
+    "procedure",
+    "aggregate",
+    "operator",
+    "collation",
+    "extension",
+];
 
 impl Session {
     pub(super) async fn run_ddl(&mut self, call: &Call<'_>, kind: &StatementKind) -> Result<Completion> {
@@ -222,7 +232,11 @@ impl Session {
             }
         }
         if everywhere {
-            self.run_everywhere(call.prepared.text()).await?;
+            let text = match self.bare_schema(info, call.prepared.text()).await? {
+                Some(bare) => bare,
+                None => call.prepared.text().to_owned(),
+            };
+            self.run_everywhere(&text).await?;
         } else if WHERE_PRESENT.contains(&info.object) && !info.tag.starts_with("CREATE") {
             self.run_where_present(call.prepared.text()).await?;
         } else if matches!(info.object, "function" | "procedure") && info.tag.starts_with("CREATE") {
@@ -234,6 +248,24 @@ impl Session {
         }
         self.after_ddl().await?;
         Ok(completion)
+    }
+
+    /// CREATE SCHEMA without what is made inside of it, which is the coordinator's like what comes later.
+    async fn bare_schema(&mut self, info: &DdlInfo, text: &str) -> Result<Option<String>> {
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let makes = words.filter(|w| ["create", "grant"].iter().any(|m| w.eq_ignore_ascii_case(m))).count();
+        let name = info.objects.first().map_or("", |o| o.name.as_str());
+        if info.tag != "CREATE SCHEMA" || makes < 2 || name.is_empty() {
+            return Ok(None);
+        }
+        let sql = format!(
+            "SELECT pg_catalog.pg_get_userbyid(nspowner) FROM pg_catalog.pg_namespace WHERE nspname = {}",
+            quote_literal(name)
+        );
+        let result = self.collect_on(COORDINATOR_GROUP, &sql).await?;
+        Ok(result.text(0, 0).map(|owner| {
+            format!("CREATE SCHEMA IF NOT EXISTS {} AUTHORIZATION {}", quote_ident(name), quote_ident(owner))
+        }))
     }
 
     /// The affected tables, locked on the coordinator before they are described: what is described then is what the
@@ -340,7 +372,7 @@ impl Session {
             }
             let may_be_index =
                 matches!(info.object, "index" | "statistics" | "trigger" | "policy" | "rule" | "table" | "constraint");
-            if may_be_index && let Some(table) = self.table_of_index(&name).await? {
+            if may_be_index && let Some(table) = self.table_of_part(&name, info.object == "statistics").await? {
                 add(table);
             }
         }
@@ -348,16 +380,27 @@ impl Session {
         Ok(found)
     }
 
-    /// The distributed or reference table that an index of this name belongs to.
-    async fn table_of_index(&mut self, name: &Name) -> Result<Option<Arc<Table>>> {
-        let qualified = match &name.schema {
-            Some(schema) => format!("{}.{}", quote_ident(schema), quote_ident(&name.name)),
-            None => quote_ident(&name.name),
+    /// The distributed or reference table that an index, or a statistics object, of this name belongs to.
+    async fn table_of_part(&mut self, name: &Name, is_statistics: bool) -> Result<Option<Arc<Table>>> {
+        let sql = if is_statistics {
+            let schema = name.schema.as_ref().map(|s| format!(" AND n.nspname = {}", quote_literal(s)));
+            format!(
+                "SELECT s.stxrelid::oid FROM pg_catalog.pg_statistic_ext s \
+                     JOIN pg_catalog.pg_namespace n ON n.oid = s.stxnamespace \
+                 WHERE s.stxname = {}{}",
+                quote_literal(&name.name),
+                schema.unwrap_or_else(|| " AND pg_catalog.pg_statistics_obj_is_visible(s.oid)".to_owned())
+            )
+        } else {
+            let qualified = match &name.schema {
+                Some(schema) => format!("{}.{}", quote_ident(schema), quote_ident(&name.name)),
+                None => quote_ident(&name.name),
+            };
+            format!(
+                "SELECT i.indrelid::oid FROM pg_catalog.pg_index i WHERE i.indexrelid = pg_catalog.to_regclass({})",
+                quote_literal(&qualified)
+            )
         };
-        let sql = format!(
-            "SELECT i.indrelid::oid FROM pg_catalog.pg_index i WHERE i.indexrelid = pg_catalog.to_regclass({})",
-            quote_literal(&qualified)
-        );
         let result = self.ask_coordinator(&sql).await?;
         let oid = result.text(0, 0).and_then(|t| t.parse::<u32>().ok());
         Ok(oid.and_then(|oid| self.catalog().by_oid.get(&oid).cloned()))
@@ -403,16 +446,34 @@ impl Session {
             if table.is_reference() && (old.name != new.name || old.schema != new.schema) {
                 self.run_quiet(COORDINATOR_GROUP, &format!("SELECT pgherd.table_renamed({}, NULL)", table.oid)).await?;
             }
+            // Rows that are there get a new column's default: one time for all of them, wherever they are.
+            let mut fixed = new.clone();
+            let mut defaults = Vec::new();
+            for column in fixed.columns.iter_mut().filter(|c| !old.columns.iter().any(|o| o.number == c.number)) {
+                let Some(default) = column.default.clone().filter(|d| pgherd_planner::default_reads_now(d)) else {
+                    continue;
+                };
+                let now = self.transaction_time().await?;
+                column.default = pgherd_planner::default_at(&default, &now, &self.catalog()).or(Some(default.clone()));
+                defaults.push(format!(
+                    "ALTER TABLE {}.{} ALTER COLUMN {} SET DEFAULT {default}",
+                    quote_ident(&new.schema),
+                    quote_ident(&new.name),
+                    quote_ident(&column.name)
+                ));
+            }
             let known = state.table(table.oid);
             let mut lists = Vec::new();
             for group in state.worker_groups() {
                 let statements = if table.is_reference() {
-                    ddl::alter_reference_ddl(old, &new, hints)
+                    ddl::alter_reference_ddl(old, &fixed, hints)
                 } else {
                     let shards = known.map(|k| k.shards()).unwrap_or_default();
-                    ddl::alter_ddl(old, &new, shards, group, &state, hints)
+                    ddl::alter_ddl(old, &fixed, shards, group, &state, hints)
                 };
-                lists.push((group, statements.map_err(refusal)?));
+                let mut statements = statements.map_err(refusal)?;
+                statements.extend(defaults.iter().cloned());
+                lists.push((group, statements));
             }
             self.run_ddl_on(lists).await?;
         }
@@ -546,7 +607,7 @@ impl Session {
         let text = call.prepared.text();
         let mut tables = Vec::new();
         for name in relations {
-            let table = if index { self.table_of_index(name).await? } else { self.distributed(name).await? };
+            let table = if index { self.table_of_part(name, false).await? } else { self.distributed(name).await? };
             tables.push(table);
         }
         let distributed = tables.iter().any(Option::is_some);
@@ -610,20 +671,22 @@ impl Session {
     }
 
     async fn run_lock(&mut self, call: &Call<'_>, relations: &[Name]) -> Result<Completion> {
-        let mut distributed = 0;
+        let mut distributed = Vec::new();
         for name in relations {
-            distributed += usize::from(self.distributed(name).await?.is_some());
+            if let Some(table) = self.distributed(name).await? {
+                distributed.push(format!("{}.{}", quote_ident(&table.schema), quote_ident(&table.name)));
+            }
         }
-        if self.txn.block == Block::None && distributed > 0 {
+        if self.txn.block == Block::None && !distributed.is_empty() {
             return Err(Failure::new("25P01", "LOCK TABLE can only be used in transaction blocks"));
         }
-        let completion = self.run_on_coordinator(call, call.prepared.text(), distributed > 0).await?;
-        if distributed > 0 {
-            if distributed < relations.len() {
-                return Err(Failure::refused("LOCK of local and distributed tables in one statement is not supported")
-                    .hint("Lock them in separate statements."));
-            }
-            self.run_everywhere(call.prepared.text()).await?;
+        let text = call.prepared.text();
+        let completion = self.run_on_coordinator(call, text, !distributed.is_empty()).await?;
+        if !distributed.is_empty() {
+            // The workers have no local tables.
+            let last = call.prepared.statement.iter().flat_map(|s| &s.relations).map(|r| r.full_span.end).max();
+            let mode = last.and_then(|end| text.get(end..)).unwrap_or("");
+            self.run_everywhere(&format!("LOCK TABLE {}{mode}", distributed.join(", "))).await?;
         }
         Ok(completion)
     }
@@ -660,7 +723,7 @@ fn touches_unnamed(info: &DdlInfo) -> bool {
     );
     let grants_all = matches!(info.tag, "GRANT" | "REVOKE") && info.relations.is_empty() && info.objects.is_empty();
     let in_schema = matches!(info.tag, "GRANT" | "REVOKE") && info.object != "table";
-    dependents || wide || grants_all || in_schema
+    dependents || wide || grants_all || in_schema || info.all_in_schema
 }
 
 /// The object is not there, or not made of what it needs.

@@ -180,9 +180,12 @@ impl Session {
                 Err(Failure::refused("PREPARE TRANSACTION by a client is not supported by the router")
                     .hint("Transactions over several servers are committed atomically by COMMIT."))
             }
-            K::Set(_) | K::Show { .. } | K::Reset { .. } | K::Discard(_) | K::SetConstraints | K::AlterSystem(_) => {
-                self.run_state(call, kind).await
-            }
+            K::Set(_)
+            | K::Show { .. }
+            | K::Reset { .. }
+            | K::Discard(_)
+            | K::SetConstraints { .. }
+            | K::AlterSystem(_) => self.run_state(call, kind).await,
             K::Prepare { .. } | K::Execute { .. } | K::Deallocate { .. } => self.run_sql_prepared(call, kind).await,
             K::DeclareCursor { .. } | K::Fetch { .. } | K::CloseCursor { .. } => self.run_cursor(call, kind).await,
             K::Listen(_) | K::Unlisten(_) => {
