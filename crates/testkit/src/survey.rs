@@ -345,7 +345,8 @@ total order, or a sample of neither all rows nor none, gives; names in an error 
 
 How they are run, as EXPLAIN says (the ways are described in [ARCHITECTURE.md](../ARCHITECTURE.md)):
 
-- local: the coordinator alone, for local and reference tables
+- local: by the coordinator: local and reference tables, and views (what is distributed in them it reads through the
+  router)
 - route: by the one worker that has the key
 - scatter: by each worker for its rows, and combined
 - stage: parts first, then the rest with their rows
