@@ -45,10 +45,14 @@ REGRESS_MODE ?= local
 TEST ?= --workspace
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build demo test check bench analytics regress
+# Of `make differential`: shapes of clusters (workers x shards) and files.
+SHAPES ?= all
+FILES ?=
+
+.PHONY: help deps build demo test check differential sql-docs bench analytics regress
 
 help: ## Show this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
 
 deps: ## Install what is missing: compiler, libclang, Rust, psql, pgbench
 	@scripts/deps.sh
@@ -69,6 +73,14 @@ check: ## Formatting, clippy without warnings, and every test
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo test --locked $(TEST)
+
+differential: ## The corpus of tests/differential in every mode on clusters of 1, 2 and 3 workers with 1, 4 and 32 shards
+	@scripts/deps.sh test
+	PGHERD_DIFF_SHAPES=$(SHAPES) PGHERD_DIFF_FILES=$(FILES) cargo test --locked -p pgherd --test differential -- --nocapture
+
+sql-docs: ## Write docs/sql.md: what the corpus covers, and how it is run
+	@scripts/deps.sh test
+	UPDATE_DOCS=1 cargo test --locked -p pgherd --test sql_docs
 
 bench: build ## Measure against the bars, and all combinations; writes bench/results/<commit>.md and .json
 	@$(CARGO_TARGET_DIR)/release/pgherd-bench run --workers $(WORKERS) --scale $(BENCH_SCALE) \

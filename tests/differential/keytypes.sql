@@ -1,5 +1,4 @@
 -- A distributed table for every type that can be a key: every spelling of a value finds its row.
---@ cluster: SET citus.shard_count = 8
 
 CREATE TABLE k_smallint (k smallint, v int);
 CREATE TABLE k_int (k int, v int);

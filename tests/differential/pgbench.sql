@@ -1,5 +1,4 @@
 -- The tables of pgbench, distributed as Citus's guides do it, and its transactions.
---@ cluster: SET citus.shard_count = 8
 
 CREATE TABLE pgbench_history (tid int, bid int, aid int, delta int, mtime timestamp, filler char(22));
 CREATE TABLE pgbench_tellers (tid int NOT NULL, bid int, tbalance int, filler char(84)) WITH (fillfactor = 100);

@@ -1,6 +1,5 @@
 -- The tables that most files of the corpus use. Rows come from formulas, so that they are the same everywhere; there
 -- are NULLs, duplicates and rows without a partner on both sides of every join.
---@ cluster: SET citus.shard_count = 8
 
 CREATE TABLE regions (code char(2) PRIMARY KEY, name text NOT NULL, tax numeric(4,2));
 INSERT INTO regions VALUES ('de', 'Germany', 19), ('fr', 'France', 20), ('nl', 'Netherlands', 21), ('jp', 'Japan', 10), ('xx', 'Nowhere', NULL);

@@ -111,6 +111,14 @@ END
 $$;
 CREATE UNIQUE INDEX IF NOT EXISTS epoch_single_row ON pgherd.epoch ((true));
 INSERT INTO pgherd.epoch VALUES (1) ON CONFLICT DO NOTHING;
+-- It has no primary key; without this it cannot change any more once there is a publication FOR ALL TABLES.
+DO $$
+BEGIN
+    IF (SELECT relreplident <> 'f' FROM pg_class WHERE oid = 'pgherd.epoch'::regclass) THEN
+        ALTER TABLE pgherd.epoch REPLICA IDENTITY FULL;
+    END IF;
+END
+$$;
 
 -- Every change of metadata moves the epoch and tells the routers, who LISTEN to "pgherd".
 CREATE OR REPLACE FUNCTION pgherd.bump_epoch() RETURNS void

@@ -1,26 +1,51 @@
-//! The corpus of `tests/differential` gives the same answers on a cluster as on one PostgreSQL.
+//! The corpus of `tests/differential` gives the same answers on clusters as on one PostgreSQL: on 1, 2 and 3 workers,
+//! with tables of 1, 4 and 32 shards.
 //!
-//! `PGHERD_DIFF_FILES=joins,copy` and `PGHERD_DIFF_MODES=simple` run a part. Failures listed in `tests/KNOWN` are
-//! printed and do not fail the test; `PGHERD_WRITE_KNOWN=1` writes the list anew.
+//! Every file is run in every mode on one shape, and on four of the eight others in one mode, in short; all of them get
+//! both modes. `PGHERD_DIFF_SHAPES=all` (`make differential`) or `PGHERD_DIFF_SHAPES=1x4,3x32` run everything on these.
+//! `PGHERD_DIFF_FILES=joins,copy` and `PGHERD_DIFF_MODES=simple` run a part. Failures listed in `tests/KNOWN` are printed
+//! and do not fail the test; `PGHERD_WRITE_KNOWN=1` writes the list anew.
 
 #![allow(clippy::unwrap_used)]
 
-use pgherd_testkit::differential::{self, Runner};
-use pgherd_testkit::{Cluster, Plain, workspace_file};
+use pgherd_testkit::differential::{self, Report, Runner};
+use pgherd_testkit::script::Mode;
+use pgherd_testkit::{Cluster, Coverage, Plain, Shape, workspace_file};
 
 #[test]
-fn a_cluster_answers_as_one_server() {
-    let cluster = Cluster::start(env!("CARGO_BIN_EXE_pgherd"), 3).unwrap();
-    let plain = Plain::like(&cluster.target).unwrap();
-    let (oracle, tested) = (plain.side("postgres"), cluster.side());
-    let mut runner = Runner::new(&oracle, &tested);
-    runner.restrict_modes_from_environment();
+fn clusters_answer_as_one_server() {
     let known = workspace_file("tests/KNOWN");
     let write_known = std::env::var_os("PGHERD_WRITE_KNOWN").is_some();
-    if !write_known {
-        runner.read_known(&known).unwrap();
+    let coverage = Coverage::from_environment().unwrap();
+    let files = differential::corpus().unwrap();
+    let mut report = Report::default();
+    let mut running: Option<(u32, Cluster, Plain)> = None;
+    let mut turn = 0;
+    for &shape in &coverage.shapes {
+        if running.as_ref().is_none_or(|(workers, ..)| *workers != shape.workers) {
+            drop(running.take());
+            let cluster = Cluster::start(env!("CARGO_BIN_EXE_pgherd"), shape.workers).unwrap();
+            let plain = Plain::like(&cluster.target).unwrap();
+            running = Some((shape.workers, cluster, plain));
+        }
+        let (_, cluster, plain) = running.as_ref().unwrap();
+        let (oracle, tested) = (plain.side("postgres"), cluster.side());
+        let mut runner = Runner::new(&oracle, &tested);
+        runner.database_settings = shape.database_settings();
+        runner.restrict_modes_from_environment();
+        if !coverage.everything && shape != Shape::FULL {
+            runner.modes = vec![Mode::Simple, Mode::Prepared];
+            runner.turn = Some(turn);
+            turn += 1;
+        }
+        if !write_known {
+            runner.read_known(&known).unwrap();
+        }
+        println!("=== {shape}: workers x shards");
+        let of_shape = runner.run_files(&files, 2);
+        println!("=== {shape}: {}", of_shape.summary());
+        report.add(of_shape);
     }
-    let report = runner.run_files(&differential::corpus().unwrap(), 2);
     println!("{}", report.summary());
     if write_known {
         let mut text = "# Statements of tests/differential that the cluster does not answer as PostgreSQL does, by file and mode.\n\

@@ -204,6 +204,8 @@ pub(crate) struct Analysis<'a> {
     /// Data-modifying CTEs.
     pub modifying: Vec<&'a Tree>,
     pub has_parts_unknown: bool,
+    /// TABLESAMPLE of a distributed table, which only workers can draw: what the coordinator sees are all rows.
+    pub has_sample: bool,
     /// A three-part column name or a whole-row reference: the partition's own name would show.
     pub needs_parent_name: bool,
     /// A column that tells one physical table from another (`ctid`, `tableoid`, …).
@@ -241,6 +243,7 @@ impl<'a> Analysis<'a> {
             has_own: false,
             modifying: Vec::new(),
             has_parts_unknown: false,
+            has_sample: false,
             needs_parent_name: false,
             has_system_column: false,
             columns_seen: 0,
@@ -765,8 +768,14 @@ impl<'a> Analysis<'a> {
                 Node::Constant { volatile }
             }
             FromItem::Sample { relation, .. } => {
-                self.has_parts_unknown = true;
-                self.table_ref(relation, scope, env)
+                let first = self.instances.len();
+                let node = self.table_ref(relation, scope, env);
+                match self.instances.get(first) {
+                    Some(instance) if !instance.table.is_reference() => self.has_sample = true,
+                    // Every worker would draw its own from its copy.
+                    _ => self.has_parts_unknown = true,
+                }
+                node
             }
             FromItem::Other(what) => {
                 self.has_parts_unknown = true;

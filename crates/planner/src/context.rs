@@ -48,6 +48,28 @@ pub(crate) fn qualified(table: &Table) -> String {
     format!("{}.{}", quote_ident(&table.schema), quote_ident(&table.name))
 }
 
+/// Puts a value where a statement reads the transaction's time, once another server's has been taken for it.
+pub fn fix_time(statement: &Statement, now: &str, edits: &mut Edits) {
+    if !safety::uses_now(statement) {
+        return;
+    }
+    let text = &statement.text;
+    statement.tree.walk_all(&mut |place, expr| {
+        if let Some(new) = safety::now_replacement(expr, text, now) {
+            edits.replace(expr.span, new);
+        }
+        if place == Place::Target && !matches!(expr.kind, ExprKind::Star(_)) {
+            let mut changed = false;
+            expr.walk(&mut |e| changed |= safety::now_replacement(e, text, now).is_some());
+            if changed {
+                // The item keeps the name that it had.
+                let end = with_brackets(text, expr.span).end;
+                edits.insert(end, format!(" AS {}", quote_ident(&crate::naming::column_name(expr))));
+            }
+        }
+    });
+}
+
 impl<'a> Context<'a> {
     pub fn new(statement: &'a Statement, snapshot: &'a Snapshot, session: &'a SessionView<'a>) -> Self {
         let analysis = Analysis::run(statement, snapshot, session);
@@ -128,6 +150,9 @@ impl<'a> Context<'a> {
                 edits.replace(relation.full_span, relation.span.of(self.text()));
             }
         }
+        if let Some(now) = self.session.multi_statement_txn_now {
+            fix_time(self.statement, now, &mut edits);
+        }
         edits
     }
 
@@ -173,22 +198,8 @@ impl<'a> Context<'a> {
                 }
             }
         }
-        if let (true, Some(now)) = (self.uses_now, self.session.multi_statement_txn_now) {
-            let text = self.text();
-            self.statement.tree.walk_all(&mut |place, expr| {
-                if let Some(new) = safety::now_replacement(expr, text, now) {
-                    edits.replace(expr.span, new);
-                }
-                if place == Place::Target && !matches!(expr.kind, ExprKind::Star(_)) {
-                    let mut changed = false;
-                    expr.walk(&mut |e| changed |= safety::now_replacement(e, text, now).is_some());
-                    if changed {
-                        // The item keeps the name that it had.
-                        let end = with_brackets(text, expr.span).end;
-                        edits.insert(end, format!(" AS {}", quote_ident(&crate::naming::column_name(expr))));
-                    }
-                }
-            });
+        if let Some(now) = self.session.multi_statement_txn_now {
+            fix_time(self.statement, now, &mut edits);
         }
         edits
     }
@@ -226,6 +237,14 @@ impl<'a> Context<'a> {
                 "cannot run this statement inside a statement of the coordinator",
                 Some(format!("It cannot be split over the workers: {reason}.")),
                 None,
+            );
+        }
+        // postgres_fdw locks rows without saying so, and would wait.
+        if self.analysis.levels.iter().any(|l| l.query.is_some_and(|q| q.locks_without_waiting)) {
+            return self.refuse(
+                "cannot run this statement with NOWAIT or SKIP LOCKED",
+                Some(format!("It cannot be split over the workers: {reason}.")),
+                Some("Give the value of the distribution column, or lock rows of one table without ORDER BY."),
             );
         }
         self.plan(Tier::Federate { sql: self.coordinator_sql() }, reason)

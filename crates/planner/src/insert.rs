@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
-use pgherd_catalog::{Column, ColumnDefault, Table};
+use pgherd_catalog::{Column, ColumnDefault, Snapshot, Table};
 use pgherd_sql::ast::*;
 use pgherd_sql::{Edits, Splice};
 
 use crate::context::{Context, qualified, quote_ident, quote_literal};
+use crate::modify::sets_to_sequence;
 use crate::plan::*;
 use crate::spread::Spread;
 use crate::{literal, safety};
@@ -93,6 +94,16 @@ impl Context<'_> {
                 ));
             }
             if let Some(conflict) = insert.on_conflict.as_ref().filter(|c| c.update) {
+                if let Some(plan) = self.identity_is_set(&conflict.set, table) {
+                    return Some(plan);
+                }
+                if sets_to_sequence(&conflict.set, table) {
+                    return Some(self.refuse(
+                        format!("cannot run this INSERT into the distributed table \"{}\"", table.name),
+                        Some("ON CONFLICT sets a column to a default that needs the coordinator.".to_owned()),
+                        None,
+                    ));
+                }
                 for assignment in conflict.set.iter().filter(|a| a.column == key.name) {
                     // The conflicting row has the same key: every unique constraint contains it.
                     let harmless = matches!(&assignment.value.kind, ExprKind::Column(path)
@@ -463,6 +474,8 @@ impl Context<'_> {
                     matches!(table.column(name).map(|c| &c.default), Some(ColumnDefault::Expression { .. }))
                 });
                 let tail = insert.tail_span.map(|span| self.worker_edits().apply_to(text, span));
+                // COPY is not for tables with policies.
+                let tail = tail.or_else(|| table.row_security.then(Splice::default));
                 let plan = InsertSelect {
                     table: table.clone(),
                     columns: columns.iter().map(|c| c.name.clone()).collect(),
@@ -631,24 +644,29 @@ impl Context<'_> {
 impl Context<'_> {
     /// A default that gives the transaction's time, with the time written into it.
     fn fixed_default(&self, sql: &str) -> Option<String> {
-        let now = self.session.multi_statement_txn_now?;
-        let statement = pgherd_sql::split(&format!("SELECT {sql}")).ok()?.pop()?;
-        if !safety::uses_now(&statement) || safety::statement_reason(&statement, self.snapshot).is_some() {
-            return None;
-        }
-        let mut edits = Edits::new();
-        statement.tree.walk_all(&mut |_, e| {
-            if let Some(new) = safety::now_replacement(e, &statement.text, now) {
-                edits.replace(e.span, new);
-            }
-        });
-        let text = edits.apply(&statement.text).as_written();
-        text.strip_prefix("SELECT ").map(str::to_owned)
+        default_at(sql, self.session.multi_statement_txn_now?, self.snapshot)
     }
 }
 
+/// A column's default with a value for the transaction's time, which servers would not agree on. None: it does not read
+/// the time, or something else that differs.
+pub fn default_at(sql: &str, now: &str, snapshot: &Snapshot) -> Option<String> {
+    let statement = pgherd_sql::split(&format!("SELECT {sql}")).ok()?.pop()?;
+    if !safety::uses_now(&statement) || safety::statement_reason(&statement, snapshot).is_some() {
+        return None;
+    }
+    let mut edits = Edits::new();
+    statement.tree.walk_all(&mut |_, e| {
+        if let Some(new) = safety::now_replacement(e, &statement.text, now) {
+            edits.replace(e.span, new);
+        }
+    });
+    let text = edits.apply(&statement.text).as_written();
+    text.strip_prefix("SELECT ").map(str::to_owned)
+}
+
 /// A column default, as the catalog prints it, gives the transaction's time.
-fn default_reads_now(sql: &str) -> bool {
+pub fn default_reads_now(sql: &str) -> bool {
     match pgherd_sql::split(&format!("SELECT {sql}")) {
         Ok(statements) => statements.iter().any(safety::uses_now),
         Err(_) => true,

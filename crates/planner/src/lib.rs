@@ -22,7 +22,9 @@ mod stage;
 
 use std::collections::{HashMap, HashSet};
 
+pub use context::fix_time;
 pub use ddl::*;
+pub use insert::{default_at, default_reads_now};
 pub use plan::*;
 
 use pgherd_catalog::{Column, ColumnDefault, Snapshot, Table};
@@ -67,6 +69,19 @@ pub fn shares_transaction(table: &Table, snapshot: &Snapshot) -> bool {
 /// Plans a data statement. A utility statement gets the coordinator: see [`ddl_scope`] for where else it must run.
 pub fn plan(statement: &Statement, snapshot: &Snapshot, session: &SessionView<'_>) -> Plan {
     let context = Context::new(statement, snapshot, session);
+    let plan = plan_in(&context);
+    if context.analysis.has_sample && !matches!(plan.tier, Tier::Route(_) | Tier::Scatter(_) | Tier::Refuse(_)) {
+        return context.refuse(
+            "cannot take a sample of a distributed table in this statement",
+            Some(format!("Only workers can draw it, and they cannot run the statement: {}.", plan.reason)),
+            Some("Take the sample with a SELECT of its own."),
+        );
+    }
+    plan
+}
+
+fn plan_in(context: &Context<'_>) -> Plan {
+    let statement = context.statement;
     if let Tree::Utility = statement.tree {
         let tier = Tier::Coordinator { sql: context.coordinator_sql(), in_block: true };
         let mut plan = context.plan(tier, "a utility statement");

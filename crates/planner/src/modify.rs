@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pgherd_catalog::Table;
+use pgherd_catalog::{ColumnDefault, Table};
 use pgherd_sql::ast::*;
 
 use crate::context::{Context, quote_ident};
@@ -13,6 +13,9 @@ use crate::{literal, safety};
 impl Context<'_> {
     pub fn update(&self, update: &Update) -> Plan {
         let Some(table) = self.target() else { return self.federate("a local table is written") };
+        if let Some(plan) = self.identity_is_set(&update.set, &table) {
+            return plan;
+        }
         if let Some(key) = table.key_column() {
             let pinned = self.analysis.instances.iter().position(|i| i.is_target).and_then(|i| self.analysis.pin_of(i));
             for assignment in update.set.iter().filter(|a| a.column == key.name) {
@@ -37,7 +40,37 @@ impl Context<'_> {
                 }
             }
         }
+        if !table.is_reference() && sets_to_sequence(&update.set, &table) {
+            if !self.analysis.modifying.is_empty() {
+                return self.refuse(
+                    format!("cannot run this {} on the distributed table \"{}\"", "UPDATE", table.name),
+                    Some("It cannot be split over the workers: a column's default needs the coordinator.".to_owned()),
+                    Some("Give the values instead of DEFAULT."),
+                );
+            }
+            let mut plan = self.federate("a column's default needs the coordinator");
+            plan.writes = true;
+            return plan;
+        }
         self.modify("UPDATE", &table, update.filter.as_ref(), !update.returning.is_empty())
+    }
+
+    /// GENERATED ALWAYS AS IDENTITY takes DEFAULT only. Workers have no identity columns and would not know.
+    pub fn identity_is_set(&self, set: &[Assignment], table: &Table) -> Option<Plan> {
+        let column = set.iter().filter(|a| !has_default(&a.value)).find_map(|a| {
+            table
+                .columns
+                .iter()
+                .find(|c| c.name == a.column && matches!(c.default, ColumnDefault::Identity { always: true, .. }))
+        })?;
+        let message = format!("column \"{}\" can only be updated to DEFAULT", column.name);
+        let refusal = Refusal {
+            sqlstate: "428C9",
+            message: message.clone(),
+            detail: Some(format!("Column \"{}\" is an identity column defined as GENERATED ALWAYS.", column.name)),
+            hint: None,
+        };
+        Some(self.plan(Tier::Refuse(refusal), message))
     }
 
     /// UPDATE of the distribution column: rows are deleted, and inserted with their new values.
@@ -71,7 +104,7 @@ impl Context<'_> {
             return Err("it assigns a subquery, a default or a part of a column".to_owned());
         }
         let columns: Vec<&pgherd_catalog::Column> =
-            table.columns.iter().filter(|c| c.default != pgherd_catalog::ColumnDefault::Generated).collect();
+            table.columns.iter().filter(|c| c.default != ColumnDefault::Generated).collect();
         let mut edits = self.coordinator_edits();
         let text = self.text();
         let name = quote_ident(update.target.reference_name());
@@ -260,6 +293,13 @@ impl Context<'_> {
         if table.is_reference() {
             return self.replicate("MERGE", !merge.returning.is_empty());
         }
+        for clause in &merge.clauses {
+            if let MergeAction::Update(set) = &clause.action
+                && let Some(plan) = self.identity_is_set(set, &table)
+            {
+                return plan;
+            }
+        }
         match self.merge_on_workers(merge, &table) {
             Ok(plan) => plan,
             Err(reason) => self.refuse(
@@ -298,6 +338,9 @@ impl Context<'_> {
             match &clause.action {
                 MergeAction::Update(set) if set.iter().any(|a| a.column == key.name) => {
                     return Err("it modifies the distribution column".to_owned());
+                }
+                MergeAction::Update(set) if sets_to_sequence(set, table) => {
+                    return Err("a column's default needs the coordinator".to_owned());
                 }
                 MergeAction::Insert { columns, values } => {
                     let position = |name: &str| {
@@ -376,4 +419,20 @@ impl Context<'_> {
         let scatter = Scatter { table: table.clone(), keys: None, sql, combine: Combine::Concatenate };
         Ok(self.plan(Tier::Scatter(scatter), "each worker merges its own rows"))
     }
+}
+
+fn has_default(value: &Expr) -> bool {
+    let mut found = false;
+    value.walk(&mut |e| found |= matches!(e.kind, ExprKind::Default));
+    found
+}
+
+/// DEFAULT is assigned to a column that takes its values from a sequence, which only the coordinator has.
+pub(crate) fn sets_to_sequence(set: &[Assignment], table: &Table) -> bool {
+    set.iter().any(|a| {
+        let from_sequence = |c: &pgherd_catalog::Column| {
+            matches!(c.default, ColumnDefault::Sequence { .. } | ColumnDefault::Identity { .. })
+        };
+        has_default(&a.value) && table.columns.iter().any(|c| c.name == a.column && from_sequence(c))
+    })
 }

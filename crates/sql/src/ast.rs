@@ -59,6 +59,8 @@ pub struct Query {
     pub offset: Option<Expr>,
     pub with_ties: bool,
     pub locking: bool,
+    /// FOR UPDATE … NOWAIT or SKIP LOCKED.
+    pub locks_without_waiting: bool,
     /// SELECT … INTO.
     pub into: bool,
     /// What stands between the innermost brackets around it: nothing for a statement's own query. A clause may stand

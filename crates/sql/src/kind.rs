@@ -141,8 +141,11 @@ pub enum StatementKind {
         concurrently: bool,
     },
     AlterSystem(SetInfo),
-    /// SET CONSTRAINTS.
-    SetConstraints,
+    /// SET CONSTRAINTS; without names, ALL.
+    SetConstraints {
+        names: Vec<Name>,
+        deferred: bool,
+    },
     /// The statement's own word, such as `LOAD`.
     Other(&'static str),
 }
@@ -567,7 +570,13 @@ impl Kinds<'_> {
                 Some(s) => K::AlterSystem(self.set(s, 2)),
                 None => K::Other("ALTER SYSTEM"),
             },
-            NodeEnum::ConstraintsSetStmt(_) => K::SetConstraints,
+            NodeEnum::ConstraintsSetStmt(s) => {
+                let name = |n: &pb::Node| match &n.node {
+                    Some(NodeEnum::RangeVar(r)) => Some(Name { schema: opt(&r.schemaname), name: r.relname.clone() }),
+                    _ => None,
+                };
+                K::SetConstraints { names: s.constraints.iter().filter_map(name).collect(), deferred: s.deferred }
+            }
             NodeEnum::LoadStmt(_) => K::Other("LOAD"),
             _ => match self.ddl(node) {
                 Some(info) => K::Ddl(info),
@@ -885,7 +894,11 @@ impl Kinds<'_> {
                 info.if_not_exists = s.if_not_exists;
                 ("CREATE STATISTICS", "statistics")
             }
-            NodeEnum::AlterStatsStmt(_) => ("ALTER STATISTICS", "statistics"),
+            NodeEnum::AlterStatsStmt(s) => {
+                info.if_exists = s.missing_ok;
+                info.objects = vec![name_of_list(&s.defnames)];
+                ("ALTER STATISTICS", "statistics")
+            }
             NodeEnum::CreateFunctionStmt(f) => {
                 info.objects = vec![name_of_list(&f.funcname)];
                 if f.is_procedure { ("CREATE PROCEDURE", "procedure") } else { ("CREATE FUNCTION", "function") }

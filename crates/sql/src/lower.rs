@@ -94,6 +94,10 @@ impl<'a> Lower<'a> {
             offset: s.limit_offset.as_ref().map(|n| self.expr(n)),
             with_ties: s.limit_option == pb::LimitOption::WithTies as i32,
             locking: !s.locking_clause.is_empty(),
+            locks_without_waiting: s.locking_clause.iter().any(|n| match &n.node {
+                Some(NodeEnum::LockingClause(c)) => c.wait_policy != pb::LockWaitPolicy::LockWaitBlock as i32,
+                _ => false,
+            }),
             into: s.into_clause.is_some(),
             span,
         }

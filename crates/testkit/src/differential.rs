@@ -60,7 +60,7 @@ pub struct Report {
 }
 
 impl Report {
-    fn add(&mut self, other: Report) {
+    pub fn add(&mut self, other: Report) {
         self.statements.extend(other.statements);
         self.executions += other.executions;
         self.different.extend(other.different);
@@ -122,6 +122,11 @@ pub struct Runner<'a> {
     /// What follows the name in CREATE DATABASE on the oracle, so that its locale is that of the tested side.
     pub oracle_database_options: String,
     pub modes: Vec<Mode>,
+    /// `ALTER DATABASE … SET` of each database on the tested side.
+    pub database_settings: Vec<(&'static str, String)>,
+    /// In short: every other file in one of the modes, so that as many turns as twice the modes run each file in each;
+    /// and nothing is executed again only to see whether the answer is the same.
+    pub turn: Option<usize>,
     /// Prints what breaks a connection when it happens, and not at the end of its file.
     pub print_at_once: bool,
     /// Lines as [`Runner::known_lines`] writes them.
@@ -139,6 +144,8 @@ impl<'a> Runner<'a> {
             tested,
             oracle_database_options: String::new(),
             modes: Mode::ALL.to_vec(),
+            database_settings: Vec::new(),
+            turn: None,
             print_at_once: std::env::var_os("PGHERD_DIFF_FILES").is_some(),
             known: BTreeSet::new(),
             shared: Mutex::default(),
@@ -166,15 +173,19 @@ impl<'a> Runner<'a> {
 
     /// Runs every file, `threads` at a time, and prints each file's differences when it is done.
     pub fn run_files(&self, files: &[PathBuf], threads: usize) -> Report {
-        let queue = Mutex::new(files.iter());
+        let queue = Mutex::new(files.iter().enumerate());
         let total = Mutex::new(Report::default());
         let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
         std::thread::scope(|scope| {
             for _ in 0..threads {
                 scope.spawn(|| {
-                    while let Some(file) = next() {
+                    while let Some((number, file)) = next() {
                         let begun = Instant::now();
-                        let report = self.run_file(file);
+                        let modes = self.modes_of(number);
+                        if modes.is_empty() {
+                            continue;
+                        }
+                        let report = self.run_file(file, &modes);
                         let mut text = String::new();
                         for difference in &report.different {
                             let _ = writeln!(text, "{}", difference.text);
@@ -198,8 +209,17 @@ impl<'a> Runner<'a> {
         total.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs one file in every mode.
-    pub fn run_file(&self, path: &Path) -> Report {
+    /// The modes of a file, which has this number in the list.
+    fn modes_of(&self, number: usize) -> Vec<Mode> {
+        match self.turn {
+            None => self.modes.clone(),
+            Some(turn) if (number + turn).is_multiple_of(2) => vec![self.modes[(number + turn) / 2 % self.modes.len()]],
+            Some(_) => Vec::new(),
+        }
+    }
+
+    /// Runs one file in these modes.
+    pub fn run_file(&self, path: &Path, modes: &[Mode]) -> Report {
         let mut report = Report::default();
         let script = match Script::read(path) {
             Ok(script) => script,
@@ -209,7 +229,7 @@ impl<'a> Runner<'a> {
             }
         };
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().replace('-', "_");
-        for &mode in &self.modes {
+        for &mode in modes {
             let database = if script.read_only {
                 format!("shared_{}", script.includes.join("_").replace(['.', '/', '-'], "_"))
             } else {
@@ -228,7 +248,7 @@ impl<'a> Runner<'a> {
         }
         let (known, different) = report.different.drain(..).partition(|d: &Difference| self.known.contains(&d.key()));
         (report.known, report.different) = (known, different);
-        let modes: BTreeSet<&str> = self.modes.iter().map(|m| m.name()).collect();
+        let modes: BTreeSet<&str> = modes.iter().map(|m| m.name()).collect();
         let failed: BTreeSet<String> = report.known.iter().map(Difference::key).collect();
         let prefix = format!("{} | ", script.name);
         report.fixed = self
@@ -247,6 +267,10 @@ impl<'a> Runner<'a> {
         let make = || -> Result<Vec<Difference>> {
             self.oracle.create_database(database, &self.oracle_database_options)?;
             self.tested.create_database(database, "")?;
+            for (name, value) in &self.database_settings {
+                let mut client = self.tested.connect(&self.tested.target.database)?;
+                client.run(&format!("ALTER DATABASE \"{database}\" SET {name} = '{value}'"))?;
+            }
             let mut differences = Vec::new();
             for include in &script.includes {
                 let included = Script::read(&path.with_file_name(include))?;
@@ -376,8 +400,10 @@ impl<'a> Run<'a> {
         let sets = if statement.parameters.is_empty() { &no_parameters } else { &statement.parameters };
         let mode = if statement.batch { Mode::Simple } else { self.mode };
         // A text that came before may be answered in another way than one that is new.
+        let brief = self.runner.turn.is_some();
         let again = match statement.repeat {
             Some(n) => n,
+            None if brief => 1,
             None if statement.error.is_none() && only_reads(&statement.sql) => TEXTS_AGAIN,
             None => 1,
         };
@@ -405,6 +431,8 @@ impl<'a> Run<'a> {
                     || columns.iter().any(|c| c.type_oid >= FIRST_USER_OID || OID_TYPES.contains(&c.type_oid));
                 let rounds = match statement.repeat {
                     Some(n) => n,
+                    // One with text, one with binary results.
+                    None if brief && only_reads(&statement.sql) => 2,
                     None if only_reads(&statement.sql) => EXECUTIONS_MIN.div_ceil(sets.len()).max(2),
                     None => 1,
                 };
@@ -746,7 +774,7 @@ fn as_bytes(set: &[Option<String>]) -> Vec<Option<Vec<u8>>> {
 }
 
 /// `$n` as a literal of unknown type, which is what a parameter without a declared type is.
-fn substitute(sql: &str, set: &[Option<String>]) -> String {
+pub(crate) fn substitute(sql: &str, set: &[Option<String>]) -> String {
     let mut text = sql.to_owned();
     for (index, value) in set.iter().enumerate().rev() {
         let literal = value.as_ref().map_or("NULL".to_owned(), |v| format!("'{}'", v.replace('\'', "''")));

@@ -12,10 +12,13 @@ mod keeper;
 mod plain;
 pub mod regress;
 pub mod script;
+mod shape;
+pub mod survey;
 mod target;
 
 pub use cluster::Cluster;
 pub use plain::{Plain, pg_bin, run_as_owner};
+pub use shape::{Coverage, Shape};
 pub use target::{Side, Target, workspace_file, workspace_root};
 
 /// What a test helper fails with: a sentence for the person who reads the test's output.

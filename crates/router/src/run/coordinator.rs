@@ -2,14 +2,14 @@
 //! answer. Distributed tables that it reads call back into this session meanwhile.
 
 use pgherd_catalog::{COORDINATOR_GROUP, Resolved};
-use pgherd_control::schema::CATALOG_VIEWS;
+use pgherd_control::schema::{CATALOG_VIEWS, NOT_OURS};
 use pgherd_sql::ast::Tree;
 use pgherd_sql::{Edits, Span, Splice, Statement, StatementKind};
 use pgherd_wire::backend;
 
 use super::request::{Announce, Errors};
 use super::{Call, Completion};
-use crate::error::Result;
+use crate::error::{Failure, Result};
 use crate::session::Session;
 use crate::transaction::Block;
 
@@ -29,6 +29,9 @@ const SESSION_FUNCTIONS: &[&str] = &[
     "nextval",
     "lo_open",
 ];
+
+/// The coordinator's foreign table has no samples: it would give all rows.
+const SAMPLE: &str = "tablesample";
 
 impl Session {
     /// A call's statement as the coordinator runs it.
@@ -53,9 +56,18 @@ impl Session {
             if relation.only && matches!(resolved, Resolved::Table(_)) && relation.span.is_known() {
                 edits.replace(relation.full_span, relation.span.of(&statement.text));
             }
+            let rest = statement.text.get(relation.full_span.end..).unwrap_or("");
+            if is_sampled(rest) && matches!(resolved, Resolved::Table(table) if !table.is_reference()) {
+                return Err(Failure::refused("cannot take a sample of a distributed table in this statement")
+                    .detail("Only workers can draw it, and the coordinator runs the statement.")
+                    .hint("Take the sample with a SELECT of its own."));
+            }
         }
         for (span, stand_in) in self.stand_ins(statement) {
             edits.replace(span, stand_in);
+        }
+        if let Some(now) = &self.txn.now {
+            pgherd_planner::fix_time(statement, now, &mut edits);
         }
         Ok(edits.apply(&statement.text))
     }
@@ -66,11 +78,9 @@ impl Session {
         let reads = matches!(statement.kind, K::Select | K::DeclareCursor { .. });
         let table_oid = names_table_oid(&statement.text);
         let expands_it = table_oid && expands_columns(&statement.text);
-        // pg_dump forbids itself views that it does not know.
-        let views = reads
-            && !names_system_columns(&statement.text)
-            && !expands_it
-            && !self.settings.contains_key("restrict_nonsystem_relation_kind");
+        // pg_dump forbids itself views that it does not know, and reads what is in them.
+        let restricted = self.settings.get("restrict_nonsystem_relation_kind").is_some_and(|kinds| !kinds.is_empty());
+        let views = reads && !restricted && !names_system_columns(&statement.text) && !expands_it;
         let subqueries = reads || matches!(statement.kind, K::SelectInto | K::CreateTableAs(_));
         // A CTE of a catalog's name hides it.
         let hidden = |name: &str| match &statement.tree {
@@ -87,12 +97,17 @@ impl Session {
                 .iter()
                 .find(|(home, name, _)| *name == relation.name && schema.map_or(*home == "pg_catalog", |s| s == *home))
                 .map(|(_, _, view)| *view);
+            let condition = NOT_OURS.iter().find(|(name, _)| *name == relation.name).map(|(_, condition)| *condition);
+            let is_catalog = schema.is_none_or(|s| s == "pg_catalog");
             let stand_in = match view {
                 Some(view) if views && table_oid && has_table_oid(&relation.name, view) => Some(format!(
                     "(SELECT 'pg_catalog.{}'::pg_catalog.regclass::pg_catalog.oid AS tableoid, * FROM {view})",
                     relation.name
                 )),
                 Some(view) if views => Some(view.to_owned()),
+                _ if reads && restricted && is_catalog && condition.is_some() => condition.map(|condition| {
+                    format!("(SELECT *, tableoid, xmin FROM pg_catalog.{} WHERE {condition})", relation.name)
+                }),
                 None if subqueries && schema.is_none_or(|s| s == "pg_catalog") => self.session_view(&relation.name),
                 _ => None,
             };
@@ -348,6 +363,15 @@ impl Session {
     }
 }
 
+/// Whether TABLESAMPLE follows a relation in FROM, behind an alias perhaps.
+fn is_sampled(rest: &str) -> bool {
+    let words = rest.split_whitespace().take(3).map(|w| w.split('(').next().unwrap_or(w));
+    let words: Vec<String> = words.map(str::to_ascii_lowercase).collect();
+    let is_sample = |index: usize| words.get(index).is_some_and(|w| w == SAMPLE);
+    let ends = |index: usize| words.get(index).is_none_or(|w| w.contains([',', ')', ';']));
+    is_sample(0) || (is_sample(1) && !ends(0)) || (is_sample(2) && words[0] == "as")
+}
+
 /// Whether what follows a relation's name in FROM is an alias.
 fn has_alias(rest: &str) -> bool {
     const NO_ALIAS: &[&str] = &[
@@ -407,14 +431,22 @@ fn ends_transactions(body: &str) -> bool {
     lower.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(|word| matches!(word, "commit" | "rollback"))
 }
 
-/// First arguments of `set_config` that are literals.
+/// First arguments of `set_config` that are literals. Where one is not (`SELECT set_config(name, …) FROM pg_settings
+/// WHERE name = '…'`, as pg_dump has it), all literals that may be names of settings.
 fn config_names(text: &str) -> Vec<String> {
     let lower = text.to_ascii_lowercase();
-    lower
-        .match_indices("set_config")
-        .filter_map(|(at, word)| {
-            let rest = lower[at + word.len()..].trim_start().strip_prefix('(')?.trim_start().strip_prefix('\'')?;
-            rest.split_once('\'').map(|(name, _)| name.to_owned())
-        })
-        .collect()
+    let first = |at: usize| {
+        let rest = lower[at..].trim_start().strip_prefix('(')?.trim_start().strip_prefix('\'')?;
+        rest.split_once('\'').map(|(name, _)| name.to_owned())
+    };
+    let names: Vec<Option<String>> =
+        lower.match_indices("set_config").map(|(at, word)| first(at + word.len())).collect();
+    if names.iter().all(Option::is_some) {
+        return names.into_iter().flatten().collect();
+    }
+    let is_name = |literal: &&str| {
+        literal.starts_with(|c: char| c.is_ascii_alphabetic())
+            && literal.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.'))
+    };
+    lower.split('\'').skip(1).step_by(2).filter(is_name).map(str::to_owned).collect()
 }

@@ -341,7 +341,7 @@ impl Session {
             }
             let may_be_index =
                 matches!(info.object, "index" | "statistics" | "trigger" | "policy" | "rule" | "table" | "constraint");
-            if may_be_index && let Some(table) = self.table_of_index(&name).await? {
+            if may_be_index && let Some(table) = self.table_of_part(&name, info.object == "statistics").await? {
                 add(table);
             }
         }
@@ -349,16 +349,27 @@ impl Session {
         Ok(found)
     }
 
-    /// The distributed or reference table that an index of this name belongs to.
-    async fn table_of_index(&mut self, name: &Name) -> Result<Option<Arc<Table>>> {
-        let qualified = match &name.schema {
-            Some(schema) => format!("{}.{}", quote_ident(schema), quote_ident(&name.name)),
-            None => quote_ident(&name.name),
+    /// The distributed or reference table that an index, or a statistics object, of this name belongs to.
+    async fn table_of_part(&mut self, name: &Name, is_statistics: bool) -> Result<Option<Arc<Table>>> {
+        let sql = if is_statistics {
+            let schema = name.schema.as_ref().map(|s| format!(" AND n.nspname = {}", quote_literal(s)));
+            format!(
+                "SELECT s.stxrelid::oid FROM pg_catalog.pg_statistic_ext s \
+                     JOIN pg_catalog.pg_namespace n ON n.oid = s.stxnamespace \
+                 WHERE s.stxname = {}{}",
+                quote_literal(&name.name),
+                schema.unwrap_or_else(|| " AND pg_catalog.pg_statistics_obj_is_visible(s.oid)".to_owned())
+            )
+        } else {
+            let qualified = match &name.schema {
+                Some(schema) => format!("{}.{}", quote_ident(schema), quote_ident(&name.name)),
+                None => quote_ident(&name.name),
+            };
+            format!(
+                "SELECT i.indrelid::oid FROM pg_catalog.pg_index i WHERE i.indexrelid = pg_catalog.to_regclass({})",
+                quote_literal(&qualified)
+            )
         };
-        let sql = format!(
-            "SELECT i.indrelid::oid FROM pg_catalog.pg_index i WHERE i.indexrelid = pg_catalog.to_regclass({})",
-            quote_literal(&qualified)
-        );
         let result = self.ask_coordinator(&sql).await?;
         let oid = result.text(0, 0).and_then(|t| t.parse::<u32>().ok());
         Ok(oid.and_then(|oid| self.catalog().by_oid.get(&oid).cloned()))
@@ -404,16 +415,34 @@ impl Session {
             if table.is_reference() && (old.name != new.name || old.schema != new.schema) {
                 self.run_quiet(COORDINATOR_GROUP, &format!("SELECT pgherd.table_renamed({}, NULL)", table.oid)).await?;
             }
+            // Rows that are there get a new column's default: one time for all of them, wherever they are.
+            let mut fixed = new.clone();
+            let mut defaults = Vec::new();
+            for column in fixed.columns.iter_mut().filter(|c| !old.columns.iter().any(|o| o.number == c.number)) {
+                let Some(default) = column.default.clone().filter(|d| pgherd_planner::default_reads_now(d)) else {
+                    continue;
+                };
+                let now = self.transaction_time().await?;
+                column.default = pgherd_planner::default_at(&default, &now, &self.catalog()).or(Some(default.clone()));
+                defaults.push(format!(
+                    "ALTER TABLE {}.{} ALTER COLUMN {} SET DEFAULT {default}",
+                    quote_ident(&new.schema),
+                    quote_ident(&new.name),
+                    quote_ident(&column.name)
+                ));
+            }
             let known = state.table(table.oid);
             let mut lists = Vec::new();
             for group in state.worker_groups() {
                 let statements = if table.is_reference() {
-                    ddl::alter_reference_ddl(old, &new, hints)
+                    ddl::alter_reference_ddl(old, &fixed, hints)
                 } else {
                     let shards = known.map(|k| k.shards()).unwrap_or_default();
-                    ddl::alter_ddl(old, &new, shards, group, &state, hints)
+                    ddl::alter_ddl(old, &fixed, shards, group, &state, hints)
                 };
-                lists.push((group, statements.map_err(refusal)?));
+                let mut statements = statements.map_err(refusal)?;
+                statements.extend(defaults.iter().cloned());
+                lists.push((group, statements));
             }
             self.run_ddl_on(lists).await?;
         }
@@ -529,7 +558,7 @@ impl Session {
         let text = call.prepared.text();
         let mut tables = Vec::new();
         for name in relations {
-            let table = if index { self.table_of_index(name).await? } else { self.distributed(name).await? };
+            let table = if index { self.table_of_part(name, false).await? } else { self.distributed(name).await? };
             tables.push(table);
         }
         let distributed = tables.iter().any(Option::is_some);
@@ -593,20 +622,22 @@ impl Session {
     }
 
     async fn run_lock(&mut self, call: &Call<'_>, relations: &[Name]) -> Result<Completion> {
-        let mut distributed = 0;
+        let mut distributed = Vec::new();
         for name in relations {
-            distributed += usize::from(self.distributed(name).await?.is_some());
+            if let Some(table) = self.distributed(name).await? {
+                distributed.push(format!("{}.{}", quote_ident(&table.schema), quote_ident(&table.name)));
+            }
         }
-        if self.txn.block == Block::None && distributed > 0 {
+        if self.txn.block == Block::None && !distributed.is_empty() {
             return Err(Failure::new("25P01", "LOCK TABLE can only be used in transaction blocks"));
         }
-        let completion = self.run_on_coordinator(call, call.prepared.text(), distributed > 0).await?;
-        if distributed > 0 {
-            if distributed < relations.len() {
-                return Err(Failure::refused("LOCK of local and distributed tables in one statement is not supported")
-                    .hint("Lock them in separate statements."));
-            }
-            self.run_everywhere(call.prepared.text()).await?;
+        let text = call.prepared.text();
+        let completion = self.run_on_coordinator(call, text, !distributed.is_empty()).await?;
+        if !distributed.is_empty() {
+            // The workers have no local tables.
+            let last = call.prepared.statement.iter().flat_map(|s| &s.relations).map(|r| r.full_span.end).max();
+            let mode = last.and_then(|end| text.get(end..)).unwrap_or("");
+            self.run_everywhere(&format!("LOCK TABLE {}{mode}", distributed.join(", "))).await?;
         }
         Ok(completion)
     }
@@ -638,7 +669,7 @@ fn touches_unnamed(info: &DdlInfo) -> bool {
     );
     let grants_all = matches!(info.tag, "GRANT" | "REVOKE") && info.relations.is_empty() && info.objects.is_empty();
     let in_schema = matches!(info.tag, "GRANT" | "REVOKE") && info.object != "table" && !is_of_database(info);
-    dependents || wide || grants_all || in_schema
+    dependents || wide || grants_all || in_schema || info.all_in_schema
 }
 
 /// `ALTER COLUMN name TYPE … USING expression`, as written.

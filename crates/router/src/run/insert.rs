@@ -212,10 +212,10 @@ impl Session {
             columns.push(name.clone());
         }
         let columns = columns;
-        if insert.moves && call.bound.is_none() {
-            // Its own words for what is wrong with the UPDATE.
-            let text = call.prepared.text().to_owned();
-            self.describe_on_coordinator(&text, &[]).await?;
+        if call.bound.is_none() {
+            // Its own words for what is wrong with the statement: the values are cast to the columns' types below,
+            // which takes more than an assignment does.
+            self.described(call.prepared).await?;
         }
         let sql = match insert.moves {
             false => format!("SELECT {list} FROM ({}) AS pgherd_s({names})", insert.select),

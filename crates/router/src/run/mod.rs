@@ -183,9 +183,12 @@ impl Session {
             K::PrepareTransaction(_) | K::CommitPrepared(_) | K::RollbackPrepared(_) => {
                 self.run_two_phase(call, kind).await
             }
-            K::Set(_) | K::Show { .. } | K::Reset { .. } | K::Discard(_) | K::SetConstraints | K::AlterSystem(_) => {
-                self.run_state(call, kind).await
-            }
+            K::Set(_)
+            | K::Show { .. }
+            | K::Reset { .. }
+            | K::Discard(_)
+            | K::SetConstraints { .. }
+            | K::AlterSystem(_) => self.run_state(call, kind).await,
             K::Prepare { .. } | K::Execute { .. } | K::Deallocate { .. } => self.run_sql_prepared(call, kind).await,
             K::DeclareCursor { .. } | K::Fetch { .. } | K::CloseCursor { .. } => self.run_cursor(call, kind).await,
             K::Listen(_) | K::Unlisten(_) => {

@@ -9,13 +9,16 @@ use pgherd_sql::DdlInfo;
 use super::Call;
 use crate::error::{Failure, Result};
 use crate::session::Session;
-use crate::settings::quote_literal;
+use crate::settings::{quote_ident, quote_literal};
 
 /// Statements that change no table: the workers hear of them as they stand.
 const ON_EVERY_NODE: &[&str] = &["role", "schema"];
-/// Objects that workers have only where a table needed them, with the catalog and the column that have their names.
+/// Objects that workers have only where a table needed them, with the catalog and the column that have their names; none:
+/// what the statement names is part of one.
 const WHERE_PRESENT: &[(&str, &str, &str)] = &[
     ("type", "pg_type", "typname"),
+    ("attribute", "", ""),
+    ("domain constraint", "", ""),
     ("domain", "pg_type", "typname"),
     ("function", "pg_proc", "proname"),
     ("procedure", "pg_proc", "proname"),
@@ -31,7 +34,8 @@ impl Session {
     pub(super) async fn follow_object(&mut self, call: &Call<'_>, info: &DdlInfo) -> Result<()> {
         let text = call.prepared.text();
         if ON_EVERY_NODE.contains(&info.object) || is_role_grant(info) {
-            return self.run_everywhere(text).await;
+            let bare = self.bare_schema(info, text).await?;
+            return self.run_everywhere(bare.as_deref().unwrap_or(text)).await;
         }
         let creates = info.tag.starts_with("CREATE");
         if is_of_database(info) {
@@ -56,10 +60,28 @@ impl Session {
         }
     }
 
+    /// CREATE SCHEMA without what is made inside of it, which is the coordinator's like what comes later.
+    async fn bare_schema(&mut self, info: &DdlInfo, text: &str) -> Result<Option<String>> {
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let makes = words.filter(|w| ["create", "grant"].iter().any(|m| w.eq_ignore_ascii_case(m))).count();
+        let name = info.objects.first().map_or("", |o| o.name.as_str());
+        if info.tag != "CREATE SCHEMA" || makes < 2 || name.is_empty() {
+            return Ok(None);
+        }
+        let sql = format!(
+            "SELECT pg_catalog.pg_get_userbyid(nspowner) FROM pg_catalog.pg_namespace WHERE nspname = {}",
+            quote_literal(name)
+        );
+        let result = self.collect_on(COORDINATOR_GROUP, &sql).await?;
+        Ok(result.text(0, 0).map(|owner| {
+            format!("CREATE SCHEMA IF NOT EXISTS {} AUTHORIZATION {}", quote_ident(name), quote_ident(owner))
+        }))
+    }
+
     /// The workers that have an object of one of a statement's names, in whatever schema.
     async fn groups_with(&mut self, catalog: &str, column: &str, info: &DdlInfo) -> Result<Vec<GroupId>> {
         let groups = self.catalog().worker_groups();
-        if info.objects.is_empty() || info.all_in_schema {
+        if info.objects.is_empty() || info.all_in_schema || catalog.is_empty() {
             return Ok(groups);
         }
         let names: Vec<String> = info.objects.iter().map(|o| quote_literal(&o.name)).collect();

@@ -63,7 +63,13 @@ impl Session {
     pub(super) async fn run_plan(&mut self, call: &Call<'_>, plan: Rc<Plan>, id: u64) -> Result<Completion> {
         let text = call.prepared.text();
         match &plan.tier {
-            Tier::Refuse(refusal) => Err(refuse(refusal)),
+            Tier::Refuse(refusal) => {
+                // What PostgreSQL finds wrong with it comes first.
+                if call.bound.is_none() {
+                    self.described(call.prepared).await?;
+                }
+                Err(refuse(refusal))
+            }
             Tier::Coordinator { in_block, .. } => {
                 if !self.agree_on_time(&plan, COORDINATOR_GROUP).await? {
                     return Box::pin(self.run_plan_once(call)).await;

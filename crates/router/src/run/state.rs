@@ -2,7 +2,7 @@
 //! servers are told when they are next used.
 
 use pgherd_catalog::COORDINATOR_GROUP;
-use pgherd_sql::{DiscardKind, SetInfo, SetKind, StatementKind};
+use pgherd_sql::{DiscardKind, Name, SetInfo, SetKind, StatementKind};
 use pgherd_wire::backend;
 
 use super::{Call, Completion};
@@ -43,18 +43,32 @@ impl Session {
                 Ok(completion)
             }
             StatementKind::Discard(what) => self.run_discard(call, *what).await,
-            StatementKind::SetConstraints => {
+            StatementKind::SetConstraints { names, deferred } => {
                 let completion = self.run_on_coordinator(call, text, false).await?;
                 if self.txn.block != Block::None {
-                    // Constraints that only the workers have are found there; a name the coordinator knows is known there.
-                    self.log(LogItem::Raw(text.to_owned()));
+                    self.log(LogItem::Raw(constraints_on_worker(text, names, *deferred)));
                     self.told(COORDINATOR_GROUP);
+                    if !deferred {
+                        self.check_constraints_on_workers().await?;
+                    }
                 }
                 Ok(completion)
             }
             StatementKind::AlterSystem(set) => self.run_alter_system(call, set).await,
             _ => Err(Failure::new("XX000", "not a setting statement")),
         }
+    }
+
+    /// SET CONSTRAINTS … IMMEDIATE checks what was deferred until now.
+    async fn check_constraints_on_workers(&mut self) -> Result<()> {
+        let groups: Vec<_> = self.txn.participants.keys().copied().filter(|g| *g != COORDINATOR_GROUP).collect();
+        for group in groups {
+            self.join(group).await?;
+            if let Err(failure) = self.run_quiet(group, "SELECT").await {
+                return Err(super::own::without_position(self.localise(failure)));
+            }
+        }
+        Ok(())
     }
 
     async fn run_set(&mut self, call: &Call<'_>, set: &SetInfo) -> Result<Completion> {
@@ -246,4 +260,43 @@ impl Session {
         }
         Ok(completion)
     }
+}
+
+/// SET CONSTRAINTS as a worker runs it. Foreign keys between colocated tables are there constraints of partitions, in
+/// the schemas of shards; and a worker may have none of that name.
+fn constraints_on_worker(text: &str, names: &[Name], deferred: bool) -> String {
+    if names.is_empty() {
+        return text.to_owned();
+    }
+    let conditions: Vec<String> = names
+        .iter()
+        .map(|name| {
+            let place = match &name.schema {
+                Some(schema) => {
+                    let schema = quote_literal(schema);
+                    format!(
+                        "(n.nspname = {schema} OR EXISTS (SELECT FROM pg_catalog.pg_inherits i \
+                             JOIN pg_catalog.pg_class p ON p.oid = i.inhparent \
+                             JOIN pg_catalog.pg_namespace s ON s.oid = p.relnamespace \
+                             WHERE i.inhrelid = c.conrelid AND s.nspname = {schema}))"
+                    )
+                }
+                None => {
+                    "(n.nspname ~ '^pgherd_[0-9]+$' OR n.nspname = ANY (pg_catalog.current_schemas(true)))".to_owned()
+                }
+            };
+            format!("c.conname = {} AND {place}", quote_literal(&name.name))
+        })
+        .collect();
+    let body = format!(
+        "DECLARE list text; BEGIN \
+             SELECT pg_catalog.string_agg(pg_catalog.format('%I.%I', n.nspname, c.conname), ', ') INTO list \
+                 FROM pg_catalog.pg_constraint c JOIN pg_catalog.pg_namespace n ON n.oid = c.connamespace \
+                 WHERE c.condeferrable AND ({}); \
+             IF list IS NOT NULL THEN EXECUTE 'SET CONSTRAINTS ' || list || ' {}'; END IF; \
+         END",
+        conditions.join(" OR "),
+        if deferred { "DEFERRED" } else { "IMMEDIATE" }
+    );
+    format!("DO {}", quote_literal(&body))
 }

@@ -257,6 +257,14 @@ impl Session {
         Ok(())
     }
 
+    /// The transaction's time, as text that timestamptz reads.
+    pub async fn transaction_time(&mut self) -> Result<String> {
+        if self.txn.now.is_none() {
+            self.fix_now().await?;
+        }
+        Ok(self.txn.now.clone().unwrap_or_default())
+    }
+
     /// Before a statement that reads the transaction's time runs on this server alone. False: another server's time is
     /// the transaction's; the statement is to be planned again, with a value in its text.
     pub async fn agree_on_time(&mut self, plan: &Plan, group: GroupId) -> Result<bool> {

@@ -1,0 +1,185 @@
+--@ include: schema.sql
+-- Cursors: in every direction, WITH HOLD, over every way a statement can run; positioned updates; what a ROLLBACK leaves of them.
+
+BEGIN;
+DECLARE c CURSOR FOR SELECT id FROM users ORDER BY id;
+FETCH c;
+FETCH 3 FROM c;
+FETCH FORWARD 2 IN c;
+MOVE 5 IN c;
+FETCH NEXT FROM c;
+MOVE FORWARD ALL IN c;
+FETCH c;
+CLOSE c;
+DECLARE s SCROLL CURSOR FOR SELECT id, name FROM users ORDER BY id;
+FETCH LAST FROM s;
+FETCH PRIOR FROM s;
+FETCH FIRST FROM s;
+FETCH ABSOLUTE 10 FROM s;
+FETCH RELATIVE -3 FROM s;
+FETCH BACKWARD 2 FROM s;
+FETCH ABSOLUTE -1 FROM s;
+FETCH RELATIVE 0 FROM s;
+MOVE ABSOLUTE 30 IN s;
+FETCH 2 FROM s;
+MOVE BACKWARD ALL IN s;
+FETCH s;
+FETCH ABSOLUTE 1000 FROM s;
+FETCH FORWARD 0 FROM s;
+FETCH ALL FROM s;
+FETCH BACKWARD ALL FROM s;
+CLOSE s;
+DECLARE n NO SCROLL CURSOR FOR SELECT id FROM users ORDER BY id;
+FETCH 2 FROM n;
+SAVEPOINT a;
+--@ error: 55000
+FETCH PRIOR FROM n;
+ROLLBACK TO a;
+--@ error: 55000
+FETCH n;
+ROLLBACK;
+--@ error: 34000
+FETCH n;
+
+-- Over every way.
+BEGIN;
+DECLARE routed SCROLL CURSOR FOR SELECT id, status FROM orders WHERE user_id = 14 ORDER BY id;
+DECLARE scattered SCROLL CURSOR FOR SELECT user_id, count(*) FROM orders GROUP BY user_id ORDER BY user_id;
+DECLARE merged SCROLL CURSOR FOR SELECT status, count(*), sum(total) FROM orders GROUP BY status ORDER BY status;
+DECLARE staged SCROLL CURSOR FOR SELECT f.id, u.name FROM friends f JOIN users u ON u.id = f.b ORDER BY f.id;
+DECLARE federated SCROLL CURSOR FOR SELECT n.id, u.name FROM local_notes n FULL JOIN users u ON u.id = n.user_id ORDER BY n.id, u.id;
+DECLARE reference SCROLL CURSOR FOR SELECT code FROM regions ORDER BY code;
+DECLARE local SCROLL CURSOR FOR SELECT id FROM local_notes ORDER BY id;
+DECLARE settled SCROLL CURSOR FOR VALUES (1), (2), (3);
+FETCH 2 FROM routed;
+FETCH 2 FROM scattered;
+FETCH 2 FROM merged;
+FETCH 2 FROM staged;
+FETCH 2 FROM federated;
+FETCH 2 FROM reference;
+FETCH 2 FROM local;
+FETCH 2 FROM settled;
+FETCH BACKWARD 1 FROM routed;
+FETCH BACKWARD 1 FROM scattered;
+FETCH BACKWARD 1 FROM merged;
+FETCH BACKWARD 1 FROM staged;
+FETCH BACKWARD 1 FROM federated;
+FETCH BACKWARD 1 FROM reference;
+FETCH LAST FROM routed;
+FETCH LAST FROM scattered;
+FETCH LAST FROM staged;
+FETCH ABSOLUTE 3 FROM federated;
+SELECT name, is_scrollable, is_holdable FROM pg_cursors;
+DELETE FROM orders WHERE user_id = 15;
+FETCH ABSOLUTE 15 FROM scattered;
+FETCH ALL FROM settled;
+CLOSE ALL;
+SELECT count(*) FROM pg_cursors;
+ROLLBACK;
+
+-- WITH HOLD.
+BEGIN;
+DECLARE h CURSOR WITH HOLD FOR SELECT id FROM users ORDER BY id;
+DECLARE hs SCROLL CURSOR WITH HOLD FOR SELECT country, count(*) FROM users GROUP BY country ORDER BY country NULLS LAST;
+DECLARE hj SCROLL CURSOR WITH HOLD FOR SELECT f.id, u.id FROM friends f JOIN users u ON u.id = f.a ORDER BY f.id;
+FETCH 2 FROM h;
+COMMIT;
+FETCH 2 FROM h;
+DELETE FROM clicks;
+FETCH 2 FROM hs;
+FETCH PRIOR FROM hs;
+FETCH 2 FROM hj;
+UPDATE users SET score = 0 WHERE id = 4;
+FETCH h;
+BEGIN;
+FETCH h;
+ROLLBACK;
+FETCH h;
+SELECT name, is_holdable FROM pg_cursors;
+CLOSE h;
+CLOSE ALL;
+--@ error: 34000
+FETCH h;
+DECLARE alone CURSOR WITH HOLD FOR SELECT id FROM users WHERE id < 4 ORDER BY id;
+FETCH ALL FROM alone;
+CLOSE alone;
+--@ error: 25P01
+DECLARE never CURSOR FOR SELECT id FROM users;
+BEGIN;
+DECLARE gone CURSOR WITH HOLD FOR SELECT id FROM users ORDER BY id;
+ROLLBACK;
+--@ error: 34000
+FETCH gone;
+
+-- Savepoints.
+BEGIN;
+DECLARE before CURSOR FOR SELECT id FROM users ORDER BY id;
+FETCH before;
+SAVEPOINT a;
+DECLARE inside CURSOR FOR SELECT id FROM users ORDER BY id;
+FETCH 3 FROM before;
+FETCH inside;
+ROLLBACK TO a;
+FETCH before;
+SAVEPOINT b;
+--@ error: 34000
+FETCH inside;
+ROLLBACK TO b;
+--@ error: 42P03
+DECLARE before CURSOR FOR SELECT 1;
+ROLLBACK TO b;
+FETCH 2 FROM before;
+COMMIT;
+
+-- Sees what was there when it was declared.
+BEGIN;
+DECLARE snap CURSOR FOR SELECT id, score FROM users WHERE id < 6 ORDER BY id;
+UPDATE users SET score = 77 WHERE id < 6;
+FETCH ALL FROM snap;
+DECLARE snap2 CURSOR FOR SELECT id, score FROM users WHERE id < 6 ORDER BY id;
+FETCH ALL FROM snap2;
+DECLARE snap3 INSENSITIVE CURSOR FOR SELECT count(*) FROM clicks;
+INSERT INTO clicks (user_id) VALUES (1), (2), (3), (4);
+FETCH snap3;
+ROLLBACK;
+
+-- Positioned.
+BEGIN;
+DECLARE p CURSOR FOR SELECT * FROM users WHERE id = 7 FOR UPDATE;
+FETCH p;
+--@ refused: 0A000
+UPDATE users SET score = -7 WHERE CURRENT OF p;
+ROLLBACK;
+BEGIN;
+DECLARE lp CURSOR FOR SELECT * FROM local_notes WHERE id < 3 ORDER BY id FOR UPDATE;
+FETCH 1 FROM lp;
+DELETE FROM local_notes WHERE CURRENT OF lp;
+SELECT count(*) FROM local_notes WHERE id < 3;
+ROLLBACK;
+
+-- Parameters, names, errors.
+BEGIN;
+DECLARE "Odd Name" CURSOR FOR SELECT id FROM users ORDER BY id;
+FETCH 1 FROM "Odd Name";
+CLOSE "Odd Name";
+PREPARE by_country (text) AS SELECT id FROM users WHERE country = $1 ORDER BY id;
+EXECUTE by_country ('de');
+SAVEPOINT a;
+--@ error: 22012
+DECLARE bad CURSOR FOR SELECT 1 / 0;
+ROLLBACK TO a;
+DECLARE later CURSOR FOR SELECT 10 / (id - 3) FROM users ORDER BY id;
+FETCH 2 FROM later;
+--@ error: 22012
+FETCH 2 FROM later;
+ROLLBACK;
+DEALLOCATE by_country;
+BEGIN READ ONLY;
+DECLARE ro SCROLL CURSOR FOR SELECT id FROM users ORDER BY score NULLS FIRST, id;
+FETCH 3 FROM ro;
+COMMIT;
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+DECLARE rr SCROLL CURSOR FOR SELECT u.id, o.id FROM users u JOIN orders o ON o.user_id = u.id ORDER BY u.id, o.id;
+FETCH 3 FROM rr;
+FETCH LAST FROM rr;
+COMMIT;

@@ -1,0 +1,222 @@
+--@ include: schema.sql
+-- Row locks, TABLESAMPLE, FETCH FIRST … WITH TIES, LIMIT and OFFSET by expressions.
+
+-- Row locks.
+SELECT id FROM users WHERE id = 5 FOR UPDATE;
+SELECT id FROM users WHERE id < 9 FOR UPDATE;
+SELECT id FROM users WHERE id < 9 FOR NO KEY UPDATE;
+SELECT id FROM users WHERE id < 9 FOR SHARE;
+SELECT id FROM users WHERE id < 9 FOR KEY SHARE;
+SELECT id FROM users WHERE id < 9 FOR UPDATE NOWAIT;
+SELECT id FROM users WHERE id < 9 FOR UPDATE SKIP LOCKED;
+--@ refused: 0A000
+SELECT id FROM users ORDER BY id LIMIT 3 FOR UPDATE;
+--@ refused: 0A000
+SELECT id FROM users ORDER BY score DESC NULLS LAST, id LIMIT 3 FOR SHARE;
+SELECT u.id, o.id FROM users u JOIN orders o ON o.user_id = u.id WHERE u.id < 8 FOR UPDATE OF u;
+SELECT u.id, o.id FROM users u JOIN orders o ON o.user_id = u.id WHERE u.id = 14 FOR UPDATE OF o SKIP LOCKED;
+SELECT u.id, o.id FROM users u JOIN orders o ON o.user_id = u.id WHERE u.id < 8 FOR UPDATE OF u FOR SHARE OF o;
+SELECT u.id, r.name FROM users u JOIN regions r ON r.code = u.country WHERE u.id < 8 FOR UPDATE;
+SELECT u.id, r.name FROM users u LEFT JOIN regions r ON r.code = u.country WHERE u.id < 8 FOR UPDATE OF u;
+SELECT code FROM regions WHERE code = 'de' FOR UPDATE;
+SELECT code FROM regions FOR SHARE;
+SELECT id FROM local_notes WHERE id < 4 FOR UPDATE;
+SELECT n.id, u.id FROM local_notes n JOIN users u ON u.id = n.user_id WHERE n.id < 9 FOR UPDATE OF n;
+SELECT id FROM (SELECT * FROM users WHERE active FOR UPDATE) s WHERE id < 7;
+WITH l AS (SELECT id FROM users WHERE id < 5 FOR UPDATE) SELECT count(*) FROM l;
+WITH l AS (SELECT id FROM users WHERE id < 5 FOR UPDATE) UPDATE users SET score = 1 FROM l WHERE l.id = users.id;
+UPDATE users SET score = 2 WHERE id IN (SELECT id FROM users WHERE id < 4 FOR UPDATE);
+DELETE FROM clicks WHERE user_id = (SELECT id FROM users WHERE id = 8 FOR SHARE);
+SELECT f.id FROM friends f JOIN users u ON u.id = f.b WHERE f.id < 9 FOR UPDATE OF f;
+--@ error: 0A000
+SELECT count(*) FROM users FOR UPDATE;
+--@ error: 0A000
+SELECT country FROM users GROUP BY country FOR UPDATE;
+--@ error: 0A000
+SELECT DISTINCT country FROM users FOR UPDATE;
+--@ error: 0A000
+SELECT id FROM users UNION SELECT id FROM orders FOR UPDATE;
+--@ error: 0A000
+SELECT id, rank() OVER (ORDER BY id) FROM users FOR UPDATE;
+--@ error: 0A000
+SELECT u.id FROM regions r LEFT JOIN users u ON r.code = u.country FOR UPDATE;
+--@ error: 42P01
+SELECT id FROM users FOR UPDATE OF orders;
+
+-- Locks that another session holds.
+BEGIN;
+SELECT id FROM users WHERE id IN (3, 4, 5) FOR UPDATE;
+SELECT id FROM users WHERE id = 6 FOR SHARE;
+--@ on: b
+SELECT id FROM users WHERE id BETWEEN 1 AND 9 FOR UPDATE SKIP LOCKED;
+--@ on: b
+--@ refused: 0A000
+SELECT id FROM users WHERE id BETWEEN 1 AND 9 ORDER BY id LIMIT 2 FOR UPDATE SKIP LOCKED;
+--@ on: b
+SELECT id FROM users WHERE id = 6 FOR SHARE NOWAIT;
+--@ on: b
+SELECT id FROM users WHERE id = 4 FOR UPDATE SKIP LOCKED;
+--@ on: b
+--@ error: 55P03
+SELECT id FROM users WHERE id = 4 FOR UPDATE NOWAIT;
+--@ on: b
+--@ error: 55P03
+--@ refused: 0A000
+SELECT count(*) FROM (SELECT id FROM users WHERE id < 9 FOR UPDATE NOWAIT) t;
+--@ on: b
+--@ error: 55P03
+SELECT id FROM users WHERE id = 3 OR id = 4 FOR UPDATE NOWAIT;
+--@ on: b
+--@ error: 55P03
+SELECT id FROM users WHERE id = 6 FOR NO KEY UPDATE NOWAIT;
+--@ on: b
+SET lock_timeout = '100ms';
+--@ on: b
+--@ error: 55P03
+UPDATE users SET score = 5 WHERE id = 3;
+--@ on: b
+UPDATE users SET score = 5 WHERE id = 30;
+ROLLBACK;
+--@ on: b
+UPDATE users SET score = 5 WHERE id = 3;
+SELECT score FROM users WHERE id = 3;
+BEGIN;
+LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE;
+--@ on: b
+SELECT count(*) FROM users;
+--@ on: b
+--@ error: 55P03
+DELETE FROM users WHERE id = 60;
+--@ on: b
+--@ error: 25P01
+LOCK TABLE users IN EXCLUSIVE MODE NOWAIT;
+--@ on: b
+BEGIN;
+--@ on: b
+--@ error: 55P03
+LOCK TABLE users IN EXCLUSIVE MODE NOWAIT;
+--@ on: b
+ROLLBACK;
+COMMIT;
+BEGIN;
+LOCK TABLE regions IN ACCESS EXCLUSIVE MODE;
+--@ on: b
+--@ error: 55P03
+SELECT count(*) FROM regions;
+ROLLBACK;
+--@ on: b
+SELECT count(*) FROM regions;
+--@ error: 25P01
+LOCK TABLE users;
+
+-- TABLESAMPLE: of all rows, of none, and how many at most.
+SELECT count(*) FROM users TABLESAMPLE BERNOULLI (100);
+SELECT count(*) FROM users TABLESAMPLE SYSTEM (100);
+SELECT count(*) FROM users TABLESAMPLE SYSTEM (0);
+SELECT count(*) FROM users TABLESAMPLE BERNOULLI (0) REPEATABLE (5);
+SELECT count(*) <= 60 FROM users TABLESAMPLE BERNOULLI (50);
+SELECT count(*) <= 60 FROM users TABLESAMPLE BERNOULLI (50) REPEATABLE (7);
+SELECT id FROM users TABLESAMPLE SYSTEM (100) WHERE id < 6;
+SELECT id FROM users TABLESAMPLE SYSTEM (100) WHERE id = 6;
+SELECT u.id, count(o.id) FROM users AS u TABLESAMPLE BERNOULLI (100) LEFT JOIN orders o ON o.user_id = u.id GROUP BY u.id;
+SELECT r.code FROM regions r TABLESAMPLE BERNOULLI (100) REPEATABLE (1);
+SELECT count(*) FROM local_notes TABLESAMPLE SYSTEM (100);
+--@ refused: 0A000
+SELECT count(*) FROM users u TABLESAMPLE SYSTEM (100) JOIN friends f TABLESAMPLE BERNOULLI (100) ON f.b = u.id;
+SELECT count(*) FROM orders WHERE user_id IN (SELECT id FROM users TABLESAMPLE SYSTEM (100));
+SELECT n.id FROM local_notes n TABLESAMPLE BERNOULLI (0) JOIN users u ON u.id = n.user_id;
+SELECT count(*) FROM users u JOIN regions r TABLESAMPLE SYSTEM (0) ON r.code = u.country;
+--@ refused: 0A000
+SELECT count(*) FROM users u TABLESAMPLE SYSTEM (0) JOIN local_notes n ON n.user_id = u.id;
+INSERT INTO clicks (user_id, url) SELECT id, 'sample' FROM users TABLESAMPLE BERNOULLI (0);
+--@ refused: 0A000
+INSERT INTO friends SELECT id + 1000, id, id FROM users TABLESAMPLE BERNOULLI (0);
+DELETE FROM clicks WHERE user_id IN (SELECT id FROM users TABLESAMPLE SYSTEM (0));
+--@ refused: 0A000
+CREATE TABLE sampled AS SELECT * FROM users TABLESAMPLE BERNOULLI (0);
+--@ refused: 0A000
+COPY (SELECT * FROM users AS u TABLESAMPLE SYSTEM (0)) TO STDOUT;
+CREATE TABLE sampled AS SELECT * FROM local_notes TABLESAMPLE BERNOULLI (0);
+SELECT count(*) FROM sampled;
+--@ error: 2202H
+SELECT count(*) FROM users TABLESAMPLE SYSTEM (101);
+--@ error: 2202H
+SELECT count(*) FROM users TABLESAMPLE BERNOULLI (-1);
+--@ error: 42704
+SELECT count(*) FROM users TABLESAMPLE nowhere (1);
+
+-- FETCH FIRST, WITH TIES.
+--@ ordered
+SELECT id FROM users ORDER BY id FETCH FIRST 3 ROWS ONLY;
+--@ ordered
+SELECT id FROM users ORDER BY id OFFSET 2 ROWS FETCH NEXT ROW ONLY;
+SELECT country, id FROM users ORDER BY country FETCH FIRST 2 ROWS WITH TIES;
+SELECT country, id FROM users ORDER BY country NULLS FIRST FETCH FIRST 1 ROW WITH TIES;
+SELECT user_id, count(*) FROM orders GROUP BY user_id ORDER BY count(*) DESC FETCH FIRST 3 ROWS WITH TIES;
+SELECT active FROM users ORDER BY active OFFSET 5 FETCH FIRST 5 ROWS WITH TIES;
+SELECT status, id FROM orders ORDER BY status DESC FETCH FIRST (1 + 1) ROWS WITH TIES;
+SELECT id FROM orders WHERE user_id = 14 ORDER BY status FETCH FIRST 1 ROWS WITH TIES;
+SELECT score FROM users ORDER BY score DESC FETCH FIRST 5 ROWS WITH TIES;
+SELECT DISTINCT status FROM orders ORDER BY status FETCH FIRST 2 ROWS WITH TIES;
+SELECT count(*) FROM (SELECT id FROM users ORDER BY country FETCH FIRST 3 ROWS WITH TIES) t;
+SELECT o.id FROM orders o WHERE o.user_id IN (SELECT id FROM users ORDER BY country FETCH FIRST 2 ROWS WITH TIES);
+SELECT code FROM regions ORDER BY tax NULLS FIRST FETCH FIRST 1 ROWS WITH TIES;
+SELECT country, id FROM users WHERE false ORDER BY country FETCH FIRST 2 ROWS WITH TIES;
+SELECT url FROM clicks ORDER BY url FETCH FIRST 0 ROWS WITH TIES;
+SELECT u.country, f.id FROM users u JOIN friends f ON f.b = u.id ORDER BY u.country FETCH FIRST 1 ROW WITH TIES;
+(SELECT id FROM users ORDER BY active FETCH FIRST 1 ROW WITH TIES) INTERSECT SELECT user_id FROM orders;
+--@ error: 42601
+SELECT id FROM users FETCH FIRST 2 ROWS WITH TIES;
+--@ error: 42601
+SELECT id FROM users ORDER BY id FETCH FIRST 2 ROWS WITH TIES FOR UPDATE SKIP LOCKED;
+
+-- LIMIT and OFFSET by expressions and parameters.
+--@ ordered
+SELECT id FROM users ORDER BY id LIMIT 2 + 1 OFFSET 4 - 1;
+--@ ordered
+SELECT id FROM users ORDER BY id LIMIT ALL OFFSET 57;
+--@ ordered
+SELECT id FROM users ORDER BY id LIMIT NULL OFFSET 57;
+--@ ordered
+SELECT id FROM users ORDER BY id LIMIT (SELECT count(*) / 10 FROM users);
+--@ ordered
+SELECT id FROM users ORDER BY id OFFSET (SELECT max(user_id) FROM orders);
+--@ params: 3, 2
+--@ params: 0, 0
+--@ params: NULL, 58
+--@ ordered
+SELECT id FROM users ORDER BY id LIMIT $1::bigint OFFSET $2::bigint;
+--@ params: 2
+--@ ordered
+SELECT country, count(*) FROM users GROUP BY country ORDER BY country NULLS LAST LIMIT $1::int;
+--@ ordered
+SELECT id FROM users ORDER BY id LIMIT '2'::int;
+--@ ordered
+SELECT id FROM users ORDER BY id LIMIT 1.5;
+--@ error: 2201W
+SELECT id FROM users ORDER BY id LIMIT -1;
+--@ error: 2201X
+SELECT id FROM users ORDER BY id OFFSET -1;
+--@ error: 42P10
+SELECT id FROM users ORDER BY id LIMIT id;
+SELECT count(*) FROM (SELECT id FROM users LIMIT 7) t;
+SELECT count(*) FROM (SELECT id FROM users OFFSET 7) t;
+SELECT count(*) FROM (SELECT id FROM users LIMIT 0) t;
+SELECT count(*) FROM (SELECT user_id FROM clicks LIMIT 11 OFFSET 140) t;
+SELECT max(id) FROM (SELECT id FROM users ORDER BY id LIMIT 7) t;
+--@ ordered
+SELECT DISTINCT ON (country) country, id FROM users ORDER BY country, id LIMIT 3;
+--@ ordered
+SELECT DISTINCT ON (user_id) user_id, id, total FROM orders ORDER BY user_id, total DESC NULLS LAST, id LIMIT 6 OFFSET 1;
+--@ ordered
+SELECT id, score FROM users ORDER BY score * -1 NULLS FIRST, id LIMIT 9;
+--@ ordered
+SELECT id FROM users ORDER BY length(name) DESC NULLS LAST, name, id LIMIT 9;
+--@ ordered
+SELECT id AS x FROM users ORDER BY x DESC LIMIT 2;
+--@ ordered
+SELECT id, name COLLATE "C" FROM users ORDER BY 2, 1 LIMIT 8;
+--@ ordered
+SELECT u.id FROM users u ORDER BY (SELECT count(*) FROM orders o WHERE o.user_id = u.id) DESC, u.id LIMIT 4;
+--@ ordered
+SELECT id FROM users ORDER BY country USING >, id LIMIT 6;

@@ -1,0 +1,292 @@
+--@ include: schema.sql
+-- Objects around tables: comments, domains, enums, composite types, ranges, collations, sequences, generated and identity columns,
+-- statistics, publications, casts and operators.
+
+-- Comments.
+COMMENT ON TABLE users IS 'who';
+COMMENT ON COLUMN users.name IS 'how they are called';
+COMMENT ON INDEX users_pkey IS 'the key';
+COMMENT ON CONSTRAINT orders_user_id_fkey ON orders IS 'every order has a user';
+COMMENT ON VIEW order_totals IS 'sums';
+COMMENT ON SCHEMA public IS 'open to all';
+COMMENT ON TABLE regions IS 'reference';
+COMMENT ON TABLE local_notes IS 'local';
+COMMENT ON SEQUENCE local_notes_id_seq IS 'numbers';
+SELECT obj_description('users'::regclass), col_description('users'::regclass, 2), obj_description('users_pkey'::regclass), obj_description('order_totals'::regclass), obj_description('regions'::regclass), obj_description('local_notes'::regclass);
+SELECT obj_description(oid, 'pg_constraint') FROM pg_constraint WHERE conname = 'orders_user_id_fkey' AND conrelid = 'orders'::regclass;
+COMMENT ON TABLE users IS NULL;
+SELECT obj_description('users'::regclass) IS NULL;
+--@ error: 42P01
+COMMENT ON TABLE nowhere IS 'x';
+
+-- Domains.
+CREATE DOMAIN percent AS numeric(5,2) DEFAULT 1 CHECK (VALUE BETWEEN 0 AND 100);
+CREATE DOMAIN short_name AS text NOT NULL CHECK (length(VALUE) < 9) CONSTRAINT no_x CHECK (VALUE !~ 'x');
+CREATE DOMAIN key_domain AS bigint CHECK (VALUE > 0);
+CREATE TABLE rated (k key_domain PRIMARY KEY, p percent, n short_name);
+--@ cluster: SELECT create_distributed_table('rated', 'k')
+INSERT INTO rated VALUES (1, 50, 'a'), (2, 99.999, 'b'), (3, NULL, 'c');
+INSERT INTO rated (k, n) VALUES (4, 'd') RETURNING p;
+SELECT * FROM rated;
+SELECT n FROM rated WHERE k = 2;
+SELECT n FROM rated WHERE k = 2::key_domain;
+--@ params: 3
+SELECT n FROM rated WHERE k = $1;
+SELECT sum(p), avg(p), max(p) FROM rated;
+--@ error: 23514
+INSERT INTO rated VALUES (5, 101, 'e');
+--@ error: 23514
+INSERT INTO rated VALUES (-5, 1, 'e');
+--@ error: 23514
+INSERT INTO rated VALUES (5, 1, 'xyz');
+--@ error: 23502
+INSERT INTO rated VALUES (5, 1, NULL);
+--@ error: 23514
+UPDATE rated SET p = p + 60;
+--@ error: 23514
+SELECT 200::percent;
+SELECT u.id FROM users u JOIN rated r ON r.k = u.id;
+ALTER DOMAIN percent SET DEFAULT 7;
+INSERT INTO rated (k, n) VALUES (6, 'f') RETURNING p;
+ALTER DOMAIN percent DROP CONSTRAINT percent_check;
+INSERT INTO rated VALUES (7, 700, 'g') RETURNING p;
+--@ error: 23514
+ALTER DOMAIN percent ADD CONSTRAINT again CHECK (VALUE < 500);
+ALTER DOMAIN percent ADD CONSTRAINT again CHECK (VALUE < 800) NOT VALID;
+ALTER DOMAIN percent VALIDATE CONSTRAINT again;
+--@ error: 23514
+UPDATE rated SET p = 900 WHERE k = 1;
+ALTER DOMAIN short_name RENAME TO tiny_name;
+ALTER DOMAIN tiny_name RENAME CONSTRAINT no_x TO without_x;
+--@ error: 23514
+INSERT INTO rated VALUES (8, 1, 'x');
+--@ error: 2BP01
+--@ loose: our foreign table is among the dependents
+DROP DOMAIN percent;
+DROP DOMAIN percent CASCADE;
+SELECT * FROM rated;
+
+-- Enums.
+CREATE TYPE level AS ENUM ('low', 'mid', 'high');
+CREATE TABLE alerts (k int PRIMARY KEY, l level DEFAULT 'low', ls level[]);
+--@ cluster: SELECT create_distributed_table('alerts', 'k')
+INSERT INTO alerts SELECT g, (enum_range(NULL::level))[1 + g % 3], ARRAY['low', 'high']::level[] FROM generate_series(1, 12) g;
+INSERT INTO alerts (k) VALUES (13) RETURNING l;
+SELECT l, count(*) FROM alerts GROUP BY l;
+--@ ordered
+SELECT l, count(*) FROM alerts GROUP BY l ORDER BY l DESC;
+--@ ordered
+SELECT k, l FROM alerts ORDER BY l, k LIMIT 6;
+SELECT max(l), min(l) FROM alerts;
+SELECT k FROM alerts WHERE l > 'low' AND k < 6;
+SELECT k FROM alerts WHERE l = ANY (ARRAY['mid', 'high']::level[]);
+SELECT a.k, b.k FROM alerts a JOIN alerts b ON a.l = b.l AND a.k < b.k WHERE a.k < 5;
+SELECT DISTINCT l FROM alerts;
+SELECT array_agg(l ORDER BY k), string_agg(l::text, ',' ORDER BY k) FROM alerts;
+SELECT 'high' = ANY (ls), ls FROM alerts WHERE k = 1;
+--@ params: mid
+--@ params: high
+SELECT count(*) FROM alerts WHERE l = $1;
+ALTER TYPE level ADD VALUE 'urgent' AFTER 'high';
+ALTER TYPE level ADD VALUE IF NOT EXISTS 'urgent';
+ALTER TYPE level ADD VALUE 'none' BEFORE 'low';
+UPDATE alerts SET l = 'urgent' WHERE k = 1;
+INSERT INTO alerts VALUES (14, 'none');
+--@ ordered
+SELECT k, l FROM alerts ORDER BY l DESC, k LIMIT 3;
+ALTER TYPE level RENAME VALUE 'mid' TO 'middle';
+SELECT count(*) FROM alerts WHERE l = 'middle';
+--@ error: 22P02
+SELECT count(*) FROM alerts WHERE l = 'mid';
+ALTER TYPE level RENAME TO severity;
+SELECT pg_typeof(l) FROM alerts WHERE k = 1;
+ALTER TABLE alerts ALTER COLUMN l DROP DEFAULT, ALTER COLUMN l TYPE text;
+SELECT count(*) FROM alerts WHERE l = 'urgent';
+
+-- Composite types, ranges and arrays of them.
+CREATE TYPE address AS (street text, zip int);
+CREATE TYPE span AS RANGE (subtype = float8);
+CREATE TABLE houses (k int PRIMARY KEY, a address, many address[], s span, d daterange, m int4multirange);
+--@ cluster: SELECT create_distributed_table('houses', 'k')
+INSERT INTO houses SELECT g, ROW('street ' || g, 1000 + g)::address, ARRAY[ROW('x', g)::address, ROW('y', NULL)::address], span(g, g + 1.5), daterange('2020-01-01', date '2020-01-01' + g), int4multirange(int4range(g, g + 2), int4range(g + 10, g + 12)) FROM generate_series(1, 10) g;
+SELECT * FROM houses WHERE k = 3;
+SELECT (a).street, (many[1]).zip, upper(s), lower(d), m @> 3 FROM houses;
+SELECT k FROM houses WHERE (a).zip > 1007;
+SELECT k FROM houses WHERE a = ROW('street 4', 1004)::address;
+--@ ordered
+SELECT k FROM houses ORDER BY a DESC LIMIT 3;
+SELECT max((a).zip), count(DISTINCT a) FROM houses;
+SELECT k FROM houses WHERE s && span(2.5, 4);
+SELECT k FROM houses WHERE d @> date '2020-01-06';
+SELECT range_agg(d), range_intersect_agg(d) FROM houses;
+UPDATE houses SET a.zip = 7 WHERE k = 1 RETURNING a;
+UPDATE houses SET a.street = 'all', many[3] = ROW('z', 1);
+SELECT (a).street, many[3] FROM houses WHERE k < 3;
+ALTER TYPE address ADD ATTRIBUTE country text;
+SELECT (a).country IS NULL FROM houses WHERE k = 2;
+UPDATE houses SET a = ROW('s', 2, 'de') WHERE k = 2 RETURNING (a).country;
+ALTER TYPE address RENAME ATTRIBUTE zip TO code;
+SELECT (a).code FROM houses WHERE k = 2;
+ALTER TYPE address DROP ATTRIBUTE country;
+SELECT a FROM houses WHERE k = 2;
+--@ error: 2BP01
+--@ loose: our foreign table is among the dependents
+DROP TYPE address;
+CREATE TABLE of_type OF address (PRIMARY KEY (code));
+--@ cluster: SELECT create_distributed_table('of_type', 'code')
+INSERT INTO of_type VALUES ('a', 1), ('b', 2);
+SELECT * FROM of_type;
+
+-- Collations.
+CREATE TABLE words (k int PRIMARY KEY, w text COLLATE "C", v text COLLATE "POSIX");
+--@ cluster: SELECT create_distributed_table('words', 'k')
+INSERT INTO words SELECT g, (ARRAY['b', 'A', 'a', 'B', 'é', 'e', '_'])[1 + g % 7] || g % 3, 'v' || g % 5 FROM generate_series(1, 21) g;
+--@ ordered
+SELECT k, w FROM words ORDER BY w, k;
+--@ ordered
+SELECT k, w FROM words ORDER BY w COLLATE "POSIX" DESC, k LIMIT 5;
+SELECT max(w), min(w), max(v COLLATE "C") FROM words;
+SELECT w, count(*) FROM words GROUP BY w;
+SELECT count(*) FROM words WHERE w < 'a';
+SELECT a.k, b.k FROM words a JOIN words b ON a.w = b.w AND a.k < b.k;
+SELECT collation for (w), collation for (v) FROM words WHERE k = 1;
+--@ error: 42P21
+SELECT w || v FROM words ORDER BY (w COLLATE "C") || (v COLLATE "POSIX");
+--@ error: 42P22
+SELECT k FROM words WHERE w < v;
+CREATE COLLATION my_c FROM "C";
+SELECT count(*) FROM words WHERE w COLLATE my_c < 'a';
+ALTER TABLE words ALTER COLUMN w TYPE text COLLATE my_c;
+SELECT count(*) FROM words WHERE w < 'b';
+--@ error: 42704
+SELECT w COLLATE nowhere FROM words;
+
+-- Sequences.
+CREATE SEQUENCE s1 INCREMENT 10 START 100 MINVALUE 100 MAXVALUE 130 CYCLE;
+--@ repeat: 1
+SELECT nextval('s1'), nextval('s1'), nextval('s1'), nextval('s1'), nextval('s1');
+SELECT setval('s1', 120), setval('s1', 110, false);
+--@ repeat: 1
+SELECT nextval('s1'), currval('s1');
+ALTER SEQUENCE s1 INCREMENT 5 NO CYCLE;
+--@ repeat: 1
+SELECT nextval('s1'), nextval('s1');
+--@ repeat: 1
+--@ error: 2200H
+SELECT nextval('s1'), nextval('s1'), nextval('s1'), nextval('s1'), nextval('s1');
+ALTER SEQUENCE s1 RESTART WITH 100;
+ALTER SEQUENCE s1 RENAME TO s2;
+SELECT last_value, is_called FROM s2;
+CREATE TABLE tickets (k int, n bigint DEFAULT nextval('s2'), PRIMARY KEY (k, n));
+--@ cluster: SELECT create_distributed_table('tickets', 'k')
+ALTER SEQUENCE s2 MAXVALUE 100000;
+INSERT INTO tickets (k) VALUES (1) RETURNING n;
+INSERT INTO tickets (k) VALUES (1), (2), (3);
+SELECT count(*), count(DISTINCT n) FROM tickets;
+--@ error: 2BP01
+--@ loose: our foreign table is among the dependents
+DROP SEQUENCE s2;
+ALTER SEQUENCE s2 OWNED BY tickets.n;
+DROP TABLE tickets;
+--@ error: 42P01
+SELECT nextval('s2');
+
+-- Generated and identity columns.
+CREATE TABLE boxes (k int PRIMARY KEY, w int, h int, area int GENERATED ALWAYS AS (w * h) STORED, label text GENERATED ALWAYS AS ('box ' || k) STORED, id bigint GENERATED ALWAYS AS IDENTITY, tag int GENERATED BY DEFAULT AS IDENTITY (START WITH 5 INCREMENT BY 5));
+--@ cluster: SELECT create_distributed_table('boxes', 'k')
+INSERT INTO boxes (k, w, h) VALUES (1, 2, 3) RETURNING area, label, id, tag;
+INSERT INTO boxes (k, w, h) VALUES (2, 1, 1), (3, 4, 5), (4, NULL, 1);
+SELECT k, area, label FROM boxes;
+SELECT count(DISTINCT id), count(DISTINCT tag), min(id) > 0 FROM boxes;
+UPDATE boxes SET w = w + 1;
+SELECT k, area FROM boxes WHERE area > 5;
+UPDATE boxes SET h = DEFAULT, area = DEFAULT WHERE k = 1 RETURNING h, area;
+SELECT sum(area), max(area) FROM boxes;
+--@ error: 428C9
+INSERT INTO boxes (k, area) VALUES (9, 1);
+--@ error: 428C9
+INSERT INTO boxes (k, id) VALUES (9, 1);
+--@ error: 428C9
+UPDATE boxes SET area = 5;
+--@ error: 428C9
+UPDATE boxes SET id = 5 WHERE k = 1;
+--@ error: 428C9
+UPDATE boxes SET (w, id) = (1, 5);
+--@ error: 428C9
+INSERT INTO boxes (k) VALUES (1) ON CONFLICT (k) DO UPDATE SET id = 7;
+UPDATE boxes SET tag = DEFAULT WHERE k = 2 RETURNING tag IS NOT NULL;
+UPDATE boxes SET id = DEFAULT, tag = DEFAULT;
+SELECT count(*), count(DISTINCT id), count(DISTINCT tag) FROM boxes;
+INSERT INTO boxes (k, id, tag) OVERRIDING SYSTEM VALUE VALUES (10, 1000, 2000) RETURNING id, tag;
+INSERT INTO boxes (k, tag) VALUES (11, 7) RETURNING tag;
+INSERT INTO boxes (k, w, h) SELECT k + 100, w, h FROM boxes WHERE k < 4;
+SELECT k, area FROM boxes WHERE k > 100;
+INSERT INTO boxes (k, w, h) VALUES (1, 9, 9) ON CONFLICT (k) DO UPDATE SET w = excluded.w, h = excluded.h RETURNING area;
+ALTER TABLE boxes ADD COLUMN half int GENERATED ALWAYS AS (w / 2) STORED;
+SELECT k, half FROM boxes WHERE k < 4;
+ALTER TABLE boxes ALTER COLUMN area DROP EXPRESSION;
+UPDATE boxes SET area = -1 WHERE k = 2 RETURNING area;
+ALTER TABLE boxes ALTER COLUMN tag DROP IDENTITY;
+INSERT INTO boxes (k, tag) VALUES (20, 1) RETURNING tag;
+ALTER TABLE boxes ALTER COLUMN id SET GENERATED BY DEFAULT;
+INSERT INTO boxes (k, id, tag) VALUES (21, 5000, 1) RETURNING id;
+CREATE INDEX boxes_area ON boxes (area);
+SELECT attname, attgenerated, attidentity FROM pg_attribute WHERE attrelid = 'boxes'::regclass AND attnum > 0 AND NOT attisdropped;
+
+-- Extended statistics and publications.
+CREATE STATISTICS stat_users (ndistinct, dependencies, mcv) ON country, active FROM users;
+CREATE STATISTICS stat_expr ON (id % 3) FROM users;
+ANALYZE users;
+SELECT stxname, stxkind FROM pg_statistic_ext WHERE stxrelid = 'users'::regclass;
+ALTER STATISTICS stat_users RENAME TO stat_u;
+ALTER STATISTICS stat_u SET STATISTICS 50;
+COMMENT ON STATISTICS stat_u IS 'both';
+DROP STATISTICS stat_u;
+DROP STATISTICS IF EXISTS stat_u;
+SELECT count(*) FROM users WHERE country = 'de' AND active;
+CREATE PUBLICATION pub_some FOR TABLE users, regions;
+SELECT pubname, tablename FROM pg_publication_tables WHERE pubname = 'pub_some';
+ALTER PUBLICATION pub_some ADD TABLE orders;
+ALTER PUBLICATION pub_some DROP TABLE regions;
+SELECT pubname, tablename FROM pg_publication_tables WHERE pubname = 'pub_some';
+ALTER PUBLICATION pub_some SET (publish = 'insert, update');
+SELECT pubname, pubinsert, pubdelete, puballtables FROM pg_publication;
+ALTER PUBLICATION pub_some RENAME TO pub_few;
+DROP PUBLICATION pub_few;
+CREATE PUBLICATION pub_all FOR ALL TABLES;
+SELECT puballtables FROM pg_publication;
+DROP PUBLICATION pub_all;
+
+-- Casts, operators, and functions with defaults, names and variadic arguments.
+CREATE FUNCTION plus_all(VARIADIC numeric[]) RETURNS numeric IMMUTABLE LANGUAGE sql AS 'SELECT sum(x) FROM unnest($1) x';
+SELECT id, plus_all(id, score, 1) FROM users WHERE id < 5;
+CREATE FUNCTION scaled(x numeric, factor numeric DEFAULT 10, plus numeric DEFAULT 0) RETURNS numeric IMMUTABLE LANGUAGE sql AS 'SELECT x * factor + plus';
+SELECT id, scaled(score), scaled(score, plus => 5), scaled(factor => 2, x => id) FROM users WHERE id < 5;
+SELECT sum(scaled(score, 2)) FROM users;
+CREATE FUNCTION far(numeric, numeric) RETURNS boolean IMMUTABLE LANGUAGE sql AS 'SELECT abs($1 - $2) > 90';
+CREATE OPERATOR <#> (LEFTARG = numeric, RIGHTARG = numeric, FUNCTION = far, COMMUTATOR = <#>);
+SELECT id FROM users WHERE score <#> 1;
+SELECT count(*) FROM users a JOIN users b ON a.score <#> b.score AND a.id < b.id;
+CREATE FUNCTION to_flag(int) RETURNS text IMMUTABLE LANGUAGE sql AS $$ SELECT CASE WHEN $1 > 2 THEN 'many' ELSE 'few' END $$;
+SELECT to_flag(qty), count(*) FROM items GROUP BY 1;
+CREATE OR REPLACE FUNCTION to_flag(int) RETURNS text IMMUTABLE LANGUAGE sql AS $$ SELECT CASE WHEN $1 > 3 THEN 'very many' ELSE 'few' END $$;
+SELECT to_flag(qty), count(*) FROM items GROUP BY 1;
+ALTER FUNCTION to_flag(int) RENAME TO flag_of;
+SELECT count(*) FROM items WHERE flag_of(qty) = 'few';
+--@ error: 42883
+SELECT to_flag(qty) FROM items;
+CREATE INDEX items_flag ON items (flag_of(qty));
+SELECT user_id FROM items WHERE flag_of(qty) = 'very many' AND user_id < 20;
+--@ error: 2BP01
+DROP FUNCTION flag_of(int);
+DROP INDEX items_flag;
+DROP FUNCTION flag_of(int);
+CREATE TYPE pair AS (x int, y int);
+CREATE FUNCTION make_pair(int, int) RETURNS pair IMMUTABLE LANGUAGE sql AS 'SELECT ROW($1, $2)::pair';
+SELECT user_id, make_pair(id, 1), (make_pair(id, 2)).y FROM orders WHERE user_id = 14;
+CREATE FUNCTION pairs(int) RETURNS SETOF pair IMMUTABLE LANGUAGE sql AS 'SELECT g, g * g FROM generate_series(1, $1) g';
+SELECT u.id, p.* FROM users u, pairs((u.id % 3)::int) p WHERE u.id < 9;
+CREATE FUNCTION table_of(int) RETURNS TABLE (n int, t text) STABLE LANGUAGE sql AS $$ SELECT g, 't' || g FROM generate_series(1, $1) g $$;
+SELECT u.id, t.t FROM users u JOIN table_of(5) t ON t.n = u.id;
+CREATE CAST (pair AS text) WITH INOUT AS ASSIGNMENT;
+DROP CAST (pair AS text);
