@@ -379,7 +379,8 @@ fn plans_answer_as_one_server_does() {
         golden_cases().into_iter().map(|c| (c, false)).chain(lines("select.sql").into_iter().map(|c| (c, true)));
     for (sql, from_file) in cases {
         let plan = planned(&setup.snapshot, &sql);
-        let ours = setup.answer(&plan);
+        // Which rows a sample has depends on where they lie.
+        let ours = if sql.contains("tablesample") { Ok(None) } else { setup.answer(&plan) };
         if let Ok(None) = &ours {
             left += 1;
             if from_file {
