@@ -149,7 +149,10 @@ impl Session {
             return Ok(Announce::Known(self.described(call.prepared).await?));
         }
         match &call.prepared.statement {
-            Some(statement) if !crate::session::is_planned(&statement.kind) => Ok(Announce::WithRows),
+            // They run to their end before the first row is told.
+            Some(statement) if !crate::session::is_planned(&statement.kind) || statement.has_modifying => {
+                Ok(Announce::WithRows)
+            }
             Some(statement) if !self.stand_ins(statement).is_empty() => {
                 Ok(Announce::Known(self.described(call.prepared).await?))
             }
