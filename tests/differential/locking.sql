@@ -55,3 +55,44 @@ SELECT next_job();
 --@ repeat: 1
 SELECT next_job();
 SELECT state, owner, count(*), sum(id) FROM jobs GROUP BY state, owner;
+
+-- WHERE CURRENT OF.
+CREATE TABLE walked (id int PRIMARY KEY, v text, n int, twice int GENERATED ALWAYS AS (n * 2) STORED);
+--@ cluster: SELECT create_distributed_table('walked', 'id')
+INSERT INTO walked (id, v, n) SELECT g, 'v' || g, g FROM generate_series(1, 12) g;
+BEGIN;
+DECLARE w CURSOR FOR SELECT id, v FROM walked WHERE n < 6 ORDER BY id FOR UPDATE;
+--@ error: 24000
+UPDATE walked SET v = 'early' WHERE CURRENT OF w;
+ROLLBACK;
+BEGIN;
+DECLARE w CURSOR FOR SELECT id, v FROM walked WHERE n < 6 ORDER BY id FOR UPDATE;
+--@ ordered
+FETCH 2 FROM w;
+UPDATE walked SET v = 'second', n = n + 100 WHERE CURRENT OF w RETURNING id, v, twice;
+UPDATE walked SET v = v || ' again', n = (SELECT 7) WHERE CURRENT OF w RETURNING *;
+FETCH NEXT FROM w;
+DELETE FROM walked WHERE CURRENT OF w RETURNING id;
+SAVEPOINT s;
+--@ error: 24000
+UPDATE jobs SET owner = 'x' WHERE CURRENT OF w;
+ROLLBACK TO s;
+MOVE 1 FROM w;
+UPDATE walked AS x SET v = 'moved to' WHERE CURRENT OF w RETURNING x.id, x.v;
+--@ ordered
+FETCH ALL FROM w;
+SAVEPOINT s2;
+--@ error: 24000
+DELETE FROM walked WHERE CURRENT OF w;
+ROLLBACK TO s2;
+CLOSE w;
+--@ error: 34000
+DELETE FROM walked WHERE CURRENT OF w;
+ROLLBACK;
+BEGIN;
+DECLARE "W x" CURSOR FOR SELECT * FROM walked a WHERE id = 4 FOR NO KEY UPDATE;
+FETCH "W x";
+UPDATE walked SET v = 'quoted', n = NULL WHERE CURRENT OF "W x";
+FETCH "W x";
+COMMIT;
+SELECT * FROM walked;

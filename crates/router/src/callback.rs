@@ -120,6 +120,11 @@ pub struct Cursors {
 }
 
 impl Cursors {
+    /// Which row a name of ours stands for: worker group, partition and ctid.
+    pub fn row(&self, name: &Bytes) -> Option<(GroupId, String)> {
+        self.rows.get(row_number(&crate::run::name_text(name))?).cloned()
+    }
+
     /// At the end of a transaction: servers have closed the cursors.
     pub fn clear(&mut self) {
         *self = Cursors { next: self.next, ..Cursors::default() };

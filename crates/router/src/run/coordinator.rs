@@ -41,7 +41,19 @@ impl Session {
     /// Our own names qualified, ONLY taken away from distributed tables (whose rows are in a child there), and catalogs
     /// replaced by views of them that do not show our own objects.
     pub(super) async fn coordinator_text_of(&mut self, statement: &Statement) -> Result<Splice> {
+        self.coordinator_text_with(statement, None).await
+    }
+
+    /// The same with something inserted at a place of the text.
+    pub(super) async fn coordinator_text_with(
+        &mut self,
+        statement: &Statement,
+        inserted: Option<(usize, String)>,
+    ) -> Result<Splice> {
         let mut edits = Edits::new();
+        if let Some((at, text)) = inserted {
+            edits.insert(at, text);
+        }
         for (span, name) in pgherd_sql::own_names(statement) {
             edits.replace(span, name);
         }

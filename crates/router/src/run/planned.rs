@@ -26,6 +26,9 @@ impl Session {
         {
             return Ok(completion);
         }
+        if let Some(completion) = self.run_current_of(call).await? {
+            return Ok(completion);
+        }
         let fresh = self.txn.block == Block::None;
         let mark = self.client.out.len();
         let result = self.run_plan_once(call).await;

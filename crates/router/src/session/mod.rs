@@ -113,6 +113,8 @@ pub struct DeclaredCursor {
     pub source: String,
     /// WITH HOLD: it outlives its transaction.
     pub hold: bool,
+    /// Its rows may be named by WHERE CURRENT OF.
+    pub followed: Option<crate::run::Followed>,
 }
 
 /// Why a session is served no more, here.
