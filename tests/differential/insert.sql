@@ -73,9 +73,7 @@ INSERT INTO t VALUES (3, 'x') ON CONFLICT ON CONSTRAINT t_pkey DO UPDATE SET n =
 INSERT INTO t VALUES (200, 'a'), (200, 'b') ON CONFLICT (k) DO UPDATE SET v = excluded.v;
 --@ error: 42P10
 INSERT INTO t VALUES (1, 'a') ON CONFLICT (v) DO NOTHING;
---@ refused: 0A000
 INSERT INTO ref VALUES (1, 'one') ON CONFLICT (id) DO UPDATE SET name = 'again';
---@ refused: 0A000
 INSERT INTO ref VALUES (1, 'one') ON CONFLICT (id) DO UPDATE SET name = 'again ' || ref.name RETURNING *;
 
 -- Reference and local tables.
@@ -116,7 +114,6 @@ SELECT count(*), count(DISTINCT id) FROM s WHERE k = 50;
 INSERT INTO bykey (v) SELECT 'bulk' FROM generate_series(1, 10);
 SELECT count(*), count(DISTINCT id) FROM bykey WHERE v = 'bulk';
 INSERT INTO t (k, v, n) SELECT 6000 + line, status, sum(qty) FROM items i JOIN orders o ON o.user_id = i.user_id AND o.id = i.order_id WHERE status = 'sent' GROUP BY line, status RETURNING *;
---@ refused: 0A000
 INSERT INTO t (k, v) VALUES (7000, 'v') RETURNING (SELECT count(*) FROM regions);
 WITH src AS (SELECT id FROM users WHERE id < 4) INSERT INTO t (k, v) SELECT id + 8000, 'cte' FROM src RETURNING k;
 WITH ins AS (INSERT INTO t (k, v) VALUES (8100, 'inner') RETURNING k, v) SELECT * FROM ins;

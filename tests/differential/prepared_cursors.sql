@@ -179,10 +179,8 @@ BEGIN;
 DECLARE u CURSOR FOR SELECT id FROM users WHERE id = 10 FOR UPDATE;
 FETCH u;
 SAVEPOINT before;
---@ refused: 0A000
 UPDATE users SET name = 'current' WHERE CURRENT OF u RETURNING id, name;
 ROLLBACK TO before;
---@ refused: 0A000
 DELETE FROM users WHERE CURRENT OF u;
 ROLLBACK;
 BEGIN;

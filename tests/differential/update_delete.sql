@@ -46,7 +46,6 @@ UPDATE users u SET score = f.id FROM friends f WHERE f.a = u.id AND f.id = 7 RET
 UPDATE users u SET name = n.body FROM local_notes n WHERE n.user_id = u.id RETURNING u.id, u.name;
 UPDATE users u SET score = v.s FROM (VALUES (1, 11), (2, 22), (500, 5)) v (id, s) WHERE v.id = u.id RETURNING u.id, u.score;
 UPDATE local_notes n SET body = u.name FROM users u WHERE u.id = n.user_id AND u.id < 20 RETURNING n.id, n.body;
---@ refused: 0A000
 UPDATE regions r SET tax = t.n FROM (SELECT country, count(*) AS n FROM users GROUP BY country) t WHERE t.country = r.code;
 SELECT * FROM regions;
 WITH t AS (SELECT id FROM users WHERE id < 5) UPDATE users SET score = 1000 WHERE id IN (SELECT id FROM t) RETURNING id;
@@ -102,7 +101,6 @@ UPDATE users SET active = NULL WHERE id = 1;
 --@ error: 23514
 UPDATE products SET price = -1 WHERE id = 1;
 --@ error: 23505
---@ refused: 0A000
 UPDATE friends SET id = (SELECT min(id) FROM friends) WHERE id = (SELECT max(id) FROM friends);
 --@ error: 22003
 UPDATE users SET score = 1e9 WHERE id = 1;

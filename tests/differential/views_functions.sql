@@ -59,12 +59,10 @@ BEGIN
   RETURN n;
 END $$;
 --@ repeat: 1
---@ refused: PH001
 SELECT place_order(14, 9001, 5);
 SELECT id, total FROM orders WHERE user_id = 14;
 --@ error: 23505
 --@ repeat: 1
---@ refused: PH001
 SELECT place_order(14, 9001, 5);
 SELECT score, (SELECT count(*) FROM orders o WHERE o.user_id = u.id) FROM users u WHERE id = 14;
 CREATE PROCEDURE transfer(a bigint, b bigint, amount numeric) LANGUAGE plpgsql AS $$

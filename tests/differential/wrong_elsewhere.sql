@@ -173,8 +173,11 @@ DROP TABLE moving;
 CREATE TABLE keyed (k int PRIMARY KEY, v text);
 --@ cluster: SELECT create_distributed_table('keyed', 'k')
 INSERT INTO keyed VALUES (1, 'a'), (2, 'b');
---@ refused: 0A000
 INSERT INTO keyed VALUES (1, 'x') ON CONFLICT (k) DO UPDATE SET k = 1000 + keyed.k, v = excluded.v;
+INSERT INTO keyed VALUES (2, 'y'), (3, 'new') ON CONFLICT (k) DO UPDATE SET k = excluded.k * -1, v = keyed.v || excluded.v RETURNING *;
+INSERT INTO keyed VALUES (3, 'no') ON CONFLICT (k) DO UPDATE SET k = 5 WHERE keyed.v = 'other' RETURNING *;
+--@ error: 23505
+INSERT INTO keyed VALUES (3, 'no') ON CONFLICT (k) DO UPDATE SET k = -2;
 SELECT * FROM keyed;
 SELECT * FROM keyed WHERE k = 1001;
 SELECT * FROM keyed WHERE k = 1;

@@ -28,6 +28,10 @@ BEGIN
 END
 $$;
 
+-- On the coordinator: triggers of distributed tables, which fire on the workers only, and their state as the user knows it
+-- (pg_trigger.tgenabled).
+CREATE TABLE IF NOT EXISTS pgherd.worker_trigger (trigger oid PRIMARY KEY, relation oid NOT NULL, enabled "char" NOT NULL);
+
 -- Commit records -----------------------------------------------------------------------------------------------------
 
 -- decision: 'c' committed, 'a' aborted. The primary key arbitrates between a commit and whoever recovers its participants.

@@ -175,41 +175,6 @@ $$;
 CREATE FOREIGN TABLE IF NOT EXISTS pgherd.remote_command (command text, nodename text, nodeport int, success bool, result text)
     SERVER pgherd_router OPTIONS (schema_name 'pgherd', table_name 'remote_command', updatable 'false', truncatable 'false');
 
--- BEFORE INSERT statement trigger on the heap of every distributed table, which is always empty.
-CREATE OR REPLACE FUNCTION pgherd.refuse_local_rows() RETURNS trigger
-LANGUAGE plpgsql AS $$
-BEGIN
-    RAISE EXCEPTION USING ERRCODE = 'PH001',
-        MESSAGE = format('cannot insert into distributed table "%s" from inside the coordinator', TG_TABLE_NAME),
-        HINT = 'Send the INSERT or COPY as a statement of its own through the router.',
-        SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME;
-END
-$$;
-
--- AFTER INSERT statement trigger on the heap of a distributed table: what SQL inside the coordinator inserted goes through
--- the foreign child to the worker that owns it, and the heap is empty again before the next statement looks. So RETURNING,
--- FOUND and row counts are right. ON CONFLICT would look for conflicts in the empty heap: refused.
-CREATE OR REPLACE FUNCTION pgherd.forward_local_rows() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    context text;
-    columns text;
-BEGIN
-    GET DIAGNOSTICS context = PG_CONTEXT;
-    -- The body of an SQL function is not in the context.
-    IF context ~ 'SQL function "' OR context ~* 'on\s+conflict|merge\s+into' OR (context !~ '\n' AND current_query() ~* 'on\s+conflict|merge\s+into') THEN
-        RAISE EXCEPTION USING ERRCODE = 'PH001',
-            MESSAGE = format('cannot run ON CONFLICT or MERGE on distributed table "%s" from inside the coordinator', TG_TABLE_NAME),
-            HINT = 'Send the statement through the router by itself.', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME;
-    END IF;
-    SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) INTO STRICT columns
-        FROM pg_attribute a WHERE a.attrelid = TG_RELID AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '';
-    EXECUTE format('INSERT INTO pgherd.%I (%s) SELECT %s FROM pgherd_rows', 'ft_' || TG_RELID, columns, columns);
-    EXECUTE format('DELETE FROM ONLY %I.%I', TG_TABLE_SCHEMA, TG_TABLE_NAME);
-    RETURN NULL;
-END
-$$;
-
 -- On the foreign children: that there is a row trigger keeps postgres_fdw from changing rows by one statement of its own.
 CREATE OR REPLACE FUNCTION pgherd.row_by_row() RETURNS trigger
 LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
@@ -238,20 +203,9 @@ BEGIN
     SELECT n.nspname, c.relname, pg_get_userbyid(c.relowner) INTO STRICT table_schema, table_name, owner
         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation;
     EXECUTE format('DROP FOREIGN TABLE IF EXISTS pgherd.%I', child);
-    -- The guard first: once the child is there, pgherd.guard_definitions watches the table. Rows that SQL inside the
-    -- coordinator inserts go on to the workers, unless triggers of the user's would then fire twice, or a foreign key would
-    -- be checked against a heap that is always empty.
-    EXECUTE format('DROP TRIGGER IF EXISTS pgherd_guard ON %I.%I', table_schema, table_name);
-    IF EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = relation AND NOT t.tgisinternal AND t.tgname <> 'pgherd_guard')
-        OR EXISTS (SELECT FROM pg_constraint k JOIN pgherd.pg_dist_partition p ON p.logicalrelid = k.confrelid
-                   WHERE k.conrelid = relation AND k.contype = 'f' AND p.partmethod = 'h') THEN
-        EXECUTE format('CREATE TRIGGER pgherd_guard BEFORE INSERT ON %I.%I '
-            'FOR EACH STATEMENT EXECUTE FUNCTION pgherd.refuse_local_rows()', table_schema, table_name);
-    ELSE
-        EXECUTE format('CREATE TRIGGER pgherd_guard AFTER INSERT ON %I.%I REFERENCING NEW TABLE AS pgherd_rows '
-            'FOR EACH STATEMENT EXECUTE FUNCTION pgherd.forward_local_rows()', table_schema, table_name);
-    END IF;
-    EXECUTE format('ALTER TABLE ONLY %I.%I ENABLE ALWAYS TRIGGER pgherd_guard', table_schema, table_name);
+    -- The guard first: once the child is there, pgherd.guard_definitions watches the table.
+    PERFORM pgherd.unguard(relation);
+    PERFORM pgherd.guard_heap(relation);
     EXECUTE format('CREATE FOREIGN TABLE pgherd.%I () INHERITS (%I.%I) SERVER pgherd_router OPTIONS (schema_name %L, table_name %L)',
         child, table_schema, table_name, table_schema, table_name);
     -- Row by row: so the router sees which statement changes rows, and where it would read what it has changed.
@@ -270,28 +224,7 @@ BEGIN
     PERFORM pgherd.require_owner(relation);
     SELECT pgherd.qualified(c.relnamespace, c.relname) INTO STRICT table_name FROM pg_class c WHERE c.oid = relation;
     EXECUTE format('DROP FOREIGN TABLE IF EXISTS pgherd.%I', 'ft_' || relation::oid);
-    EXECUTE format('DROP TRIGGER IF EXISTS pgherd_guard ON %s', table_name);
-END
-$$;
-
--- BEFORE statement trigger on the coordinator's copy of a reference table. The router writes every copy with the same
--- top-level statement; a function, DO block or trigger here would write this one only. Referential actions are the same on
--- every node: their lines of context are statements of PostgreSQL's own, on ONLY a table.
-CREATE OR REPLACE FUNCTION pgherd.refuse_nested_write() RETURNS trigger
-LANGUAGE plpgsql AS $$
-DECLARE
-    context text;
-BEGIN
-    GET DIAGNOSTICS context = PG_CONTEXT;
-    IF EXISTS (SELECT FROM pg_catalog.regexp_split_to_table(context, E'\n') WITH ORDINALITY line(text, number)
-        WHERE line.number > 1 AND line.text !~ '"(DELETE FROM|UPDATE) ONLY "') THEN
-        RAISE EXCEPTION USING ERRCODE = 'PH001',
-            MESSAGE = pg_catalog.format('cannot write reference table "%s" from inside the coordinator', TG_TABLE_NAME),
-            DETAIL = 'A function, DO block or trigger of the coordinator would change one of its copies only.',
-            HINT = 'Send the change as a statement of its own through the router.',
-            SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME;
-    END IF;
-    RETURN NULL;
+    PERFORM pgherd.unguard(relation);
 END
 $$;
 
@@ -398,8 +331,7 @@ BEGIN
         INSERT INTO pgherd.pg_dist_shard (logicalrelid, shardid) VALUES (relation, nextval('pgherd.pg_dist_shardid_seq'))
             RETURNING shardid INTO shard;
         INSERT INTO pgherd.pg_dist_placement (shardid, groupid) SELECT shard, g FROM unnest(groups) g;
-        EXECUTE format('CREATE OR REPLACE TRIGGER pgherd_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON %s '
-            'FOR EACH STATEMENT EXECUTE FUNCTION pgherd.refuse_nested_write()', relation);
+        PERFORM pgherd.guard_reference(relation);
         SELECT jsonb_agg(jsonb_build_object('id', shard, 'remainder', NULL, 'group', g) ORDER BY g) INTO shards
             FROM unnest(groups) g;
     END IF;
@@ -414,7 +346,7 @@ BEGIN
     IF EXISTS (SELECT FROM pg_class c WHERE c.oid = relation) THEN
         PERFORM pgherd.require_owner(relation);
         -- A reference table's; a distributed table's went with its child.
-        EXECUTE format('DROP TRIGGER IF EXISTS pgherd_guard ON %s', relation::regclass);
+        PERFORM pgherd.unguard(relation::regclass);
     END IF;
     DELETE FROM pgherd.pg_dist_placement p USING pgherd.pg_dist_shard s
         WHERE s.shardid = p.shardid AND s.logicalrelid = relation::regclass;
@@ -863,7 +795,7 @@ BEGIN
         ('pg_type', 'typnamespace <> ''pgherd''::pg_catalog.regnamespace'),
         ('pg_proc', 'pronamespace <> ''pgherd''::pg_catalog.regnamespace'),
         ('pg_inherits', 'inhrelid NOT IN (SELECT oid FROM pg_catalog.pg_class WHERE relnamespace = ''pgherd''::pg_catalog.regnamespace)'),
-        ('pg_trigger', 'tgname <> ''pgherd_guard'' AND tgrelid NOT IN '
+        ('pg_trigger', 'tgname !~* ''^pgherd_guard'' AND tgrelid NOT IN '
             '(SELECT oid FROM pg_catalog.pg_class WHERE relnamespace = ''pgherd''::pg_catalog.regnamespace)'),
         ('pg_constraint', 'connamespace <> ''pgherd''::pg_catalog.regnamespace'),
         ('pg_event_trigger', 'evtname NOT IN (''pgherd_definitions'', ''pgherd_drops'')'),
@@ -881,7 +813,11 @@ BEGIN
     LOOP
         -- What is there stays: views that users made may read it.
         CONTINUE WHEN to_regclass(format('pgherd.%I', v.name)) IS NOT NULL;
-        EXECUTE format('CREATE VIEW pgherd.%I AS SELECT * FROM pg_catalog.%I WHERE %s', v.name, v.name, v.condition);
+        EXECUTE format('CREATE VIEW pgherd.%I AS SELECT %s FROM pg_catalog.%I WHERE %s', v.name,
+            CASE v.name WHEN 'pg_trigger' THEN (SELECT string_agg(CASE a.attname WHEN 'tgenabled' THEN 'coalesce((SELECT w.enabled '
+                'FROM pgherd.worker_trigger w WHERE w.trigger = pg_trigger.oid), tgenabled) AS tgenabled' ELSE quote_ident(a.attname) END,
+                ', ' ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = 'pg_trigger'::regclass AND a.attnum > 0)
+            ELSE '*' END, v.name, v.condition);
     END LOOP;
     FOR v IN SELECT * FROM (VALUES
         ('pg_tables', 'schemaname <> ''pgherd'''),
@@ -901,7 +837,7 @@ BEGIN
         ('views', 'table_schema <> ''pgherd'''),
         ('sequences', 'sequence_schema <> ''pgherd'''),
         ('routines', 'routine_schema <> ''pgherd'''),
-        ('triggers', 'trigger_name <> ''pgherd_guard'' AND event_object_schema <> ''pgherd'''),
+        ('triggers', 'trigger_name !~* ''^pgherd_guard'' AND event_object_schema <> ''pgherd'''),
         ('table_constraints', 'table_schema <> ''pgherd'''),
         ('foreign_tables', 'foreign_table_schema <> ''pgherd'''),
         ('table_privileges', 'table_schema <> ''pgherd'''),
@@ -924,8 +860,8 @@ BEGIN
         ('foreign_servers', 'foreign_server_name <> ''pgherd_router''')
         ) AS x(name, condition)
     LOOP
-        CONTINUE WHEN to_regclass(format('pgherd.%I', 'information_schema_' || v.name)) IS NOT NULL;
-        EXECUTE format('CREATE VIEW pgherd.%I AS SELECT * FROM information_schema.%I WHERE %s',
+        CONTINUE WHEN to_regclass(format('pgherd.%I', 'information_schema_' || v.name)) IS NOT NULL AND v.name <> 'triggers';
+        EXECUTE format('CREATE OR REPLACE VIEW pgherd.%I AS SELECT * FROM information_schema.%I WHERE %s',
             'information_schema_' || v.name, v.name, v.condition);
     END LOOP;
 END

@@ -227,9 +227,9 @@ LANGUAGE sql STABLE AS $$
         'row', t.tgtype::int & 1 <> 0,
         'on_truncate', t.tgtype::int & 32 <> 0,
         'transition_tables', t.tgoldtable IS NOT NULL OR t.tgnewtable IS NOT NULL,
-        'enabled', t.tgenabled) ORDER BY t.oid), '[]')
-    FROM pg_catalog.pg_trigger t
-    WHERE t.tgrelid = $1 AND NOT t.tgisinternal AND t.tgname <> 'pgherd_guard'
+        'enabled', coalesce(w.enabled, t.tgenabled)) ORDER BY t.oid), '[]')
+    FROM pg_catalog.pg_trigger t LEFT JOIN pgherd.worker_trigger w ON w.trigger = t.oid
+    WHERE t.tgrelid = $1 AND NOT t.tgisinternal AND t.tgname !~* '^pgherd_guard'
 $$;
 
 CREATE OR REPLACE FUNCTION pgherd.describe_rules(relation oid) RETURNS jsonb
@@ -285,7 +285,7 @@ LANGUAGE sql STABLE AS $$
             FROM pg_catalog.pg_constraint WHERE conrelid = $1 AND contype <> 'f'
         UNION ALL SELECT 'pg_class'::pg_catalog.regclass, indexrelid FROM pg_catalog.pg_index WHERE indrelid = $1
         UNION ALL SELECT 'pg_trigger'::pg_catalog.regclass, oid
-            FROM pg_catalog.pg_trigger WHERE tgrelid = $1 AND NOT tgisinternal AND tgname <> 'pgherd_guard'
+            FROM pg_catalog.pg_trigger WHERE tgrelid = $1 AND NOT tgisinternal AND tgname !~* '^pgherd_guard'
         UNION ALL SELECT 'pg_policy'::pg_catalog.regclass, oid FROM pg_catalog.pg_policy WHERE polrelid = $1
         UNION ALL SELECT 'pg_rewrite'::pg_catalog.regclass, oid FROM pg_catalog.pg_rewrite WHERE ev_class = $1
         UNION ALL SELECT 'pg_statistic_ext'::pg_catalog.regclass, oid FROM pg_catalog.pg_statistic_ext WHERE stxrelid = $1

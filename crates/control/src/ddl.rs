@@ -219,10 +219,13 @@ impl Site<'_> {
             .recreate_where(constraint_differs);
         let indexes = matched(&before.indexes, &after.indexes, |i| i.oid, |i| i.name.clone())
             .recreate_where(|old, new| old.oid != new.oid && old.tail != new.tail);
-        let triggers =
-            matched(&before.triggers, &after.triggers, |t| t.oid, |t| t.name.clone()).recreate_where(|old, new| {
-                old.name != new.name || definition_differs(before, after, &old.definition, &new.definition)
-            });
+        // A reference table's run on the coordinator only.
+        let (no_triggers, of_workers) = (Vec::new(), !self.is_reference);
+        let old_triggers = if of_workers { &before.triggers } else { &no_triggers };
+        let new_triggers = if of_workers { &after.triggers } else { &no_triggers };
+        let triggers = matched(old_triggers, new_triggers, |t| t.oid, |t| t.name.clone()).recreate_where(|old, new| {
+            old.name != new.name || definition_differs(before, after, &old.definition, &new.definition)
+        });
         let policies =
             matched(&before.policies, &after.policies, |p| p.oid, |p| p.name.clone()).recreate_where(|old, new| {
                 let mut old = old.clone();

@@ -613,12 +613,7 @@ pub fn reference_ddl_at(table: &TableDescription, colocation: ColocationId, epoc
     out.extend(leaf_identity(table, &leaf));
     out.extend(grants_ddl(table, &name));
     out.extend(policies_ddl(table, &name));
-    for trigger in &table.triggers {
-        out.push(trigger.definition.clone());
-        if trigger.enabled != 'O' {
-            out.push(format!("ALTER TABLE {name} {}", enable_clause(trigger)));
-        }
-    }
+    // No triggers: they run on the coordinator, and the workers get the rows as they are then.
     out.extend(rules_ddl(table, &name));
     ddl
 }

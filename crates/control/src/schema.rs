@@ -15,7 +15,7 @@ pub const SQLSTATE_LOCAL_ROWS: &str = "PH001";
 pub const SQLSTATE_PLACEMENT_CHANGED: &str = "PH002";
 /// Raised by `pgherd.record_commit`: recovery has decided that the transaction is aborted.
 pub const SQLSTATE_DECIDED_BY_RECOVERY: &str = "PH003";
-/// The guard trigger's name.
+/// How the names of our triggers on users' tables begin.
 pub const GUARD_TRIGGER: &str = "pgherd_guard";
 /// The foreign server whose far end is the router.
 pub const ROUTER_SERVER: &str = "pgherd_router";
@@ -26,7 +26,8 @@ pub const CALLBACK_USER: &str = "pgherd_callback";
 pub const COORDINATOR_SCHEMA: &str = concat!(
     include_str!("../sql/common.sql"),
     include_str!("../sql/describe.sql"),
-    include_str!("../sql/coordinator.sql")
+    include_str!("../sql/coordinator.sql"),
+    include_str!("../sql/inside.sql")
 );
 
 /// Creates or brings up to date a worker's schema.
@@ -140,7 +141,7 @@ pub const NOT_OURS: &[(&str, &str)] = &[
     ),
     (
         "pg_trigger",
-        "tgname <> 'pgherd_guard' AND tgrelid NOT IN \
+        "tgname !~* '^pgherd_guard' AND tgrelid NOT IN \
          (SELECT oid FROM pg_catalog.pg_class WHERE relnamespace = 'pgherd'::pg_catalog.regnamespace)",
     ),
     ("pg_constraint", "connamespace <> 'pgherd'::pg_catalog.regnamespace"),

@@ -247,7 +247,15 @@ impl<'a> Context<'a> {
                 Some("Give the value of the distribution column, or lock rows of one table without ORDER BY."),
             );
         }
-        self.plan(Tier::Federate { sql: self.coordinator_sql() }, reason)
+        let mut copies: Vec<Arc<Table>> = Vec::new();
+        for instance in self.analysis.instances.iter().filter(|i| i.is_target && i.table.is_reference()) {
+            if !copies.iter().any(|t| t.oid == instance.table.oid) {
+                copies.push(instance.table.clone());
+            }
+        }
+        let mut plan = self.plan(Tier::Federate { sql: self.coordinator_sql(), copies }, reason);
+        plan.writes |= self.analysis.instances.iter().any(|i| i.is_target);
+        plan
     }
 
     /// The one value to which every distributed table is pinned, if they are colocated.

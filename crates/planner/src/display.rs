@@ -82,7 +82,7 @@ impl Display for Plan {
         writeln!(f)?;
         writeln!(f, "reason: {}", self.reason)?;
         match &self.tier {
-            Tier::Coordinator { sql, .. } | Tier::Federate { sql } => writeln!(f, "sql: {}", marked(sql))?,
+            Tier::Coordinator { sql, .. } | Tier::Federate { sql, .. } => writeln!(f, "sql: {}", marked(sql))?,
             Tier::Route(route) => {
                 writeln!(f, "key: {} = {}", route.table.name, route.key)?;
                 if route.parent_only {

@@ -110,19 +110,24 @@ impl Context<'_> {
                         if path.last() == Some(&key.name)
                             && (path.len() == 2 && path.first().is_some_and(|q| q == "excluded" || *q == insert.target.reference_name())));
                     if !harmless {
-                        return Some(self.refuse(
-                            format!(
-                                "cannot modify the distribution column \"{}\" of table \"{}\"",
-                                key.name, table.name
-                            ),
-                            Some("A row's value in the distribution column says which server stores it.".to_owned()),
-                            Some("Leave the distribution column out of ON CONFLICT DO UPDATE SET."),
-                        ));
+                        return Some(self.insert_from_coordinator(table, "the distribution column is modified"));
                     }
                 }
             }
         }
         None
+    }
+
+    /// The coordinator runs the statement, and its triggers pass the rows on.
+    fn insert_from_coordinator(&self, table: &Table, reason: &str) -> Plan {
+        if self.session.callback {
+            return self.refuse(
+                format!("cannot run this INSERT into the distributed table \"{}\"", table.name),
+                Some(format!("A worker cannot evaluate it: {reason}.")),
+                None,
+            );
+        }
+        self.federate(reason)
     }
 
     fn generated_always(&self, column: &Column, detail: String, hint: Option<&str>) -> Plan {
@@ -150,11 +155,7 @@ impl Context<'_> {
         }
         let Some(key) = table.key_column() else { return self.federate("no distribution column") };
         if self.analysis.has_parts_unknown || !self.names_are_known() {
-            return self.refuse(
-                format!("cannot run this INSERT into the distributed table \"{}\"", table.name),
-                Some("A construct in it is not understood.".to_owned()),
-                None,
-            );
+            return self.insert_from_coordinator(table, "a construct in it is not understood");
         }
         // Columns that the statement leaves out but that need a value from the coordinator.
         let given = columns.len();
@@ -188,11 +189,7 @@ impl Context<'_> {
         let key_at = columns.iter().position(|c| c.name == key.name);
         // RETURNING and ON CONFLICT run on the workers as they stand.
         if let Some(reason) = self.tail_reason(insert) {
-            return self.refuse(
-                format!("cannot run this INSERT into the distributed table \"{}\"", table.name),
-                Some(format!("A worker cannot evaluate its ON CONFLICT or RETURNING clause: {reason}.")),
-                None,
-            );
+            return self.insert_from_coordinator(table, &format!("ON CONFLICT or RETURNING: {reason}"));
         }
         let many = rows.len() > 1;
         let worker = self.worker_edits();
@@ -358,17 +355,13 @@ impl Context<'_> {
                     _ => self.federate("no query"),
                 }
             }
-            (reason, route) => self.refuse(
-                format!(
-                    "cannot run INSERT with common table expressions into the distributed table \"{}\"",
-                    table.name
-                ),
-                Some(format!(
-                    "The statement cannot be sent to one shard: {}.",
-                    reason.or(route.err()).unwrap_or_else(|| "a column's default needs the coordinator".to_owned())
-                )),
-                Some("Write INSERT … SELECT with the common table expression as a subquery."),
-            ),
+            (reason, route) => {
+                let reason = reason.or(route.err());
+                self.insert_from_coordinator(
+                    table,
+                    reason.as_deref().unwrap_or("a column's default needs the coordinator"),
+                )
+            }
         }
     }
 
@@ -430,11 +423,7 @@ impl Context<'_> {
             }
         }
         if let Some(reason) = self.tail_reason(insert) {
-            return self.refuse(
-                format!("cannot run this INSERT into the distributed table \"{}\"", table.name),
-                Some(format!("A worker cannot evaluate its ON CONFLICT or RETURNING clause: {reason}.")),
-                None,
-            );
+            return self.insert_from_coordinator(table, &format!("ON CONFLICT or RETURNING: {reason}"));
         }
         match self.insert_on_workers(insert, query, table, &columns) {
             Ok(plan) => plan,
@@ -590,13 +579,6 @@ impl Context<'_> {
 
     fn insert_reference(&self, insert: &Insert, table: &Arc<Table>) -> Plan {
         let returning = !insert.returning.is_empty();
-        let refuse = |reason: String| {
-            self.refuse(
-                format!("cannot run this INSERT into the reference table \"{}\"", table.name),
-                Some(format!("It may do different things on different nodes: {reason}.")),
-                Some("Compute the values first and give them as constants."),
-            )
-        };
         let width = match &insert.source {
             InsertSource::Values(rows) => rows.first().map(Vec::len),
             InsertSource::DefaultValues => Some(0),
@@ -631,10 +613,10 @@ impl Context<'_> {
             Err(reason) => reason,
         };
         if !self.analysis.modifying.is_empty() {
-            return refuse("a common table expression modifies a table".to_owned());
+            return self.federate("a common table expression modifies a table");
         }
-        if insert.on_conflict.as_ref().is_some_and(|c| c.update) {
-            return refuse(format!("ON CONFLICT DO UPDATE, and {reason}"));
+        if table.has_triggers || insert.on_conflict.as_ref().is_some_and(|c| c.update) {
+            return self.federate(reason);
         }
         let tier = Tier::ReplicateRows { table: table.clone(), sql: self.coordinator_sql(), returning };
         self.plan(tier, format!("the coordinator computes the rows: {reason}"))

@@ -217,6 +217,13 @@ pub(crate) fn rows(context: &Context<'_>, query: &Query, select: &Select, level:
     if let Some(pushed) = pushed {
         sql.push_text(&format!(" LIMIT {pushed}"), None);
     }
+    if let Some(locking) = outline.locking {
+        if outline.limit_clause.is_some_and(|limit| locking.contains(limit)) {
+            return Err("row locks before and behind LIMIT".to_owned());
+        }
+        sql.push_text(" ", None);
+        sql.append(edits.apply_to(text, locking));
+    }
 
     // The merge.
     let mut merge = String::from(if distinct { "SELECT DISTINCT " } else { "SELECT " });

@@ -10,6 +10,17 @@ use crate::plan::*;
 use crate::spread::Spread;
 use crate::{literal, safety};
 
+/// What PostgreSQL would run for a row that changes is not what it runs for one that goes and one that comes.
+fn fires(table: &Table) -> bool {
+    table.has_triggers || table.row_security || table.is_referenced
+}
+
+fn current_of(filter: Option<&Expr>) -> bool {
+    let mut found = false;
+    filter.into_iter().for_each(|f| f.walk(&mut |e| found |= matches!(e.kind, ExprKind::CurrentOf(_))));
+    found
+}
+
 impl Context<'_> {
     pub fn update(&self, update: &Update) -> Plan {
         let Some(table) = self.target() else { return self.federate("a local table is written") };
@@ -28,6 +39,10 @@ impl Context<'_> {
                         || path.len() == 2 && path.first().is_some_and(|q| q == update.target.reference_name())));
                 if !same_value && !same_column {
                     return self.move_rows(update, &table).unwrap_or_else(|reason| {
+                        // The coordinator finds the rows, and the router moves them one by one.
+                        if !fires(&table) && !self.session.callback && !current_of(update.filter.as_ref()) {
+                            return self.federate(reason);
+                        }
                         self.refuse(
                             format!(
                                 "cannot modify the distribution column \"{}\" of table \"{}\"",
@@ -75,8 +90,7 @@ impl Context<'_> {
 
     /// UPDATE of the distribution column: rows are deleted, and inserted with their new values.
     fn move_rows(&self, update: &Update, table: &Arc<Table>) -> std::result::Result<Plan, String> {
-        // What PostgreSQL would run for a row that changes is not what it runs for one that goes and one that comes.
-        if table.has_triggers || table.row_security || table.is_referenced {
+        if fires(table) {
             return Err("the table has triggers, policies, or foreign keys to it".to_owned());
         }
         if self.session.callback || !self.analysis.modifying.is_empty() {
@@ -89,16 +103,13 @@ impl Context<'_> {
         if !update.returning.is_empty() && (!update.from.is_empty() || update.with.is_some()) {
             return Err("RETURNING may name other tables".to_owned());
         }
-        let mut plain = true;
+        let mut plain = !current_of(update.filter.as_ref());
         for assignment in &update.set {
             plain &= !assignment.indirection && !assignment.multi && assignment.value.span.is_known();
             // Rows that are deleted already would be missing there.
             assignment.value.walk(&mut |e| {
                 plain &= !matches!(e.kind, ExprKind::Sublink(_) | ExprKind::Default | ExprKind::Unknown(_));
             });
-        }
-        for expr in update.filter.iter() {
-            expr.walk(&mut |e| plain &= !matches!(e.kind, ExprKind::CurrentOf(_)));
         }
         if !plain {
             return Err("it assigns a subquery, a default or a part of a column".to_owned());
@@ -162,7 +173,7 @@ impl Context<'_> {
 
     fn modify(&self, word: &str, table: &Arc<Table>, filter: Option<&Expr>, returning: bool) -> Plan {
         if table.is_reference() {
-            return self.replicate(word, returning);
+            return self.replicate(returning);
         }
         let refuse = |reason: String| {
             self.refuse(
@@ -172,16 +183,12 @@ impl Context<'_> {
             )
         };
         if self.analysis.instances.iter().any(|i| i.is_target && i.table.is_reference()) {
-            return refuse("a reference table is modified in a common table expression".to_owned());
+            return self.federate("a reference table is modified in a common table expression");
         }
         // The coordinator finds the rows and changes them one by one through the callback.
-        let federate = |reason: String| {
-            if !self.analysis.modifying.is_empty() || self.statement.text.to_ascii_lowercase().contains("current of") {
-                return refuse(reason);
-            }
-            let mut plan = self.federate(reason);
-            plan.writes = true;
-            plan
+        let federate = |reason: String| match current_of(filter) {
+            true => refuse(reason),
+            false => self.federate(reason),
         };
         if self.analysis.has_local {
             return federate("it names a relation that is not distributed".to_owned());
@@ -197,7 +204,7 @@ impl Context<'_> {
             Err(reason) => reason,
         };
         if !self.analysis.modifying.is_empty() {
-            return refuse(format!("a common table expression modifies a table, and {no_route}"));
+            return federate(format!("a common table expression modifies a table, and {no_route}"));
         }
         match self.scatter_modify(table, filter) {
             Ok(plan) => plan,
@@ -231,18 +238,13 @@ impl Context<'_> {
     }
 
     /// A write to a reference table, which must do the same on every node.
-    pub fn replicate(&self, word: &str, returning: bool) -> Plan {
-        let name = self.target().map_or(String::new(), |t| t.name.clone());
+    pub fn replicate(&self, returning: bool) -> Plan {
         match self.replicable() {
             Ok(()) => {
                 let sql = self.worker_edits().apply(self.text());
                 self.plan(Tier::ReplicateWrite { sql, returning }, "the same change is made on every node")
             }
-            Err(reason) => self.refuse(
-                format!("cannot run this {word} on the reference table \"{name}\""),
-                Some(format!("It may do different things on different nodes: {reason}.")),
-                Some("Compute the values first and give them as constants."),
-            ),
+            Err(reason) => self.federate(reason),
         }
     }
 
@@ -250,6 +252,9 @@ impl Context<'_> {
     pub fn replicable(&self) -> std::result::Result<(), String> {
         if self.has_distributed() {
             return Err("it names a distributed table".to_owned());
+        }
+        if self.analysis.instances.iter().any(|i| i.is_target && i.table.has_triggers) {
+            return Err("the table has triggers".to_owned());
         }
         if self.analysis.has_local {
             return Err("it names a relation that is not on every node".to_owned());
@@ -272,6 +277,16 @@ impl Context<'_> {
                 return Err(format!("the function {name} may give other values elsewhere"));
             }
         }
+        let mut default = false;
+        let set = match &self.statement.tree {
+            Tree::Update(update) => update.set.as_slice(),
+            Tree::Insert(insert) => insert.on_conflict.as_ref().map_or(&[][..], |c| &c.set),
+            _ => &[],
+        };
+        set.iter().for_each(|a| a.value.walk(&mut |e| default |= matches!(e.kind, ExprKind::Default)));
+        if default || matches!(self.statement.tree, Tree::Merge(_)) {
+            return Err("a column may get its default".to_owned());
+        }
         let mut limited = false;
         for level in &self.analysis.levels {
             limited |= level.query.is_some_and(|q| q.limit.is_some() || q.offset.is_some());
@@ -291,7 +306,7 @@ impl Context<'_> {
             );
         };
         if table.is_reference() {
-            return self.replicate("MERGE", !merge.returning.is_empty());
+            return self.replicate(!merge.returning.is_empty());
         }
         for clause in &merge.clauses {
             if let MergeAction::Update(set) = &clause.action

@@ -31,8 +31,9 @@ pub enum Tier {
     /// coordinator has a copy.) `in_block`: run inside a transaction block, since it may call back and write.
     Coordinator { sql: Splice, in_block: bool },
     /// The coordinator answers it, its distributed tables call back into the router. `sql` has ONLY removed before
-    /// distributed tables and own-function names qualified.
-    Federate { sql: Splice },
+    /// distributed tables and own-function names qualified. `copies`: reference tables that it writes. The
+    /// coordinator's own copies are written by it, and the others get the rows as they are then.
+    Federate { sql: Splice, copies: Vec<Arc<Table>> },
     /// One shard group answers it: forward to the worker that owns the key.
     Route(Route),
     /// Each involved worker answers for its rows, and the answers are combined.

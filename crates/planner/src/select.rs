@@ -65,7 +65,7 @@ impl Context<'_> {
     fn modifying_ctes(&self) -> Plan {
         let hint = Some("Run the statements one after another in a transaction.");
         if self.analysis.instances.iter().any(|i| i.is_target && i.table.is_reference()) {
-            return self.refuse("cannot modify a reference table in a common table expression", None, hint);
+            return self.federate("a common table expression modifies a reference table");
         }
         let reason = if self.analysis.has_local {
             Some("a relation is not distributed".to_owned())
@@ -174,7 +174,9 @@ impl Context<'_> {
                 _ => {}
             }
         }
-        if query.locking {
+        // Each worker locks what it returns. With a limit that may be more than is wanted in the end, but not more than
+        // the coordinator would lock, which sees foreign rows.
+        if query.locking && (whole.is_err() || !matches!(select.distinct, Distinct::No)) {
             return Err("row locks with rows that are combined".to_owned());
         }
         let mut calls = Calls::default();

@@ -178,8 +178,8 @@ impl Context<'_> {
     }
 
     /// An outer join that keeps rows which every worker has, and aggregates over the others: `reference LEFT JOIN
-    /// distributed … GROUP BY` columns of the reference table. Each worker has all the groups, and the rows for which only it finds
-    /// no partner are null in what is aggregated, which leaves them out.
+    /// distributed … GROUP BY` columns of the reference table. Each worker has all the groups, and the rows for which
+    /// only it finds no partner are null in what is aggregated, which leaves them out.
     pub fn aggregates_of_nullable(&self, query: &Query, select: &Select, level: usize) -> bool {
         let this = &self.analysis.levels[level];
         let [Node::Join { kind, left, right, .. }] = this.from.as_slice() else { return false };

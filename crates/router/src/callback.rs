@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use bytes::{Bytes, BytesMut};
-use pgherd_catalog::{COORDINATOR_GROUP, GroupId};
+use pgherd_catalog::{COORDINATOR_GROUP, ColumnDefault, GroupId};
 use pgherd_planner::{Combine, Merge, Tier};
 use pgherd_sql::{Statement, StatementKind};
 use pgherd_wire::backend;
@@ -20,6 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::client::Client;
 use crate::error::{Failure, Result};
+use crate::inside::MovedRow;
 use crate::run::{Errors, Request, Rows, add_tags, fields_of, refuse};
 use crate::session::{Bound, Session};
 use crate::settings::{quote_ident, quote_literal};
@@ -115,9 +116,16 @@ pub struct Cursors {
     pub changing: HashMap<String, pgherd_catalog::Oid>,
     /// An error inside a callback batch: the rest up to Sync is skipped.
     skip: bool,
+    /// The last error that postgres_fdw was told of: it keeps some of its fields to itself.
+    pub failure: Option<Box<backend::ErrorFields>>,
 }
 
 impl Cursors {
+    /// Which row a name of ours stands for: worker group, partition and ctid.
+    pub fn row(&self, name: &Bytes) -> Option<(GroupId, String)> {
+        self.rows.get(row_number(&crate::run::name_text(name))?).cloned()
+    }
+
     /// At the end of a transaction: servers have closed the cursors.
     pub fn clear(&mut self) {
         *self = Cursors { next: self.next, ..Cursors::default() };
@@ -167,10 +175,13 @@ impl Session {
         let _ = batch.reply.send(out.freeze());
     }
 
-    fn callback_error(&self, result: Result<()>, out: &mut BytesMut) {
+    fn callback_error(&mut self, result: Result<()>, out: &mut BytesMut) {
         match result {
             Ok(()) => {}
-            Err(Failure::Statement(fields) | Failure::Fatal(fields)) => backend::write_error(out, &fields),
+            Err(Failure::Statement(fields) | Failure::Fatal(fields)) => {
+                backend::write_error(out, &fields);
+                self.cursors.failure = Some(fields);
+            }
             Err(Failure::ClientGone) => {
                 backend::write_error(out, &backend::ErrorFields::new("ERROR", "57014", "the client is gone"));
             }
@@ -292,12 +303,13 @@ impl Session {
                 Ok("RELEASE".into())
             }
             K::RollbackTo(name) => {
+                self.cursors.changing.retain(|name, _| !name.starts_with(crate::inside::INSERTING));
                 self.rollback_workers_to(&callback_savepoint(name)).await?;
                 Ok("ROLLBACK".into())
             }
             K::DeclareCursor { name, query, .. } => {
                 let inner = query.of(&statement.text).to_owned();
-                self.callback_declare(name, &inner, bound).await?;
+                self.callback_declare(name, &inner, bound, in_block).await?;
                 Ok("DECLARE CURSOR".into())
             }
             K::Fetch { name, is_move: true } => {
@@ -323,9 +335,7 @@ impl Session {
             K::Insert => self.callback_insert(statement, bound, in_block).await,
             K::Update | K::Delete | K::Truncate { .. } => {
                 if !in_block {
-                    return Err(Failure::refused(
-                        "writing distributed tables from a procedure or DO block that ends transactions itself is not supported",
-                    ));
+                    return Err(ends_transactions());
                 }
                 self.callback_write(statement, bound, out, describe).await
             }
@@ -347,8 +357,13 @@ impl Session {
         }
     }
 
-    async fn callback_declare(&mut self, name: &str, query: &str, bound: Option<&Bound>) -> Result<()> {
+    async fn callback_declare(&mut self, name: &str, query: &str, bound: Option<&Bound>, in_block: bool) -> Result<()> {
         self.callback_block();
+        if query.split_once(" FROM ").is_some_and(|(_, from)| from.starts_with("pgherd.remote_statement ")) {
+            let rows = self.remote_statement(query, in_block).await?;
+            self.cursors.cursors.insert(name.to_owned(), Cursor::Rows { rows, at: 0, fields: Vec::new() });
+            return Ok(());
+        }
         if query.contains("pgherd.remote_command") {
             let cursor = self.remote_command(query).await?;
             self.cursors.cursors.insert(name.to_owned(), cursor);
@@ -356,19 +371,27 @@ impl Session {
         }
         let statement = one(query)?;
         let (groups, sql, merge) = self.callback_plan(&statement, bound).await?;
+        // Rows that will be changed one by one: a name of ours stands for (worker, partition, ctid).
+        let identities = selected_columns(query).iter().position(|c| c == "ctid");
+        let sql_on = |group: GroupId| match identities {
+            Some(_) => with_identities(&sql, group),
+            None => sql.clone(),
+        };
         if let Some(merge) = merge {
-            let rows = self.merge_for_callback(&groups, &sql, &merge, bound).await?;
+            let mut rows = self.merge_for_callback(&groups, &sql_on, &merge, bound).await?;
+            if let Some(column) = identities {
+                for row in &mut rows {
+                    *row = self.name_row(column, row)?;
+                }
+            }
             self.cursors.cursors.insert(name.to_owned(), Cursor::Rows { rows, at: 0, fields: Vec::new() });
             return Ok(());
         }
-        // Rows that will be changed one by one: a name of ours stands for (worker, partition, ctid).
-        let identities = selected_columns(query).iter().position(|c| c == "ctid");
-        let sql = if identities.is_some() { with_identities(&sql) } else { sql };
         self.cursors.next += 1;
         let cursor = format!("pgherd_cursor_{}", self.cursors.next);
-        let text = format!("DECLARE {cursor} CURSOR FOR {sql}");
         for group in &groups {
-            let request = Request { bound, ..Request::text(text.as_str()) };
+            let text = format!("DECLARE {cursor} CURSOR FOR {}", sql_on(*group));
+            let request = Request { bound, ..Request::text(text) };
             self.run_request(*group, &request, Rows::Drop, Errors::default()).await?;
         }
         self.cursors.cursors.insert(name.to_owned(), Cursor::Workers { name: cursor, groups, at: 0, identities });
@@ -440,10 +463,22 @@ impl Session {
         describe: bool,
     ) -> Result<String> {
         self.callback_block();
-        if let StatementKind::Truncate { .. } = &statement.kind {
-            return Err(Failure::refused(
-                "TRUNCATE of a distributed table from inside the coordinator is not supported yet",
-            ));
+        if let StatementKind::Truncate { relations, .. } = &statement.kind {
+            let catalog = self.catalog();
+            for group in catalog.worker_groups() {
+                self.join(group).await?;
+                for relation in relations {
+                    if let pgherd_catalog::Resolved::Table(table) =
+                        catalog.resolve(relation.schema.as_deref(), &relation.name, &[])
+                        && let Some(epoch) = catalog.placement_epochs.get(&table.colocation)
+                    {
+                        self.fence(group, table.colocation, *epoch);
+                    }
+                }
+                self.mark_writer(group);
+                self.run_quiet(group, &statement.text).await?;
+            }
+            return Ok("TRUNCATE TABLE".to_owned());
         }
         let (groups, sql, merge) = self.callback_plan(statement, bound).await?;
         if merge.is_some() {
@@ -551,7 +586,7 @@ impl Session {
                     result?;
                     if let Some(column) = identities {
                         for row in &mut kept[before..] {
-                            *row = self.name_row(group, column, row)?;
+                            *row = self.name_row(column, row)?;
                         }
                     }
                     let got = (kept.len() - before) as u64;
@@ -576,7 +611,7 @@ impl Session {
     }
 
     /// Puts a name of ours in place of a row's identity on its worker.
-    fn name_row(&mut self, group: GroupId, column: usize, raw: &Bytes) -> Result<Bytes> {
+    fn name_row(&mut self, column: usize, raw: &Bytes) -> Result<Bytes> {
         let mut fields = fields_of(&Frame { raw: raw.clone() })?;
         if let Some(Some(identity)) = fields.get(column) {
             if self.cursors.rows.len() >= NAMED_ROWS_MAX {
@@ -587,7 +622,10 @@ impl Session {
                 .hint("Use a statement with conditions on the table's own columns."));
             }
             let number = self.cursors.rows.len();
-            self.cursors.rows.push((group, String::from_utf8_lossy(identity).into_owned()));
+            let identity = String::from_utf8_lossy(identity);
+            let (group, place) = identity.split_once(' ').unwrap_or_default();
+            let group = group.parse().map_err(|_| Failure::new("XX000", "a row's place is not understood"))?;
+            self.cursors.rows.push((group, place.to_owned()));
             // As a tid: block and offset, the offset from 1 to 65535.
             fields[column] = Some(Bytes::from(format!("({},{})", number / 65_535, number % 65_535 + 1)));
         }
@@ -622,9 +660,7 @@ impl Session {
         in_block: bool,
     ) -> Result<String> {
         if !in_block {
-            return Err(Failure::refused(
-                "writing distributed tables from a procedure or DO block that ends transactions itself is not supported",
-            ));
+            return Err(ends_transactions());
         }
         let not_understood =
             || Failure::refused("this INSERT into a distributed table from inside the coordinator is not supported");
@@ -635,14 +671,18 @@ impl Session {
             pgherd_catalog::Resolved::Other => return Err(not_understood()),
         };
         let pgherd_sql::ast::InsertSource::Values(rows) = &insert.source else { return Err(not_understood()) };
-        let columns: Vec<String> = insert.columns.iter().map(|(name, _)| name.clone()).collect();
+        // The workers compute generated columns as the coordinator did.
+        let is_stored = |name: &str| table.column(name).is_none_or(|c| c.default != ColumnDefault::Generated);
+        let stored: Vec<bool> = insert.columns.iter().map(|(name, _)| is_stored(name)).collect();
+        let columns: Vec<String> =
+            insert.columns.iter().map(|(name, _)| name).filter(|name| is_stored(name)).cloned().collect();
         let key = table.key_column().and_then(|k| columns.iter().position(|c| *c == k.name));
         let params = bound.map(|b| b.params.as_slice()).unwrap_or_default();
         let mut by_group: std::collections::BTreeMap<GroupId, BytesMut> = std::collections::BTreeMap::new();
         let mut count = 0u64;
         for row in rows {
             let mut values = Vec::with_capacity(row.len());
-            for field in row {
+            for (field, _) in row.iter().zip(&stored).filter(|(_, stored)| **stored) {
                 values.push(match &field.kind {
                     pgherd_sql::ast::ExprKind::Param(number) => {
                         params.get(usize::from(*number).saturating_sub(1)).cloned().flatten()
@@ -683,20 +723,7 @@ impl Session {
         out: &mut BytesMut,
     ) -> Result<String> {
         if !in_block {
-            return Err(Failure::refused(
-                "writing distributed tables from a procedure or DO block that ends transactions itself is not supported",
-            ));
-        }
-        let catalog = self.catalog();
-        let plan = self.plan_statement(statement, &catalog, &["pg_catalog".to_owned()], true);
-        if let pgherd_sql::ast::Tree::Update(update) = &statement.tree
-            && let Some(key) = plan.tables.first().and_then(|t| t.key_column())
-            && update.set.iter().any(|a| a.column == key.name)
-        {
-            return Err(Failure::refused(format!(
-                "cannot modify the distribution column \"{}\" from inside the coordinator",
-                key.name
-            )));
+            return Err(ends_transactions());
         }
         let name = bound.and_then(|b| b.params.first().cloned().flatten()).unwrap_or_default();
         let number = row_number(&name);
@@ -705,6 +732,10 @@ impl Session {
             .cloned()
             .ok_or_else(|| Failure::new("XX000", "a row of a distributed table is not known by this name"))?;
         let (partition, ctid) = identity.split_once(' ').unwrap_or(("0", ""));
+        if let Some((table, set)) = self.moved_key(statement) {
+            let row = MovedRow { group, partition, ctid, table: &table, set: &set };
+            return self.move_row(row, statement, bound, out).await;
+        }
         let mut bound = bound.cloned().unwrap_or_default();
         if let Some(first) = bound.params.first_mut() {
             *first = Some(Bytes::copy_from_slice(ctid.as_bytes()));
@@ -741,7 +772,7 @@ impl Session {
     }
 
     /// Dates and numbers must come in the form that postgres_fdw expects, whatever the client's own settings are.
-    async fn with_plain_styles(&mut self, group: GroupId) -> Result<bool> {
+    pub async fn with_plain_styles(&mut self, group: GroupId) -> Result<bool> {
         let styled = self.has_styles();
         if styled {
             self.run_quiet(
@@ -759,7 +790,7 @@ impl Session {
         ["datestyle", "intervalstyle", "extra_float_digits"].iter().any(|name| self.settings.contains_key(*name))
     }
 
-    async fn with_client_styles(&mut self, group: GroupId) -> Result<()> {
+    pub async fn with_client_styles(&mut self, group: GroupId) -> Result<()> {
         let list: Vec<String> = ["datestyle", "intervalstyle", "extra_float_digits"]
             .iter()
             .filter_map(|name| {
@@ -850,6 +881,12 @@ impl Session {
     }
 }
 
+pub fn ends_transactions() -> Failure {
+    Failure::refused(
+        "writing distributed tables from a procedure or DO block that ends transactions itself is not supported",
+    )
+}
+
 fn first_value(result: &pgherd_backend::QueryResult) -> Option<String> {
     result.text(0, 0).map(str::to_owned).or_else(|| (!result.tag.is_empty()).then(|| result.tag.clone()))
 }
@@ -900,17 +937,23 @@ fn write_columns(count: usize, out: &mut BytesMut) {
 
 /// How many columns a statement of postgres_fdw returns: plain names and constants, separated by commas.
 fn returned_columns(sql: &str) -> usize {
+    // In a cursor's query the word can only be in a literal.
+    if sql.trim_start().starts_with("DECLARE") {
+        return 0;
+    }
     sql.rsplit_once(" RETURNING ").map_or(0, |(_, list)| list.split(',').count())
 }
 
-/// The worker's query with a row's whole identity, partition and ctid, in place of its ctid.
-fn with_identities(sql: &str) -> String {
+/// The worker's query with a row's whole identity, group, partition and ctid, in place of its ctid.
+fn with_identities(sql: &str, group: GroupId) -> String {
     let Some((list, rest)) = sql.split_once(" FROM ") else { return sql.to_owned() };
+    let identity =
+        format!("('{group} '::pg_catalog.text || tableoid::pg_catalog.text || ' ' || ctid::pg_catalog.text)");
     let columns: Vec<&str> = list
         .strip_prefix("SELECT ")
         .unwrap_or(list)
         .split(", ")
-        .map(|c| if c == "ctid" { "(tableoid::pg_catalog.text || ' ' || ctid::pg_catalog.text)" } else { c })
+        .map(|c| if c == "ctid" { identity.as_str() } else { c })
         .collect();
     format!("SELECT {} FROM {rest}", columns.join(", "))
 }
@@ -923,7 +966,7 @@ fn row_number(name: &[u8]) -> Option<usize> {
 }
 
 /// The literal in `(command = '…'::text)`.
-fn command_of(query: &str) -> Option<String> {
+pub fn command_of(query: &str) -> Option<String> {
     let at = query.find("command = ")? + "command = ".len();
     let rest = &query[at..];
     let (escapes, rest) = match rest.strip_prefix('E').or_else(|| rest.strip_prefix(" E")) {

@@ -279,8 +279,8 @@ async fn load_nodes(connection: &mut Connection, snapshot: &mut Snapshot) -> std
 const TABLES: &str = "
 SELECT p.logicalrelid::oid, n.nspname, c.relname, p.partmethod, p.partkey, p.colocationid,
        c.relrowsecurity,
-       EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgname <> 'pgherd_guard'),
-       EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgname <> 'pgherd_guard' AND t.tgtype & 1 = 0)
+       EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgname !~* '^pgherd_guard'),
+       EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgname !~* '^pgherd_guard' AND t.tgtype & 1 = 0)
          OR c.relhasrules OR c.relkind = 'p'
          OR EXISTS (SELECT FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class k ON k.oid = i.inhrelid
                     JOIN pg_catalog.pg_namespace kn ON kn.oid = k.relnamespace
@@ -499,7 +499,7 @@ async fn load_names(connection: &mut Connection, snapshot: &mut Snapshot) -> std
                WHERE o.oid >= 16384 AND l.lanname NOT IN ('internal', 'c') \
              UNION SELECT 't', typname FROM pg_catalog.pg_type WHERE oid >= 16384 \
                AND typnamespace <> 'pgherd'::pg_catalog.regnamespace \
-             UNION SELECT 'T', '' WHERE EXISTS (SELECT FROM pg_catalog.pg_trigger WHERE NOT tgisinternal AND tgname <> 'pgherd_guard') \
+             UNION SELECT 'T', '' WHERE EXISTS (SELECT FROM pg_catalog.pg_trigger WHERE NOT tgisinternal AND tgname !~* '^pgherd_guard') \
                OR EXISTS (SELECT FROM pg_catalog.pg_rewrite WHERE rulename <> '_RETURN' AND oid >= 16384) \
              UNION SELECT 'r', c.relname FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid = r.ev_class \
                WHERE r.ev_type <> '1' AND r.oid >= 16384 \

@@ -158,7 +158,14 @@ impl Session {
                 None => Ok(Some(Rc::new(self.describe_show(prepared).await?))),
             },
             StatementKind::Explain { .. } | StatementKind::Fetch { .. } | StatementKind::Call => {
-                Ok(Some(Rc::new(self.describe_on_coordinator(prepared.text(), &prepared.declared).await?)))
+                let mut described = self.describe_on_coordinator(prepared.text(), &prepared.declared).await?;
+                if let StatementKind::Fetch { name, .. } = &statement.kind
+                    && self.is_followed(name)
+                    && let Some(fields) = &mut described.fields
+                {
+                    fields.pop();
+                }
+                Ok(Some(Rc::new(described)))
             }
             _ => Ok(None),
         }

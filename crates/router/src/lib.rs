@@ -12,6 +12,7 @@ mod deadlock;
 mod describe;
 mod error;
 mod group;
+mod inside;
 mod listen;
 mod login;
 mod placement;

@@ -368,21 +368,6 @@ fn nothing_leads_to_one_machine_or_registry() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The texts in backticks of the list of refusals, names and reasons as `…`.
-fn listed_refusals(page: &str) -> BTreeSet<String> {
-    let list = page.split("## Refused by name").nth(1).unwrap();
-    let items = list.split("\n- ").skip(1);
-    // What follows the colon after the texts explains; it may quote, too.
-    items
-        .flat_map(|item| {
-            let pieces: Vec<&str> = item.split('`').collect();
-            let texts = pieces.iter().enumerate().skip(1).step_by(2);
-            let separated = |n: usize| pieces[2..n].iter().step_by(2).all(|between| between.trim() == ",");
-            texts.filter(|(n, _)| *n == 1 || separated(*n)).map(|(_, text)| (*text).to_owned()).collect::<Vec<_>>()
-        })
-        .collect()
-}
-
 /// The string literal that `rest` begins with, perhaps inside `format!(`, names and values in it as `…`. None: the
 /// message is a variable.
 fn message_at(rest: &str) -> Option<String> {
@@ -410,7 +395,7 @@ fn message_at(rest: &str) -> Option<String> {
 #[test]
 fn the_page_lists_what_is_refused_by_name() {
     let page = std::fs::read_to_string(workspace_file("docs/sql-interface.md")).unwrap();
-    let listed = listed_refusals(&page);
+    let listed = pgherd_testkit::listed_refusals(&page);
     let calls = ["Failure::refused(", "Refusal::unsupported(", "self.refuse(", "Failure::new(\"0A000\", "];
     let mut found: BTreeMap<String, String> = BTreeMap::new();
     let mut sources = String::new();

@@ -139,16 +139,17 @@ impl Session {
 
     /// Sorted rows for a foreign table of the coordinator, which is busy with the statement that reads them: a worker
     /// merges. Whole DataRow messages.
+    /// `sql`: what the worker of a group runs.
     pub async fn merge_for_callback(
         &mut self,
         groups: &[GroupId],
-        sql: &str,
+        sql: &dyn Fn(GroupId) -> String,
         merge: &Merge,
         bound: Option<&Bound>,
     ) -> Result<Vec<Bytes>> {
         let mut partials = Partials::new(STUCK_MEMORY_MAX, false, None);
         for group in groups {
-            let request = Request { bound, describe: true, ..Request::text(sql) };
+            let request = Request { bound, describe: true, ..Request::text(sql(*group)) };
             if let Some(participant) = self.txn.participants.get_mut(group) {
                 super::request::send(&mut participant.lease, &request, false);
             }

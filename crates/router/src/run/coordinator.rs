@@ -45,7 +45,19 @@ impl Session {
     /// Our own names qualified, ONLY taken away from distributed tables (whose rows are in a child there), and catalogs
     /// replaced by views of them that do not show our own objects.
     pub(super) async fn coordinator_text_of(&mut self, statement: &Statement) -> Result<Splice> {
+        self.coordinator_text_with(statement, None).await
+    }
+
+    /// The same with something inserted at a place of the text.
+    pub(super) async fn coordinator_text_with(
+        &mut self,
+        statement: &Statement,
+        inserted: Option<(usize, String)>,
+    ) -> Result<Splice> {
         let mut edits = Edits::new();
+        if let Some((at, text)) = inserted {
+            edits.insert(at, text);
+        }
         for (span, name) in pgherd_sql::own_names(statement) {
             edits.replace(span, name);
         }
@@ -221,7 +233,10 @@ impl Session {
             return Ok(Announce::Known(self.described(call.prepared).await?));
         }
         match &call.prepared.statement {
-            Some(statement) if !crate::session::is_planned(&statement.kind) => Ok(Announce::WithRows),
+            // They run to their end before the first row is told.
+            Some(statement) if !crate::session::is_planned(&statement.kind) || statement.has_modifying => {
+                Ok(Announce::WithRows)
+            }
             Some(statement) if !self.stand_ins(statement).is_empty() => {
                 Ok(Announce::Known(self.described(call.prepared).await?))
             }

@@ -106,8 +106,8 @@ impl Session {
             let plan = self.plan_statement(&statement, &catalog, &path, false);
             let inner = match &plan.tier {
                 Tier::Refuse(refusal) => return Err(super::planned::refuse(refusal)),
-                Tier::Coordinator { sql, .. } | Tier::Federate { sql } => sql.as_written(),
-                _ if plan.writes && !matches!(statement.kind, StatementKind::Update | StatementKind::Delete) => {
+                Tier::Coordinator { sql, .. } | Tier::Federate { sql, .. } => sql.as_written(),
+                _ if plan.writes && matches!(statement.kind, StatementKind::Merge) => {
                     return Err(Failure::refused(
                         "COPY of a statement that writes distributed tables is not supported",
                     ));
@@ -236,6 +236,13 @@ impl Session {
             options,
             header: if binary { copy::BINARY_HEADER.to_vec() } else { Vec::new() },
             trailer: if binary { copy::BINARY_TRAILER.to_vec() } else { Vec::new() },
+            // What its copies would compute by themselves.
+            forwards: reference
+                && (table.has_triggers
+                    || table.columns.iter().any(|c| {
+                        matches!(c.default, ColumnDefault::Expression { immutable: false, .. })
+                            && !columns.contains(&c.name)
+                    })),
             ..CopyIn::new(&table, &columns)
         };
         if reference {

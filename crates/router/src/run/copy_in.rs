@@ -23,6 +23,8 @@ pub struct CopyIn {
     /// Bytes put after the last (the binary trailer).
     pub(super) trailer: Vec<u8>,
     pub(super) started: BTreeMap<GroupId, u64>,
+    /// Of a reference table: the coordinator's copy alone, whose triggers forward the rows.
+    pub(super) forwards: bool,
     /// A server has reported an error: the rest is not wanted any more.
     pub(super) failed: bool,
 }
@@ -37,6 +39,7 @@ impl CopyIn {
             header: Vec::new(),
             trailer: Vec::new(),
             started: BTreeMap::new(),
+            forwards: false,
             failed: false,
         }
     }
@@ -120,7 +123,11 @@ impl Session {
     pub(super) async fn copy_everywhere(&mut self, copy: &mut CopyIn, line: &[u8]) -> Result<()> {
         if copy.started.is_empty() {
             let mut groups = vec![COORDINATOR_GROUP];
-            groups.extend(self.catalog().worker_groups());
+            if !copy.forwards {
+                groups.extend(self.catalog().worker_groups());
+                self.join(COORDINATOR_GROUP).await?;
+                self.forward_copies(false);
+            }
             for group in groups {
                 self.start_copy_on(copy, group).await?;
             }
@@ -171,6 +178,7 @@ impl Session {
         }
         let mut rows = 0;
         let mut failure = None;
+        let everywhere = groups.contains(&COORDINATOR_GROUP) && !copy.forwards;
         for group in groups {
             let result = self.collect_started(group).await;
             match result {
@@ -183,7 +191,12 @@ impl Session {
         }
         match failure {
             Some(failure) => Err(failure),
-            None => Ok(rows),
+            None => {
+                if everywhere {
+                    self.forward_copies(true);
+                }
+                Ok(rows)
+            }
         }
     }
 

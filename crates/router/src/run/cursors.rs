@@ -18,11 +18,28 @@ impl Session {
             // WITH HOLD outside a block: a transaction of its own, in which the rows are fetched and kept.
             self.open_implicit_block();
         }
-        let sql = self.coordinator_text(call).await?;
+        if let StatementKind::Fetch { name, is_move } = kind
+            && self.is_followed(name)
+        {
+            return self.fetch_followed(call, name, *is_move).await;
+        }
+        let mut followed = None;
+        let sql = match (&call.prepared.statement, kind) {
+            (Some(statement), StatementKind::DeclareCursor { query, .. }) => {
+                let mut inserted = None;
+                if let Some((table, at, column)) = self.followed(&statement.text, *query).await? {
+                    followed = Some(table);
+                    inserted = Some((at, column));
+                }
+                self.coordinator_text_with(statement, inserted).await?
+            }
+            _ => self.coordinator_text(call).await?,
+        };
         let completion = self.run_coordinator_plan(call, &sql, false, false).await?;
         match kind {
             StatementKind::DeclareCursor { name, hold, .. } if sql.as_written() != call.prepared.source() => {
-                let declared = DeclaredCursor { source: call.prepared.source().to_owned(), hold: *hold, kept: false };
+                let source = call.prepared.source().to_owned();
+                let declared = DeclaredCursor { source, hold: *hold, kept: false, followed };
                 self.declared_cursors.insert(name.clone(), declared);
             }
             StatementKind::DeclareCursor { name, .. } | StatementKind::CloseCursor { name: Some(name) } => {
@@ -32,6 +49,11 @@ impl Session {
             _ => {}
         }
         Ok(completion)
+    }
+
+    /// Its rows have a last column that the client does not know of.
+    pub fn is_followed(&self, cursor: &str) -> bool {
+        self.declared_cursors.get(cursor).is_some_and(|c| c.followed.is_some())
     }
 
     pub(super) async fn run_sql_prepared(&mut self, call: &Call<'_>, kind: &StatementKind) -> Result<Completion> {

@@ -402,6 +402,11 @@ impl Session {
             let hints = Hints { using: &using, is_empty: false };
             if table.is_reference() {
                 ddl::check_altered_reference(&new, &state).map_err(refusal)?;
+                if info.tag == "ALTER TABLE" {
+                    // DISABLE TRIGGER USER means the user's.
+                    let sql = format!("SELECT pgherd.guard_reference({})", table.oid);
+                    self.run_quiet(COORDINATOR_GROUP, &sql).await?;
+                }
             } else {
                 let key = table.key_column().map_or("", |c| c.name.as_str());
                 let new_key = ddl::check_altered(old, &new, key, &state).map_err(refusal)?;
@@ -538,7 +543,9 @@ impl Session {
         self.join(COORDINATOR_GROUP).await?;
         self.mark_writer(COORDINATOR_GROUP);
         let sql = format!("TRUNCATE {}{}", on_coordinator.join(", "), options);
+        self.forward_copies(false);
         self.run_quiet(COORDINATOR_GROUP, &sql).await.map_err(super::own::without_position)?;
+        self.forward_copies(true);
         let names: Vec<String> = tables.iter().map(|t| quoted(Some(&t.schema), &t.name)).collect();
         let sql = format!("TRUNCATE {}{}", names.join(", "), if cascade { " CASCADE" } else { "" });
         let catalog = self.catalog();

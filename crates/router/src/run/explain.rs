@@ -191,7 +191,7 @@ impl Session {
             Tier::ReplicateWrite { sql, .. } | Tier::ReplicateRows { sql, .. } => {
                 tasks.push(Task { group: COORDINATOR_GROUP, sql: sql.as_written() });
             }
-            Tier::Coordinator { sql, .. } | Tier::Federate { sql } => {
+            Tier::Coordinator { sql, .. } | Tier::Federate { sql, .. } => {
                 tasks.push(Task { group: COORDINATOR_GROUP, sql: sql.as_written() });
             }
             Tier::Refuse(refusal) => return Err(refuse(refusal)),

@@ -447,6 +447,9 @@ impl Session {
         returning: bool,
         text: &str,
     ) -> Result<Completion> {
+        if returning && call.bound.is_some_and(|b| b.result_formats.contains(&1)) {
+            return self.run_and_forward(call, std::slice::from_ref(table), sql).await;
+        }
         self.open_implicit_block();
         let catalog = self.catalog();
         let mut groups = vec![COORDINATOR_GROUP];
@@ -467,7 +470,9 @@ impl Session {
         };
         let errors = Errors { splice: Some(sql), text, renamed: None };
         let mut kept = Vec::new();
+        self.forward_copies(false);
         let end = self.run_request(COORDINATOR_GROUP, &request, Rows::Keep(&mut kept), errors).await?;
+        self.forward_copies(true);
         let columns: Vec<String> = table
             .columns
             .iter()
@@ -497,26 +502,13 @@ impl Session {
             self.copy_lines_to(group, table, &columns, &lines).await?;
         }
         if returning {
-            self.return_rows(call, &fields, table, kept).await?;
+            self.return_rows(call, &fields, kept).await?;
         }
         Ok(Completion::Tag(end.tag))
     }
 
     /// The fields of each row that the client's own RETURNING list asked for.
-    async fn return_rows(
-        &mut self,
-        call: &Call<'_>,
-        fields: &[FieldDescription],
-        table: &Table,
-        kept: Vec<Bytes>,
-    ) -> Result<()> {
-        let binary = call.bound.is_some_and(|b| b.result_formats.contains(&1));
-        if binary {
-            return Err(Failure::refused(format!(
-                "RETURNING in binary format is not supported for a computed INSERT into reference table \"{}\"",
-                table.name
-            )));
-        }
+    async fn return_rows(&mut self, call: &Call<'_>, fields: &[FieldDescription], kept: Vec<Bytes>) -> Result<()> {
         if call.describes() {
             backend::write_row_description(&mut self.client.out, fields);
         }

@@ -6,6 +6,7 @@ mod control;
 mod coordinator;
 mod copy;
 mod copy_in;
+mod current_row;
 mod cursors;
 mod database;
 mod ddl;
@@ -35,6 +36,7 @@ use crate::error::Result;
 use crate::session::{Bound, Prepared, Session};
 use crate::transaction::Block;
 
+pub use current_row::{Followed, name_text};
 pub use planned::{add_tags, refuse};
 pub use request::{Errors, Request, Rows, TableOrigin, fields_of};
 pub use stage::{Capture, Staged};

@@ -26,6 +26,9 @@ impl Session {
         {
             return Ok(completion);
         }
+        if let Some(completion) = self.run_current_of(call).await? {
+            return Ok(completion);
+        }
         let fresh = self.txn.block == Block::None;
         let mark = self.client.out.len();
         let result = self.run_plan_once(call).await;
@@ -78,10 +81,13 @@ impl Session {
                 let sql = self.coordinator_text(call).await?;
                 self.run_coordinator_plan(call, &sql, plan.writes || *in_block, *in_block).await
             }
-            Tier::Federate { .. } => {
+            Tier::Federate { copies, .. } => {
                 self.note_session_calls(call);
                 let sql = self.coordinator_text(call).await?;
-                self.run_coordinator_plan(call, &sql, plan.writes, true).await
+                if copies.is_empty() {
+                    return self.run_coordinator_plan(call, &sql, plan.writes, true).await;
+                }
+                self.run_and_forward(call, copies, &sql).await
             }
             Tier::Route(route) => self.run_route(call, &plan, route, id).await,
             Tier::Scatter(scatter) => self.run_scatter(call, &plan, scatter, id).await,
@@ -493,6 +499,7 @@ impl Session {
         let errors = Errors { splice: Some(sql), text: call.prepared.text(), renamed: None };
         let mut completion = None;
         let mut counts: Option<String> = None;
+        self.forward_copies(false);
         for group in groups {
             self.join(group).await?;
             self.mark_writer(group);
@@ -522,7 +529,32 @@ impl Session {
             counts.get_or_insert(end.tag.clone());
             completion.get_or_insert(completion_of(end));
         }
+        self.forward_copies(true);
         Ok(completion.unwrap_or(Completion::Empty))
+    }
+
+    /// A write to a reference table that the coordinator's copy alone can run: its triggers have the rows written to the
+    /// other copies.
+    pub(super) async fn run_and_forward(
+        &mut self,
+        call: &Call<'_>,
+        copies: &[Arc<Table>],
+        sql: &Splice,
+    ) -> Result<Completion> {
+        self.open_implicit_block();
+        let mut groups = vec![COORDINATOR_GROUP];
+        groups.extend(self.catalog().worker_groups());
+        self.lock_reference_copies(copies, &groups).await?;
+        self.run_coordinator_plan(call, sql, true, true).await
+    }
+
+    /// Whether the coordinator's triggers forward to the other copies of a reference table what a top-level statement
+    /// writes: not where the router runs that on every node. Nested statements are always forwarded.
+    pub(super) fn forward_copies(&mut self, forward: bool) {
+        if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
+            let value = if forward { "on" } else { "off" };
+            participant.lease.add_step(format!("SET LOCAL pgherd.forward = '{value}'"));
+        }
     }
 
     /// Writers of a reference table exclude each other on every copy, in a fixed order: without it two-phase commit

@@ -346,6 +346,7 @@ impl Session {
                 .detail("Transactions on several servers wait for each other.")
                 .hint("Repeat the transaction.");
         }
+        self.complete_error(&mut fields);
         if let Some(schema) = fields.get(b's')
             && let Some(user_schema) = self.schema_of_shard(schema)
         {
@@ -368,6 +369,31 @@ impl Session {
             }
         }
         Failure::Statement(Box::new(fields))
+    }
+
+    /// An error that came through the coordinator's foreign tables: what postgres_fdw keeps to itself of it, and
+    /// without the lines of its context that are ours.
+    fn complete_error(&self, fields: &mut ErrorFields) {
+        if let Some(known) = &self.cursors.failure
+            && known.sqlstate() == fields.sqlstate()
+            && known.message() == fields.message()
+            && known.get(b'D') == fields.get(b'D')
+            && fields.get(b'W').is_some_and(|context| context.contains("remote SQL command: "))
+        {
+            for code in *b"stcdn" {
+                if let Some(value) = known.get(code).map(str::to_owned) {
+                    fields.set(code, value);
+                }
+            }
+        }
+        if let Some(context) = fields.get(b'W')
+            && let Some(own) = without_our_context(context).map(str::to_owned)
+        {
+            fields.remove(b'W');
+            if !own.is_empty() {
+                fields.set(b'W', own);
+            }
+        }
     }
 
     fn schema_of_shard(&self, schema: &str) -> Option<String> {
@@ -482,6 +508,20 @@ pub fn tells_origin(tables: &[Arc<Table>]) -> bool {
         [table] => (1..).zip(&table.columns).all(|(number, column): (i16, _)| column.attnum == number),
         _ => false,
     }
+}
+
+/// A context without what our functions and foreign tables have put in front; none: nothing has.
+fn without_our_context(context: &str) -> Option<&str> {
+    let mut rest = context;
+    if let Some(at) = rest.rfind("PL/pgSQL function pgherd.") {
+        rest = rest[at..].split_once('\n').map_or("", |(_, rest)| rest);
+    }
+    if rest.starts_with("remote SQL command: ") {
+        const LINES: [&str; 3] = ["\nSQL statement \"", "\nPL/pgSQL function ", "\nSQL function "];
+        let next = LINES.iter().filter_map(|line| rest.find(line)).min();
+        rest = next.map_or("", |at| &rest[at + 1..]);
+    }
+    (rest.len() != context.len()).then_some(rest)
 }
 
 /// The byte offset of a 1-based character position.

@@ -119,6 +119,8 @@ pub struct DeclaredCursor {
     pub hold: bool,
     /// Committed: no rollback takes it away.
     pub kept: bool,
+    /// Its rows may be named by WHERE CURRENT OF.
+    pub followed: Option<crate::run::Followed>,
 }
 
 /// Why a session is served no more, here.

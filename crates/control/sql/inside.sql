@@ -1,0 +1,343 @@
+-- Writes of SQL that runs inside the coordinator (functions, triggers, DO blocks, statements that no worker can run), after
+-- coordinator.sql: what our triggers on the coordinator's tables pass on to the workers, through the router and in the
+-- client's own transaction (docs/decisions/0011).
+
+-- Reading it with command = '…' makes the router do what a trigger of ours asks for (remote_statement in callback.rs).
+CREATE FOREIGN TABLE IF NOT EXISTS pgherd.remote_statement (command text, result text)
+    SERVER pgherd_router OPTIONS (schema_name 'pgherd', table_name 'remote_statement', updatable 'false', truncatable 'false');
+GRANT SELECT ON pgherd.remote_statement TO PUBLIC;
+
+-- Takes our triggers from a table of the coordinator, and gives the user's back their states.
+CREATE OR REPLACE FUNCTION pgherd.unguard(relation regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    guard name;
+    state record;
+BEGIN
+    FOR guard IN SELECT t.tgname FROM pg_trigger t
+        WHERE t.tgrelid = relation AND NOT t.tgisinternal AND t.tgname ~* '^pgherd_guard'
+    LOOP
+        EXECUTE format('DROP TRIGGER %I ON %s', guard, relation);
+    END LOOP;
+    FOR state IN SELECT t.tgname AS name, w.enabled FROM pgherd.worker_trigger w JOIN pg_trigger t ON t.oid = w.trigger
+        WHERE w.relation = $1
+    LOOP
+        EXECUTE format('ALTER TABLE ONLY %s ENABLE %s TRIGGER %I', relation,
+            CASE state.enabled WHEN 'A' THEN 'ALWAYS' WHEN 'R' THEN 'REPLICA' ELSE '' END, state.name);
+    END LOOP;
+    DELETE FROM pgherd.worker_trigger w WHERE w.relation = $1;
+END
+$$;
+
+-- Reference tables ---------------------------------------------------------------------------------------------------
+
+-- Whether what a trigger sees was written here alone. Where the router writes every copy of a reference table with the same
+-- top-level statement, it says so (pgherd.forward). Whatever else writes, through functions, triggers, views or rules,
+-- writes this copy only.
+CREATE OR REPLACE FUNCTION pgherd.written_here_alone(context text) RETURNS bool
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT strpos(context, E'\n') > 0 OR coalesce(current_setting('pgherd.forward', true), '') <> 'off'
+$$;
+
+-- A change of so many rows of a reference table for all copies but this one. "verified": a query that is true where fewer
+-- rows have changed because the copy has them as they should be already.
+CREATE OR REPLACE FUNCTION pgherd.change_copies(relation text, rows bigint, command text, verified text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    result text;
+BEGIN
+    EXECUTE format('SELECT r.result FROM pgherd.remote_statement r WHERE r.command = %L',
+        format(E'reference %s %s %s\n%s%s', rows, length(command), relation, command, verified)) INTO result;
+END
+$$;
+
+-- AFTER statement triggers on the coordinator's copy of a reference table: the rows that were changed here go to the other
+-- copies as they are now, as values. So functions, defaults and triggers run once. A row is named by its primary key, or
+-- by all that is in it and its number among its equals. A foreign key may have acted on the other copies by itself.
+CREATE OR REPLACE FUNCTION pgherd.forward_reference_rows() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO, MDY' SET intervalstyle = 'postgres'
+    SET extra_float_digits = 3 AS $$
+DECLARE
+    batch CONSTANT int := 5000;
+    relation text := format('%I.%I', TG_TABLE_SCHEMA, TG_TABLE_NAME);
+    context text;
+    source text;
+    changed text[];
+    acts bool;
+    comparisons text;
+    verb text;
+    arrays text;
+    names text;
+    by_row bool;
+    wanted text;
+    present text;
+    wanted_after text;
+    present_after text;
+    part record;
+BEGIN
+    GET DIAGNOSTICS context = PG_CONTEXT;
+    IF NOT pgherd.written_here_alone(context) THEN
+        RETURN NULL;
+    END IF;
+    -- What was (o) and what is (n) side by side: both tables of a trigger have their rows in the same order.
+    source := CASE TG_OP
+        WHEN 'INSERT' THEN '(SELECT *, row_number() OVER () AS pgherd_number FROM pgherd_new) n'
+        WHEN 'DELETE' THEN '(SELECT *, row_number() OVER () AS pgherd_number FROM pgherd_old) o'
+        ELSE '(SELECT *, row_number() OVER () AS pgherd_number FROM pgherd_old) o '
+            'JOIN (SELECT *, row_number() OVER () AS pgherd_number FROM pgherd_new) n USING (pgherd_number)' END;
+    IF TG_OP = 'UPDATE' THEN
+        SELECT string_agg(format('CASE WHEN bool_or(o.%1$I::text COLLATE "C" IS DISTINCT FROM n.%1$I::text COLLATE "C") '
+                'THEN %1$L END', a.attname), ', ') INTO STRICT comparisons
+            FROM pg_attribute a WHERE a.attrelid = TG_RELID AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '';
+        EXECUTE format('SELECT array_remove(ARRAY[%s]::text[], NULL) FROM %s', comparisons, source) INTO STRICT changed;
+        IF cardinality(changed) = 0 THEN
+            RETURN NULL;
+        END IF;
+    END IF;
+    acts := TG_OP <> 'INSERT' AND EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = TG_RELID AND k.contype = 'f'
+        AND (k.confupdtype IN ('c', 'n', 'd') OR k.confdeltype IN ('c', 'n', 'd')));
+    -- One array of text for each column that goes along: old values that name the row, new ones that it gets.
+    WITH columns AS (
+        SELECT a.attname AS name, a.attnum AS number, format_type(a.atttypid, -1) AS type, a.attname = ANY (changed) AS is_changed,
+            k.conkey IS NULL AS by_row, k.conkey IS NULL OR a.attnum = ANY (k.conkey) AS is_key
+        FROM pg_attribute a LEFT JOIN pg_constraint k ON k.conrelid = a.attrelid AND k.contype = 'p'
+        WHERE a.attrelid = TG_RELID AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+    ), sent AS (
+        SELECT c.*, s.side, format('(u.%s%s)::%s', s.side, c.number, c.type) AS value
+        FROM columns c, (VALUES ('o'), ('n')) s(side)
+        WHERE CASE s.side WHEN 'o' THEN TG_OP <> 'INSERT' AND c.is_key ELSE TG_OP = 'INSERT' OR TG_OP = 'UPDATE' AND (acts OR c.is_changed) END
+    )
+    SELECT bool_or(s.by_row),
+        string_agg(format('quote_literal(array_agg(%s.%I::text ORDER BY pgherd_number)::text) || ''::pg_catalog.text[]''',
+            s.side, s.name), ', ' ORDER BY s.side, s.number),
+        string_agg(format('%s%s', s.side, s.number), ', ' ORDER BY s.side, s.number),
+        CASE TG_OP
+            WHEN 'INSERT' THEN format('INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s FROM', relation,
+                string_agg(quote_ident(s.name), ', ' ORDER BY s.number), string_agg(s.value, ', ' ORDER BY s.number))
+            WHEN 'DELETE' THEN format('DELETE FROM %s AS t USING', relation)
+            ELSE format('UPDATE %s AS t SET %s FROM', relation,
+                string_agg(format('%I = %s', s.name, s.value), ', ') FILTER (WHERE s.side = 'n' AND s.is_changed)) END,
+        CASE WHEN bool_or(s.by_row) THEN
+            format('ROW(%s)::pg_catalog.text', string_agg(s.value || '::pg_catalog.text', ', ' ORDER BY s.number) FILTER (WHERE s.side = 'o'))
+            ELSE string_agg(format('t.%I = %s', s.name, s.value), ' AND ') FILTER (WHERE s.side = 'o') END,
+        format('ROW(%s)::pg_catalog.text', string_agg(format('t.%I::pg_catalog.text', s.name), ', ' ORDER BY s.number)
+            FILTER (WHERE s.side = 'o')),
+        format('ROW(%s)::pg_catalog.text', string_agg(s.value || '::pg_catalog.text', ', ' ORDER BY s.number) FILTER (WHERE s.side = 'n')),
+        format('ROW(%s)::pg_catalog.text', string_agg(format('t.%I::pg_catalog.text', s.name), ', ' ORDER BY s.number)
+            FILTER (WHERE s.side = 'n'))
+        INTO STRICT by_row, arrays, names, verb, wanted, present, wanted_after, present_after FROM sent s;
+    FOR part IN EXECUTE format('SELECT concat_ws('', '', %s) AS arrays, count(*) AS rows FROM %s GROUP BY (pgherd_number - 1) / %s '
+        'ORDER BY (pgherd_number - 1) / %3$s', arrays, source, batch)
+    LOOP
+        PERFORM pgherd.change_copies(relation, part.rows, CASE
+            WHEN TG_OP = 'INSERT' THEN format('%s unnest(%s) AS u(%s)', verb, part.arrays, names)
+            WHEN NOT by_row THEN format('%s unnest(%s) AS u(%s) WHERE %s', verb, part.arrays, names, wanted)
+            ELSE format('WITH pgherd_u AS MATERIALIZED (SELECT u.*, %1$s AS pgherd_row, pg_catalog.row_number() OVER '
+                '(PARTITION BY %1$s) AS pgherd_number FROM unnest(%2$s) AS u(%3$s)), pgherd_t AS MATERIALIZED '
+                '(SELECT t.ctid AS pgherd_ctid, %4$s AS pgherd_row, pg_catalog.row_number() OVER (PARTITION BY %4$s) AS pgherd_number '
+                'FROM ONLY %5$s AS t) %6$s pgherd_u AS u JOIN pgherd_t USING (pgherd_row, pgherd_number) WHERE t.ctid = pgherd_ctid',
+                wanted, part.arrays, names, present, relation, verb) END, CASE
+            WHEN NOT acts THEN ''
+            WHEN TG_OP = 'DELETE' THEN 'SELECT true'
+            ELSE format('SELECT pg_catalog.count(*) = %6$s FROM (SELECT %1$s AS pgherd_row, pg_catalog.row_number() OVER '
+                '(PARTITION BY %1$s) AS pgherd_number FROM unnest(%2$s) AS u(%3$s)) AS u JOIN (SELECT %4$s AS pgherd_row, '
+                'pg_catalog.row_number() OVER (PARTITION BY %4$s) AS pgherd_number FROM ONLY %5$s AS t) AS t '
+                'USING (pgherd_row, pgherd_number)', wanted_after, part.arrays, names, present_after, relation, part.rows) END);
+    END LOOP;
+    RETURN NULL;
+END
+$$;
+
+-- AFTER TRUNCATE. What refers to the table has been emptied here by CASCADE, or there is nothing.
+CREATE OR REPLACE FUNCTION pgherd.forward_truncate() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    relation text := format('%I.%I', TG_TABLE_SCHEMA, TG_TABLE_NAME);
+    context text;
+BEGIN
+    GET DIAGNOSTICS context = PG_CONTEXT;
+    IF pgherd.written_here_alone(context) THEN
+        PERFORM pgherd.change_copies(relation, 0, format('TRUNCATE %s CASCADE', relation), 'SELECT true');
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+-- Gives the coordinator's copy of a reference table the triggers that keep the other copies equal. Repeating it is
+-- harmless.
+CREATE OR REPLACE FUNCTION pgherd.guard_reference(relation regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
+BEGIN
+    EXECUTE format('DROP TRIGGER IF EXISTS pgherd_guard ON %s', relation);
+    EXECUTE format('CREATE OR REPLACE TRIGGER pgherd_guard_truncate AFTER TRUNCATE ON %s '
+        'FOR EACH STATEMENT EXECUTE FUNCTION pgherd.forward_truncate()', relation);
+    EXECUTE format('CREATE OR REPLACE TRIGGER pgherd_guard_insert AFTER INSERT ON %s REFERENCING NEW TABLE AS pgherd_new '
+        'FOR EACH STATEMENT EXECUTE FUNCTION pgherd.forward_reference_rows()', relation);
+    EXECUTE format('CREATE OR REPLACE TRIGGER pgherd_guard_update AFTER UPDATE ON %s REFERENCING OLD TABLE AS pgherd_old '
+        'NEW TABLE AS pgherd_new FOR EACH STATEMENT EXECUTE FUNCTION pgherd.forward_reference_rows()', relation);
+    EXECUTE format('CREATE OR REPLACE TRIGGER pgherd_guard_delete AFTER DELETE ON %s REFERENCING OLD TABLE AS pgherd_old '
+        'FOR EACH STATEMENT EXECUTE FUNCTION pgherd.forward_reference_rows()', relation);
+END
+$$;
+
+-- Distributed tables ------------------------------------------------------------------------------------------------
+
+-- The statement that fires a statement trigger whose context this is, where its text is known.
+CREATE OR REPLACE FUNCTION pgherd.statement_of(context text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN strpos(context, E'\n') = 0 THEN current_query()
+        ELSE (regexp_match(substr(context, strpos(context, E'\n') + 1),
+            '^SQL statement "(.*?)"(\n(PL/pgSQL function|SQL function|SQL statement|COPY|PL/\w+) .*)?$'))[1] END
+$$;
+
+-- Whether the statement looks for rows that are there already. Where its text is not known (an SQL function, or a loop over
+-- RETURNING) the bodies of all functions of the name tell.
+CREATE OR REPLACE FUNCTION pgherd.looks_for_conflicts(context text, statement text) RETURNS bool
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    WITH bodies AS (
+        SELECT coalesce(pg_get_function_sqlbody(p.oid), p.prosrc) AS body FROM pg_proc p
+        WHERE statement IS NULL
+            AND p.proname = (regexp_match(split_part(context, E'\n', 2), '^(?:SQL|PL/\w+) function (?:[^(]*\.)?"?([^(" ]+)'))[1]
+    )
+    SELECT coalesce(statement, (SELECT string_agg(body, E'\n') FROM bodies), current_query()) ~* 'on\s+conflict|merge\s+into'
+$$;
+
+-- BEFORE INSERT statement trigger: what the row triggers must know. pgherd.inserted: the depth and table of statements whose
+-- rows are on the workers already; pgherd.upsert_<table>: the depth and text of an INSERT … ON CONFLICT, which runs row by
+-- row there, or INSERT where the table has row triggers.
+CREATE OR REPLACE FUNCTION pgherd.begin_local_rows() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    mark CONSTANT text := format(' %s:%s ', pg_trigger_depth(), TG_RELID);
+    context text;
+    statement text;
+BEGIN
+    GET DIAGNOSTICS context = PG_CONTEXT;
+    statement := pgherd.statement_of(context);
+    IF NOT pgherd.looks_for_conflicts(context, statement) THEN
+        statement := CASE WHEN EXISTS (SELECT FROM pgherd.worker_trigger w JOIN pg_trigger t ON t.oid = w.trigger
+            WHERE w.relation = TG_RELID AND t.tgtype & 5 = 5) THEN 'INSERT' ELSE '' END;
+    ELSIF statement IS NULL OR statement ~* 'merge\s+into' THEN
+        RAISE EXCEPTION USING ERRCODE = 'PH001',
+            MESSAGE = format('cannot run ON CONFLICT or MERGE on distributed table "%s" from inside the coordinator', TG_TABLE_NAME),
+            HINT = 'Send the statement through the router by itself.', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME;
+    END IF;
+    IF statement <> '' THEN
+        statement := pg_trigger_depth() || ' ' || statement;
+    END IF;
+    PERFORM set_config('pgherd.upsert_' || TG_RELID, statement, true);
+    PERFORM set_config('pgherd.inserted', replace(coalesce(current_setting('pgherd.inserted', true), ''), mark, ''), true);
+    RETURN NULL;
+END
+$$;
+
+-- BEFORE INSERT row trigger where the statement says ON CONFLICT, or triggers may change the row: the worker inserts or
+-- updates it, and what became of it is the row that the coordinator goes on with, for RETURNING and the count. No row: none.
+CREATE OR REPLACE FUNCTION pgherd.upsert_local_row() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO, MDY' SET intervalstyle = 'postgres'
+    SET extra_float_digits = 3 AS $$
+DECLARE
+    statement text := current_setting('pgherd.upsert_' || TG_RELID, true);
+    names text;
+    expressions text;
+    given text;
+    stored text;
+BEGIN
+    IF split_part(statement, ' ', 1) <> pg_trigger_depth()::text THEN
+        RAISE EXCEPTION USING ERRCODE = 'PH001',
+            MESSAGE = format('cannot insert into distributed table "%s" while another statement does', TG_TABLE_NAME),
+            SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME;
+    END IF;
+    SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum),
+        string_agg(format('quote_nullable(($1).%I::text)', a.attname), ', ' ORDER BY a.attnum)
+        INTO STRICT names, expressions
+        FROM pg_attribute a WHERE a.attrelid = TG_RELID AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '';
+    EXECUTE format('SELECT concat_ws('', '', %s)', expressions) INTO STRICT given USING NEW;
+    given := format('(%s) OVERRIDING SYSTEM VALUE VALUES (%s)', names, given);
+    EXECUTE format('SELECT r.result FROM pgherd.remote_statement r WHERE r.command = %L', format(E'upsert %s %s %I.%I\n%s%s',
+        length(given), to_char(timezone('UTC', transaction_timestamp()), 'YYYY-MM-DD"T"HH24:MI:SS.US') || '+00',
+        TG_TABLE_SCHEMA, TG_TABLE_NAME, given, substr(statement, strpos(statement, ' ') + 1))) INTO stored;
+    IF stored IS NULL THEN
+        RETURN NULL;
+    END IF;
+    EXECUTE format('SELECT ($1::%I.%I).*', TG_TABLE_SCHEMA, TG_TABLE_NAME) INTO NEW USING stored;
+    RETURN NEW;
+END
+$$;
+
+-- AFTER INSERT on the heap: what SQL inside the coordinator inserted goes through the foreign child to the worker that owns
+-- it, and the heap is empty again before the next statement looks. So RETURNING, FOUND and row counts are right. As a row
+-- trigger it comes before those of foreign keys, which then find no row that they would have to check here.
+CREATE OR REPLACE FUNCTION pgherd.forward_local_rows() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    mark CONSTANT text := format(' %s:%s ', pg_trigger_depth(), TG_RELID);
+    columns text;
+BEGIN
+    IF strpos(current_setting('pgherd.inserted', true), mark) > 0 THEN
+        RETURN NULL;
+    END IF;
+    IF coalesce(current_setting('pgherd.upsert_' || TG_RELID, true), '') = '' THEN
+        SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) INTO STRICT columns
+            FROM pg_attribute a WHERE a.attrelid = TG_RELID AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '';
+        EXECUTE format('INSERT INTO pgherd.%I (%s) SELECT %s FROM pgherd_rows', 'ft_' || TG_RELID, columns, columns);
+    ELSE
+        EXECUTE format('SELECT r.result FROM pgherd.remote_statement r WHERE r.command = %L',
+            format(E'inserted %I.%I\n', TG_TABLE_SCHEMA, TG_TABLE_NAME)) INTO columns;
+    END IF;
+    EXECUTE format('DELETE FROM ONLY %I.%I', TG_TABLE_SCHEMA, TG_TABLE_NAME);
+    PERFORM set_config('pgherd.inserted', mark || coalesce(current_setting('pgherd.inserted', true), ''), true);
+    RETURN NULL;
+END
+$$;
+
+-- Gives the heap of a distributed table, which is always empty, its triggers. The user's fire on the workers: here they are
+-- disabled, and rows go to the workers one by one, so that what triggers there make of a row is known here.
+CREATE OR REPLACE FUNCTION pgherd.guard_heap(relation regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    guard name;
+BEGIN
+    INSERT INTO pgherd.worker_trigger (trigger, relation, enabled)
+        SELECT t.oid, t.tgrelid, t.tgenabled FROM pg_trigger t
+        WHERE t.tgrelid = $1 AND NOT t.tgisinternal AND t.tgname !~* '^pgherd_guard' AND t.tgenabled <> 'D'
+        ON CONFLICT DO NOTHING;
+    FOR guard IN SELECT t.tgname FROM pgherd.worker_trigger w JOIN pg_trigger t ON t.oid = w.trigger WHERE w.relation = $1 LOOP
+        EXECUTE format('ALTER TABLE ONLY %s DISABLE TRIGGER %I', relation, guard);
+    END LOOP;
+    EXECUTE format('CREATE TRIGGER pgherd_guard AFTER INSERT ON %s REFERENCING NEW TABLE AS pgherd_rows '
+        'FOR EACH STATEMENT EXECUTE FUNCTION pgherd.forward_local_rows()', relation);
+    EXECUTE format('CREATE TRIGGER pgherd_guard_statement BEFORE INSERT ON %s '
+        'FOR EACH STATEMENT EXECUTE FUNCTION pgherd.begin_local_rows()', relation);
+    EXECUTE format('CREATE TRIGGER pgherd_guard_row BEFORE INSERT ON %s FOR EACH ROW '
+        'WHEN (pg_catalog.current_setting(%L, true) <> '''') EXECUTE FUNCTION pgherd.upsert_local_row()', relation,
+        'pgherd.upsert_' || relation::oid);
+    -- Its name puts it before RI_ConstraintTrigger_….
+    IF EXISTS (SELECT FROM pg_constraint k JOIN pgherd.pg_dist_partition p ON p.logicalrelid = k.confrelid
+               WHERE k.conrelid = relation AND k.contype = 'f' AND p.partmethod = 'h') THEN
+        EXECUTE format('CREATE TRIGGER "PGHERD_guard_rows" AFTER INSERT ON %s REFERENCING NEW TABLE AS pgherd_rows '
+            'FOR EACH ROW EXECUTE FUNCTION pgherd.forward_local_rows()', relation);
+    END IF;
+    FOR guard IN SELECT t.tgname FROM pg_trigger t WHERE t.tgrelid = relation AND NOT t.tgisinternal AND t.tgname ~* '^pgherd_guard' LOOP
+        EXECUTE format('ALTER TABLE ONLY %s ENABLE ALWAYS TRIGGER %I', relation, guard);
+    END LOOP;
+END
+$$;
+
+-- Tables that were distributed before these triggers were made.
+DO $$
+DECLARE
+    t record;
+BEGIN
+    FOR t IN SELECT p.logicalrelid AS relation, p.partmethod FROM pgherd.pg_dist_partition p
+        WHERE EXISTS (SELECT FROM pg_class c WHERE c.oid = p.logicalrelid)
+            AND NOT EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = p.logicalrelid AND g.tgname ~* '^pgherd_guard_')
+    LOOP
+        IF t.partmethod = 'h' THEN
+            PERFORM pgherd.attach_child(t.relation);
+        ELSE
+            PERFORM pgherd.guard_reference(t.relation);
+        END IF;
+    END LOOP;
+END
+$$;

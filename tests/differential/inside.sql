@@ -1,0 +1,188 @@
+--@ include: schema.sql
+-- Writes to distributed tables by statements that the coordinator runs: functions, DO blocks, and what no worker may compute.
+
+CREATE TABLE stock (item int, place text DEFAULT 'here', n int CHECK (n >= 0), note text, changed timestamptz DEFAULT now(), PRIMARY KEY (item));
+CREATE TABLE parts (item int REFERENCES stock ON DELETE CASCADE, part int, n numeric(6, 2), twice numeric GENERATED ALWAYS AS (n * 2) STORED, PRIMARY KEY (item, part));
+CREATE TABLE counted (id bigserial, k int, v text, UNIQUE (k, v));
+CREATE TABLE audit (at int, what text);
+--@ cluster: SELECT create_distributed_table('stock', 'item'), create_distributed_table('parts', 'item'), create_distributed_table('counted', 'k'), create_distributed_table('audit', 'at')
+INSERT INTO stock (item, n) SELECT g, g FROM generate_series(1, 30) g;
+
+-- INSERT with what no worker may compute.
+INSERT INTO stock (item, n) VALUES (100, 1) RETURNING (SELECT count(*) FROM stock), item, place;
+INSERT INTO stock (item, n) VALUES (101, 1), (102, 2) RETURNING item, (SELECT count(*) FROM users u WHERE u.id <= stock.n), changed IS NOT NULL;
+INSERT INTO stock (item, n) SELECT 110 + id, 5 FROM users WHERE id < 4 RETURNING item, (SELECT max(n) FROM stock s WHERE s.item < stock.item);
+INSERT INTO parts (item, part, n) VALUES (100, 1, 1.005), (101, 1, NULL) RETURNING *, (SELECT name FROM users WHERE id = part);
+INSERT INTO counted (k, v) VALUES (1, 'a') RETURNING id, (SELECT count(*) FROM counted);
+--@ error: 23505
+INSERT INTO stock (item, n) VALUES (100, 1) RETURNING (SELECT count(*) FROM stock);
+--@ error: 23503
+INSERT INTO parts (item, part) VALUES (5000, 1) RETURNING (SELECT count(*) FROM stock);
+--@ error: 23514
+--@ loose: the detail has a time
+INSERT INTO stock (item, n) VALUES (120, -1) RETURNING (SELECT count(*) FROM stock);
+WITH gone AS (DELETE FROM parts WHERE item = 101 RETURNING *) INSERT INTO audit SELECT item, 'gone ' || part FROM gone RETURNING *;
+WITH gone AS (DELETE FROM stock WHERE item BETWEEN 110 AND 113 RETURNING item) INSERT INTO audit SELECT item, 'stock' FROM gone;
+WITH a AS (INSERT INTO audit VALUES (1, 'a'), (2, 'b') RETURNING at) INSERT INTO stock (item, n) SELECT at + 200, at FROM a RETURNING item, n;
+WITH up AS (UPDATE stock SET n = n + 1 WHERE item < 4 RETURNING item, n) INSERT INTO parts (item, part, n) SELECT item, 9, n FROM up RETURNING item, part, n, twice;
+WITH up AS (UPDATE stock SET n = n + 1 WHERE item IN (5, 6) RETURNING item, n) UPDATE counted SET v = v || up.n FROM up WHERE counted.k = up.item - 4 RETURNING counted.k, v;
+WITH moved AS (DELETE FROM counted WHERE k = 1 RETURNING k, v) DELETE FROM audit USING moved WHERE at = k RETURNING at, what, v;
+SELECT * FROM audit;
+SELECT item, n, place FROM stock;
+
+-- Functions that insert.
+CREATE FUNCTION add_part(i int, p int, x numeric) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE r parts; c int;
+BEGIN
+  INSERT INTO parts (item, part, n) VALUES (i, p, x) RETURNING * INTO r;
+  GET DIAGNOSTICS c = ROW_COUNT;
+  RETURN r.item || '/' || r.part || '/' || coalesce(r.twice::text, '-') || '/' || c || (SELECT count(*) FROM parts WHERE item = i);
+END $$;
+--@ repeat: 1
+SELECT add_part(7, 1, 2.5);
+--@ repeat: 1
+SELECT add_part(item, 3, n) FROM stock WHERE item IN (8, 9);
+--@ repeat: 1
+--@ error: 23503
+SELECT add_part(7000, 1, 1);
+--@ repeat: 1
+--@ error: 23505
+SELECT add_part(7, 1, 1);
+--@ repeat: 1
+--@ error: 22003
+SELECT add_part(7, 2, 100000);
+--@ repeat: 1
+DO $$ BEGIN
+  FOR i IN 10..14 LOOP INSERT INTO parts (item, part, n) VALUES (i, 1, i), (i, 2, i); END LOOP;
+  BEGIN
+    INSERT INTO parts (item, part) VALUES (15, 1);
+    INSERT INTO parts (item, part) VALUES (15000, 1);
+  EXCEPTION WHEN foreign_key_violation THEN INSERT INTO parts (item, part) VALUES (16, 77);
+  END;
+END $$;
+CREATE FUNCTION sql_add(i int) RETURNS SETOF int LANGUAGE sql AS $$ INSERT INTO stock (item, n) VALUES (i, 0), (i + 1, 0); INSERT INTO parts (item, part) VALUES (i, 1) RETURNING item; $$;
+--@ repeat: 1
+SELECT sql_add(300);
+CREATE FUNCTION loops() RETURNS SETOF int LANGUAGE plpgsql AS $$ DECLARE r record; BEGIN FOR r IN INSERT INTO audit SELECT g, 'loop' FROM generate_series(400, 403) g RETURNING at LOOP RETURN NEXT r.at; END LOOP; RETURN QUERY INSERT INTO audit VALUES (410, 'q') RETURNING at; END $$;
+--@ repeat: 1
+SELECT loops();
+SELECT item, part, n FROM parts;
+SELECT * FROM audit WHERE at >= 400;
+
+-- ON CONFLICT in functions.
+CREATE FUNCTION take(i int, x int) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE r stock; found_row bool; c int;
+BEGIN
+  INSERT INTO stock AS s (item, n) VALUES (i, x) ON CONFLICT (item) DO UPDATE SET n = s.n + excluded.n, note = 'again' RETURNING * INTO r;
+  found_row := FOUND;
+  INSERT INTO stock (item, n) VALUES (i, 99) ON CONFLICT DO NOTHING;
+  GET DIAGNOSTICS c = ROW_COUNT;
+  RETURN concat_ws(',', r.item, r.n, r.note, r.place, found_row, c, FOUND);
+END $$;
+--@ repeat: 1
+SELECT take(1, 10), take(2, 20), take(500, 5);
+--@ repeat: 1
+SELECT take(500, 6);
+--@ repeat: 1
+DO $$ BEGIN INSERT INTO stock (item, n, changed) VALUES (501, 1, NULL), (502, 2, NULL), (1, 3, NULL) ON CONFLICT (item) DO UPDATE SET n = excluded.n, changed = now() WHERE stock.n > 5; END $$;
+--@ repeat: 1
+--@ error: 21000
+DO $$ BEGIN INSERT INTO stock (item, n) VALUES (600, 1), (600, 2) ON CONFLICT (item) DO UPDATE SET n = excluded.n; END $$;
+--@ repeat: 1
+--@ error: 23514
+--@ loose: the detail has a time
+DO $$ BEGIN INSERT INTO stock (item, n) VALUES (1, -5) ON CONFLICT (item) DO NOTHING; END $$;
+--@ repeat: 1
+DO $$ BEGIN INSERT INTO parts (item, part, n) SELECT item, 1, 1 FROM stock WHERE item < 12 ON CONFLICT (item, part) DO UPDATE SET n = parts.n + 100; END $$;
+--@ repeat: 1
+DO $$ BEGIN INSERT INTO counted (k, v) VALUES (70, 'x'), (70, 'x'), (71, 'y') ON CONFLICT (k, v) DO NOTHING; END $$;
+SELECT item, n, note, changed IS NULL FROM stock;
+SELECT item, part, n, twice FROM parts WHERE item < 20;
+SELECT k, v FROM counted;
+
+CREATE FUNCTION said() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT count(*) FROM stock WHERE note = 'a RETURNING b'); END $$;
+SELECT said();
+
+-- The distribution column is changed.
+UPDATE counted SET k = (SELECT count(*) FROM users) WHERE k = 71 RETURNING id > 0, k, v;
+UPDATE counted SET (k, v) = (SELECT 5, 'multi') WHERE k = 70 RETURNING k, v;
+UPDATE audit a SET at = u.id FROM users u WHERE a.at = u.id + 400 RETURNING a.at, a.what, u.name;
+WITH m AS (SELECT max(at) AS m FROM audit) UPDATE audit SET at = m + 1 FROM m WHERE at = m RETURNING at, what;
+SELECT * FROM audit;
+SELECT k, v FROM counted;
+BEGIN;
+UPDATE audit SET at = (SELECT 7000);
+SELECT count(*) FROM audit WHERE at = 7000;
+SAVEPOINT s;
+UPDATE audit SET at = (SELECT NULL::int) WHERE what = 'loop' RETURNING *;
+ROLLBACK TO s;
+SELECT count(*), count(at) FROM audit;
+ROLLBACK;
+--@ params: 3, 'x'
+--@ params: 4, 'x'
+UPDATE counted SET k = (SELECT $1::int + count(*) FROM users WHERE id < 3), v = $2 WHERE k = 5 OR k = (SELECT $1::int + 1) RETURNING k, v;
+
+-- Triggers of the table fire once.
+CREATE TABLE fired (k int PRIMARY KEY, v text, n int DEFAULT 1);
+CREATE TABLE quiet (k int PRIMARY KEY, v text);
+CREATE FUNCTION marks() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.v = 'skip' THEN RETURN NULL; END IF; NEW.v := NEW.v || '+' || TG_OP; NEW.n := NEW.n + 1; RETURN NEW; END $$;
+CREATE TRIGGER marks BEFORE INSERT OR UPDATE ON fired FOR EACH ROW EXECUTE FUNCTION marks();
+--@ cluster: SELECT create_distributed_table('fired', 'k'), create_distributed_table('quiet', 'k')
+CREATE TRIGGER marks2 BEFORE INSERT ON fired FOR EACH ROW WHEN (NEW.k > 100) EXECUTE FUNCTION marks();
+INSERT INTO fired VALUES (1, 'a'), (2, 'b') RETURNING *;
+INSERT INTO fired VALUES (3, 'c'), (103, 'd'), (4, 'skip') RETURNING *, (SELECT count(*) FROM quiet);
+CREATE FUNCTION fire(i int, t text) RETURNS text LANGUAGE plpgsql AS $$ DECLARE r fired; c int; BEGIN INSERT INTO fired VALUES (i, t) RETURNING * INTO r; GET DIAGNOSTICS c = ROW_COUNT; INSERT INTO fired (k, v) VALUES (i, t) ON CONFLICT (k) DO UPDATE SET v = excluded.v || fired.v; RETURN r::text || c; END $$;
+--@ repeat: 1
+SELECT fire(5, 'five'), fire(105, 'more'), fire(6, 'skip');
+--@ repeat: 1
+--@ error: 23505
+DO $$ BEGIN INSERT INTO fired VALUES (7, 'x'), (7, 'y'); END $$;
+WITH q AS (INSERT INTO quiet VALUES (1, 'q'), (2, 'skip') RETURNING *) INSERT INTO fired SELECT k + 20, v FROM q RETURNING *;
+SELECT * FROM fired;
+SELECT tgname, tgenabled FROM pg_trigger WHERE tgrelid = 'fired'::regclass ORDER BY 1;
+ALTER TABLE fired DISABLE TRIGGER marks2;
+ALTER TABLE fired ENABLE ALWAYS TRIGGER marks;
+SELECT tgname, tgenabled FROM pg_trigger WHERE tgrelid = 'fired'::regclass ORDER BY 1;
+--@ repeat: 1
+SELECT fire(107, 'off');
+ALTER TABLE fired ENABLE TRIGGER marks2;
+ALTER TRIGGER marks2 ON fired RENAME TO again;
+--@ repeat: 1
+SELECT fire(108, 'on');
+DROP TRIGGER marks ON fired;
+SELECT tgname, tgenabled FROM pg_trigger WHERE tgrelid = 'fired'::regclass ORDER BY 1;
+DROP TRIGGER again ON fired;
+--@ repeat: 1
+SELECT fire(109, 'none');
+SELECT * FROM fired;
+
+-- TRUNCATE.
+CREATE TABLE full_one (k int PRIMARY KEY);
+CREATE TABLE full_two (k int REFERENCES full_one);
+CREATE TABLE full_ref (k int);
+--@ cluster: SELECT create_distributed_table('full_one', 'k'), create_distributed_table('full_two', 'k'), create_reference_table('full_ref')
+INSERT INTO full_one SELECT generate_series(1, 20);
+INSERT INTO full_two SELECT generate_series(1, 20);
+INSERT INTO full_ref SELECT generate_series(1, 3);
+--@ repeat: 1
+DO $$ BEGIN TRUNCATE full_two; TRUNCATE full_ref; INSERT INTO full_two VALUES (1); INSERT INTO full_ref VALUES (1); END $$;
+SELECT count(*) FROM full_two;
+SELECT r.k, o.k FROM full_ref r, full_one o WHERE o.k < 3;
+--@ repeat: 1
+--@ error: 0A000
+DO $$ BEGIN TRUNCATE full_one; END $$;
+--@ repeat: 1
+DO $$ BEGIN TRUNCATE full_one RESTART IDENTITY CASCADE; END $$;
+SELECT (SELECT count(*) FROM full_one), (SELECT count(*) FROM full_two);
+
+-- Fields of errors that come through the coordinator are of their own statement.
+BEGIN;
+--@ repeat: 1
+DO $$ BEGIN INSERT INTO stock (item, n) VALUES (2, 1); EXCEPTION WHEN unique_violation THEN NULL; END $$;
+SAVEPOINT s;
+--@ error: 23505
+INSERT INTO stock (item, n) VALUES (3, 1);
+ROLLBACK TO s;
+--@ error: 23505
+INSERT INTO stock (item, n) SELECT id, 1 FROM users WHERE id = 4 RETURNING (SELECT count(*) FROM users);
+ROLLBACK;

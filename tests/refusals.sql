@@ -1,0 +1,156 @@
+-- Every refusal of docs/sql-interface.md with a statement that meets it (crates/pgherd/tests/refusals.rs).
+
+CREATE TABLE d (k int PRIMARY KEY, v text, n int);
+CREATE TABLE other (a int PRIMARY KEY, k int, v text);
+CREATE TABLE trig (k int PRIMARY KEY, v text);
+CREATE TABLE ref (id int PRIMARY KEY, v text);
+CREATE TABLE local (id int PRIMARY KEY, v text);
+SELECT create_distributed_table('d', 'k'), create_distributed_table('other', 'a'), create_distributed_table('trig', 'k'), create_reference_table('ref');
+CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$;
+CREATE TRIGGER nothing BEFORE INSERT OR UPDATE ON trig FOR EACH ROW EXECUTE FUNCTION nothing();
+INSERT INTO d SELECT g, 'v' || g, g FROM generate_series(1, 20) g;
+INSERT INTO other SELECT g, g, 'v' || g FROM generate_series(1, 20) g;
+INSERT INTO trig SELECT g, 'v' || g FROM generate_series(1, 20) g;
+INSERT INTO ref VALUES (1, 'one');
+INSERT INTO local VALUES (1, 'one');
+
+-- Tables that cannot be distributed.
+CREATE TEMPORARY TABLE tmp (k int);
+--@ refused: cannot distribute table "…"
+SELECT create_distributed_table('tmp', 'k');
+CREATE TYPE mood AS ENUM ('sad', 'ok');
+CREATE TABLE moods (m mood, k int);
+--@ refused: cannot distribute table "…" by column "…"
+SELECT create_distributed_table('moods', 'm');
+CREATE TABLE generated (a int, k int GENERATED ALWAYS AS (a + 1) STORED);
+--@ refused: cannot distribute relation: …
+SELECT create_distributed_table('generated', 'k');
+CREATE TABLE target (k int PRIMARY KEY);
+CREATE TABLE refers (k int REFERENCES target);
+INSERT INTO target VALUES (1);
+INSERT INTO refers VALUES (1);
+--@ refused: cannot distribute table "…": foreign key "…" of table "…" references it
+SELECT create_distributed_table('target', 'k');
+--@ refused: distribution type "…" is not supported
+SELECT create_distributed_table('moods', 'k', 'range');
+CREATE TABLE parent (k int PRIMARY KEY);
+CREATE TABLE child (k int REFERENCES parent);
+SELECT create_distributed_table('parent', 'k'), create_distributed_table('child', 'k');
+--@ refused: cannot undistribute table "…"
+SELECT undistribute_table('parent');
+
+-- Definitions.
+PREPARE star AS SELECT * FROM d WHERE k = 1;
+EXECUTE star;
+ALTER TABLE d ADD COLUMN later int;
+--@ refused: cached plan must not change result type
+EXECUTE star;
+--@ refused: cannot create foreign key constraint "…" on distributed table "…"
+ALTER TABLE d ADD CONSTRAINT to_local FOREIGN KEY (n) REFERENCES local;
+-- without a case: `cannot create foreign key constraint "…": table "…" is distributed and "…" is not`: the next one is met first
+--@ refused: cannot create foreign key constraint: table "…" is distributed and "…" is not
+ALTER TABLE local ADD FOREIGN KEY (id) REFERENCES d;
+--@ refused: foreign key "…" of table "…" must reference a reference table
+ALTER TABLE ref ADD CONSTRAINT to_local FOREIGN KEY (id) REFERENCES local;
+CREATE TABLE alike (k int NOT NULL);
+--@ refused: distributed table "…" cannot take part in inheritance
+ALTER TABLE d INHERIT alike;
+--@ refused: reference table "…" cannot take part in inheritance
+ALTER TABLE ref INHERIT local;
+--@ refused: cannot create a child of distributed table "…"
+CREATE TABLE kid () INHERITS (d);
+--@ refused: cannot add column "…" to distributed table "…"
+ALTER TABLE d ADD COLUMN s serial;
+--@ refused: cannot change the definition of distributed table "…" from inside the coordinator
+DO $$ BEGIN ALTER TABLE d ADD COLUMN inside int; END $$;
+-- without a case: `foreign key "…" is of a form that is not known`: no version of PostgreSQL writes one that is not
+
+-- Writes.
+--@ refused: cannot modify the distribution column "…" of table "…"
+UPDATE trig SET k = k + 1;
+--@ refused: cannot modify the distribution column "…" from inside the coordinator
+DO $$ BEGIN UPDATE trig SET k = k + 1; END $$;
+CREATE TABLE arrays (k int[], v int);
+SELECT create_distributed_table('arrays', 'k');
+--@ refused: cannot insert a part of the distribution column "…"
+INSERT INTO arrays (k[1], v) VALUES (1, 2);
+BEGIN;
+DECLARE c CURSOR FOR SELECT * FROM d;
+FETCH c;
+--@ refused: cannot run this … on the distributed table "…"
+UPDATE d SET v = 'x' WHERE CURRENT OF c;
+ROLLBACK;
+--@ refused: cannot run this INSERT into the distributed table "…"
+DO $$ BEGIN INSERT INTO d (k) VALUES (1) ON CONFLICT (k) DO UPDATE SET n = (SELECT 1); END $$;
+--@ refused: cannot run MERGE into the distributed table "…"
+MERGE INTO d USING other o ON d.k = o.k WHEN MATCHED THEN UPDATE SET v = o.v;
+-- without a case: `cannot run MERGE into a local table from distributed tables`: the coordinator runs it
+-- without a case: `distributed tables cannot be used by a trigger or constraint that runs at COMMIT`: needs the failure of COMMIT, see crates/pgherd/tests/lost.rs
+-- without a case: `cannot modify a distributed table in a common table expression over several shards`: postgres_fdw sends no such statement
+--@ refused: statement needs more than one shard and pgherd.fanout is "single"
+SET pgherd.fanout = 'single' \; SELECT count(*) FROM d;
+RESET pgherd.fanout;
+
+-- From inside the coordinator.
+--@ refused: cannot run ON CONFLICT or MERGE on distributed table "…" from inside the coordinator
+DO $$ DECLARE r record; BEGIN FOR r IN INSERT INTO d (k) VALUES (1) ON CONFLICT DO NOTHING RETURNING k LOOP NULL; END LOOP; END $$;
+--@ refused: cannot run this ON CONFLICT on distributed table … inside a function
+DO $$ DECLARE x int := 3; BEGIN INSERT INTO d (k) VALUES (1) ON CONFLICT (k) DO UPDATE SET n = x; END $$;
+-- without a case: `cannot insert into distributed table "…" while another statement does`: a default that inserts into its own table
+--@ refused: cannot read distributed table "…" while a statement inside the coordinator changes its rows
+UPDATE d SET n = (SELECT count(*) FROM d x WHERE x.n < d.n);
+--@ refused: writing distributed tables from a procedure or DO block that ends transactions itself is not supported
+DO $$ BEGIN UPDATE d SET n = 1; COMMIT; END $$;
+-- without a case: `this INSERT into a distributed table from inside the coordinator is not supported`: postgres_fdw sends no such statement
+-- without a case: `this write to a distributed table from inside the coordinator is not supported yet`: postgres_fdw sends no such statement
+-- without a case: `cannot run this statement inside a statement of the coordinator`: postgres_fdw sends no such statement
+-- without a case: `callback is not a single-table query: …`: postgres_fdw sends no such statement
+-- without a case: `callback needs a merge: …`: postgres_fdw sends no such statement
+-- without a case: `callback needs a cursor for sorted rows`: postgres_fdw sends no such statement
+-- without a case: `rows of this type cannot be sorted for the coordinator`: postgres_fdw sends no such statement
+--@ refused: pgherd.remote_command can only be read with command = '…'
+SELECT * FROM pgherd.remote_command;
+--@ refused: function must be called at the top level with constant arguments
+DO $$ BEGIN PERFORM pgherd.create_distributed_table('moods', 'k'); END $$;
+
+-- COPY, EXPLAIN, maintenance.
+--@ refused: COPY between a distributed or reference table and a file on the server is not supported
+COPY d TO '/dev/null';
+-- without a case: `COPY of a statement that writes distributed tables is not supported`: MERGE, which COPY takes from PostgreSQL 17 on
+-- without a case: `DEFAULT for the distribution column in COPY is not supported`: PostgreSQL 15 has no DEFAULT in COPY
+--@ refused: COPY encoding "…" is not supported by the router, use UTF8
+COPY d (k, v) FROM STDIN (ENCODING 'LATIN1');
+1000	x
+\.
+--@ refused: EXPLAIN ANALYZE of this statement is not supported
+EXPLAIN ANALYZE INSERT INTO d (k) VALUES (2000), (2001), (2002), (2003);
+--@ refused: maintenance of local and distributed tables in one statement is not supported
+VACUUM d, local;
+--@ refused: LOCK of local and distributed tables in one statement is not supported
+BEGIN \; LOCK TABLE d, local;
+ROLLBACK;
+
+-- Sessions and protocol.
+--@ refused: client_encoding "…" is not supported by the router, use UTF8
+SET client_encoding = 'LATIN1';
+-- without a case: `replication connections are not supported by the router`: no statement, see crates/pgherd/tests/protocol.rs
+-- without a case: `unsupported frontend protocol ….…: server supports 3.0 to 3.2`: no statement, see crates/pgherd/tests/protocol.rs
+-- without a case: `the router could not read this statement`: a statement that PostgreSQL takes and our parser does not
+--@ refused: PREPARE TRANSACTION by a client is not supported by the router
+BEGIN \; UPDATE d SET n = 2 WHERE k = 1 \; PREPARE TRANSACTION 'x';
+ROLLBACK;
+-- without a case: `cannot commit a transaction with two participants that cannot be prepared`: workers are never asked for what cannot
+PREPARE one (int) AS SELECT $1;
+--@ refused: cannot use subquery in EXECUTE parameter
+EXECUTE one ((SELECT 1));
+
+-- The interface itself.
+--@ refused: function … is not supported yet
+SELECT alter_distributed_table('d', shard_count => 4);
+--@ refused: node role "…" is not supported yet
+SELECT citus_add_node('localhost', 1, noderole => 'secondary');
+--@ refused: … can only be 1
+SET citus.shard_replication_factor = 2;
+--@ refused: arguments of … must be constants here
+SELECT undistribute_table(v) FROM local;
+-- without a case: `parameters of … must be sent as text`: needs the extended protocol
