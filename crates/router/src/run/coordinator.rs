@@ -65,10 +65,11 @@ impl Session {
         use StatementKind as K;
         let reads = matches!(statement.kind, K::Select | K::DeclareCursor { .. });
         let table_oid = names_table_oid(&statement.text);
+        let shows = table_oid && expands_columns(&statement.text);
         // pg_dump forbids itself views that it does not know.
         let views = reads
+            && !shows
             && !names_system_columns(&statement.text)
-            && !(table_oid && expands_columns(&statement.text))
             && !self.settings.contains_key("restrict_nonsystem_relation_kind");
         let subqueries = reads || matches!(statement.kind, K::SelectInto | K::CreateTableAs(_));
         // A CTE of a catalog's name hides it.
@@ -265,8 +266,7 @@ impl Session {
     /// LOAD gives this connection a library, and takes settings away that the library does not know.
     async fn forget_removed_settings(&mut self) -> Result<()> {
         self.pin = true;
-        let names: Vec<String> =
-            self.settings.iter().map(|(name, _)| name.clone()).filter(|n| n.contains('.')).collect();
+        let names: Vec<String> = self.settings.keys().filter(|n| n.contains('.')).cloned().collect();
         for name in names.iter().filter(|n| !crate::settings::is_own(n)) {
             let sql = format!("SELECT pg_catalog.current_setting({}, true)", crate::settings::quote_literal(name));
             if self.collect_on(COORDINATOR_GROUP, &sql).await?.text(0, 0).is_none() {
