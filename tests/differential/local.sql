@@ -190,3 +190,46 @@ SELECT * FROM slashes WHERE k = 'a\\b';
 COMMIT;
 SELECT * FROM slashes WHERE k = 'a\\b';
 RESET escape_string_warning;
+
+-- Rows that pass the router are the same whatever the client's styles are.
+CREATE TABLE moments (k int, at timestamptz, f float8, s interval, r tstzrange);
+INSERT INTO moments VALUES (1, '2020-01-02 03:04:05+05:30', 0.1::float8 + 0.2::float8, '-1 day 2 hours',
+    '[2020-01-02 03:04:05+05:30, infinity)'), (2, '0097-02-16 17:32:01+00 BC', 1e-7 / 3, '1 mon -3 days', NULL);
+CREATE TABLE few (k int PRIMARY KEY, at timestamptz, f float8);
+SET timezone = 'Asia/Kolkata';
+SET datestyle = 'SQL, DMY';
+SET intervalstyle = 'sql_standard';
+SET extra_float_digits = -5;
+--@ cluster: SELECT create_distributed_table('moments', 'k')
+--@ cluster: SELECT create_reference_table('few')
+INSERT INTO moments SELECT k + 10, at + interval '1 hour', f * 3, s * 2, r FROM moments ORDER BY k LIMIT 2;
+INSERT INTO moments (k, at, f) VALUES (21, (SELECT at FROM moments WHERE k = 1), (SELECT f / 7 FROM moments WHERE k = 1)),
+    (22, (SELECT max(at) FROM moments), NULL);
+INSERT INTO few SELECT k, at, f FROM moments WHERE k < 10;
+INSERT INTO few VALUES (50, (SELECT at FROM moments WHERE k = 1), (SELECT f FROM moments WHERE k = 1)) RETURNING k, at;
+UPDATE moments SET k = k + 100 WHERE k > 20;
+SELECT at, f, s, r FROM moments WHERE k = 1;
+RESET datestyle;
+RESET intervalstyle;
+RESET extra_float_digits;
+SET timezone = 'UTC';
+SELECT * FROM moments;
+SELECT m.k, w.at = m.at, w.f = m.f FROM moments m JOIN few w ON w.k = m.k;
+SELECT * FROM few;
+BEGIN;
+SET LOCAL timezone = 'Asia/Kolkata';
+SET LOCAL datestyle = 'Postgres';
+SET LOCAL extra_float_digits = 0;
+INSERT INTO moments SELECT k + 1000, at, f FROM few ORDER BY k LIMIT 2;
+COMMIT;
+SELECT * FROM moments WHERE k > 1000;
+RESET timezone;
+
+-- Parts of columns.
+CREATE TYPE pair AS (x int, y text[]);
+CREATE TABLE parted (k int, a int[], p pair);
+--@ cluster: SELECT create_distributed_table('parted', 'k')
+INSERT INTO parted (k, a[1], a[2]) VALUES (1, 1, 2), (2, 3, 4);
+INSERT INTO parted (k, a[1], a[2]) SELECT k + 10, 7, 8 FROM few ORDER BY k LIMIT 1;
+INSERT INTO parted (k, p.x, p.y) SELECT 3, 4, '{b}';
+SELECT * FROM parted;

@@ -768,6 +768,15 @@ CREATE OR REPLACE VIEW pgherd.citus_nodes AS
     SELECT nodename, nodeport, CASE groupid WHEN 0 THEN 'coordinator' ELSE 'worker' END AS role, isactive AS active
     FROM pgherd.pg_dist_node;
 
+-- A value as text from which every server reads the same value, whatever the client's own styles are: abbreviations of
+-- time zones mean another zone to the one that reads them, and digits are left out. Called where a client has set styles.
+CREATE OR REPLACE FUNCTION pgherd.plain_text(anyelement) RETURNS text
+LANGUAGE plpgsql STABLE STRICT SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET extra_float_digits = 3 AS $$
+BEGIN
+    RETURN $1;
+END
+$$;
+
 -- Catalogs without our objects ---------------------------------------------------------------------------------------
 
 -- The router reads these in place of the catalogs when a client does (CATALOG_VIEWS in schema.rs), so that psql, ORMs and

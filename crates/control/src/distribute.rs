@@ -210,6 +210,10 @@ pub fn check_reference(table: &TableDescription, state: &ClusterState) -> Result
     check_prerequisites(table, state)
 }
 
+fn words(sql: &str) -> impl Iterator<Item = &str> {
+    sql.split(|c: char| !c.is_alphanumeric() && c != '_')
+}
+
 /// The distribution column of that name.
 pub fn key_column<'a>(table: &'a TableDescription, key: &str) -> Result<&'a Column, Refusal> {
     table
@@ -263,6 +267,12 @@ fn check_table(table: &TableDescription, state: &ClusterState) -> Result<(), Ref
 }
 
 pub(crate) fn check_prerequisites(table: &TableDescription, state: &ClusterState) -> Result<(), Refusal> {
+    // A row's table is a partition on a worker, and has another number everywhere.
+    let names_table = |c: &&Constraint| c.kind == 'c' && words(&c.definition).any(|word| word == "tableoid");
+    if let Some(constraint) = table.constraints.iter().find(names_table) {
+        return Err(Refusal::unsupported(format!("cannot distribute table \"{}\"", table.name))
+            .detail(format!("Its constraint \"{}\" names tableoid.", constraint.name)));
+    }
     for prerequisite in &table.prerequisites {
         let made = prerequisite.ddl.as_ref().is_some_and(|ddl| ddl.iter().all(Option::is_some));
         let known = prerequisite.kind == "relation"

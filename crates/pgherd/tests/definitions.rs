@@ -521,3 +521,40 @@ fn prepared_statements_meet_the_definitions_of_others() {
     }
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
+
+/// On a worker a row's table is a partition: the constraint would accept what PostgreSQL refuses.
+#[test]
+fn a_check_that_names_the_rows_table_keeps_it_local() {
+    let (herd, _turn) = herd();
+    let database = "definitions_tableoid";
+    let [_, side] = herd.sides(database);
+    let mut client = side.connect(database).unwrap();
+    client.run("CREATE TABLE t (k int, CHECK (k > 0 OR tableoid::regclass::text <> 't'))").unwrap();
+    let refused = client.run("SELECT create_distributed_table('t', 'k')").err().unwrap().to_string();
+    assert!(refused.contains("0A000") && refused.contains("names tableoid"), "{refused}");
+    client.run("CREATE TABLE d (k int)").unwrap();
+    client.run("SELECT create_distributed_table('d', 'k')").unwrap();
+    let refused = client.run("ALTER TABLE d ADD CHECK (tableoid > 0)").err().unwrap().to_string();
+    assert!(refused.contains("0A000") && refused.contains("names tableoid"), "{refused}");
+}
+
+/// A subtransaction of a body on the coordinator is no end of what the transaction has defined.
+#[test]
+fn a_body_that_goes_back_still_knows_the_transactions_tables() {
+    let (herd, _turn) = herd();
+    let database = "definitions_body";
+    let [_, side] = herd.sides(database);
+    let mut client = side.connect(database).unwrap();
+    client.run("BEGIN").unwrap();
+    client.run("CREATE TABLE t (k int)").unwrap();
+    client.run("SELECT create_distributed_table('t', 'k')").unwrap();
+    client
+        .run(
+            "DO $$ BEGIN FOR i IN 1..3 LOOP BEGIN INSERT INTO t VALUES (i); \
+             IF EXISTS (SELECT FROM t WHERE k > 0) THEN RAISE EXCEPTION 'back'; END IF; \
+             EXCEPTION WHEN raise_exception THEN NULL; END; END LOOP; INSERT INTO t VALUES (7); END $$",
+        )
+        .unwrap();
+    assert_eq!(client.value("SELECT string_agg(k::text, ',') FROM t").unwrap(), "7");
+    client.run("COMMIT").unwrap();
+}

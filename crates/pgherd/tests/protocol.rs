@@ -656,6 +656,33 @@ fn names_of_parse_and_prepare_are_one_set() {
     ]);
 }
 
+/// The coordinator has what PREPARE made under the client's name, until the name means something else.
+#[test]
+fn a_name_of_prepare_that_is_closed_means_the_next_statement() {
+    let whole = |name: &str, sql: &str| [parse(name, sql, &[]), sync()].concat();
+    check(&[
+        Ready(query("PREPARE same (int) AS SELECT v FROM local WHERE k = $1"), 1),
+        Ready(query("EXECUTE same (1)"), 1),
+        Ready([bind("", "same", &[], &text(&["1"]), &[]), execute("", 0), sync()].concat(), 1),
+        Ready([close(b'S', "same"), sync()].concat(), 1),
+        Ready(query("EXECUTE same (1)"), 1),
+        Ready(whole("same", "SELECT 'parsed'"), 1),
+        Ready(query("EXECUTE same"), 1),
+        Ready(query("SELECT name, from_sql FROM pg_prepared_statements WHERE name = 'same'"), 1),
+        Ready([close(b'S', "same"), sync()].concat(), 1),
+        Ready(query("PREPARE same AS SELECT count(*) FROM p"), 1),
+        Ready(query("EXECUTE same"), 1),
+        Ready(query("DEALLOCATE same"), 1),
+        Ready(query("PREPARE same AS SELECT 'prepared'"), 1),
+        Ready([run("EXECUTE same", &[]), sync()].concat(), 1),
+        Ready(query("DEALLOCATE ALL; EXECUTE same"), 1),
+        Ready(query("PREPARE same AS SELECT 1; DISCARD ALL"), 1),
+        Ready(query("PREPARE same AS SELECT 1"), 1),
+        Ready(query("DISCARD ALL"), 1),
+        Ready(query("EXECUTE same"), 1),
+    ]);
+}
+
 #[test]
 fn the_unnamed_statement_is_not_deallocated() {
     check(&[

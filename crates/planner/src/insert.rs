@@ -398,6 +398,20 @@ impl Context<'_> {
         self.analysis.levels.get(self.source_level()?)?.outputs.as_ref()
     }
 
+    /// `INSERT INTO t (a[1], b.c)` of what the coordinator computes: it makes the rows, a trigger there passes them on.
+    fn insert_parts(&self, insert: &Insert, table: &Table) -> Plan {
+        if insert.tail_span.is_some() {
+            return self.refuse(
+                format!("cannot run this INSERT into the distributed table \"{}\"", table.name),
+                Some(
+                    "It has parts of columns, ON CONFLICT or RETURNING, and values that no worker computes.".to_owned(),
+                ),
+                None,
+            );
+        }
+        self.federate("parts of columns are given values that the coordinator computes")
+    }
+
     fn insert_query(&self, insert: &Insert, query: &Query, table: &Arc<Table>) -> Plan {
         let width = self.source_outputs().map(Vec::len);
         let Some(columns) = self.target_columns(insert, table, width) else { return self.let_coordinator_report() };
@@ -427,6 +441,8 @@ impl Context<'_> {
         }
         match self.insert_on_workers(insert, query, table, &columns) {
             Ok(plan) => plan,
+            // Whole columns pass the router; a part of one has a type that is not known here.
+            Err(_) if insert.columns.iter().any(|(_, part)| *part) => self.insert_parts(insert, table),
             Err(reason) => {
                 let text = self.text();
                 let select = self.coordinator_edits().apply_to(text, insert.source_span);

@@ -140,6 +140,9 @@ enum Cursor {
     Rows { rows: Vec<Bytes>, at: usize, fields: Vec<backend::FieldDescription> },
 }
 
+/// Settings that say how values are written as text.
+const STYLES: [&str; 3] = ["datestyle", "intervalstyle", "extra_float_digits"];
+
 impl Session {
     /// Answers one batch. `in_block`: the coordinator runs inside a transaction block, so that writes made here commit
     /// with it.
@@ -531,8 +534,12 @@ impl Session {
         let mut tag = String::new();
         let mut kept = Vec::new();
         for group in groups {
+            let styled = self.with_plain_styles(*group).await?;
             let request = Request { bound, ..Request::text(sql) };
             let end = self.run_request(*group, &request, Rows::Keep(&mut kept), Errors::default()).await?;
+            if styled {
+                self.with_client_styles(*group).await?;
+            }
             tag = if tag.is_empty() { end.tag } else { add_tags(&tag, &end.tag) };
         }
         if describe && !kept.is_empty() {
@@ -745,7 +752,11 @@ impl Session {
         self.mark_writer(group);
         let request = Request { bound: Some(&bound), ..Request::text(sql) };
         let mut kept = Vec::new();
+        let styled = self.with_plain_styles(group).await?;
         let end = self.run_request(group, &request, Rows::Keep(&mut kept), Errors::default()).await?;
+        if styled {
+            self.with_client_styles(group).await?;
+        }
         for row in kept {
             out.extend_from_slice(&row);
         }
@@ -787,14 +798,23 @@ impl Session {
 
     /// The client has settings of its own for how values are written.
     pub fn has_styles(&self) -> bool {
-        ["datestyle", "intervalstyle", "extra_float_digits"].iter().any(|name| self.settings.contains_key(*name))
+        STYLES.iter().any(|name| self.style(name).is_some())
+    }
+
+    /// What the client has set, for its session or in the open block.
+    fn style(&self, name: &str) -> Option<&String> {
+        let local = self.txn.log.iter().rev().find_map(|item| match item {
+            crate::transaction::LogItem::Set { name: set, value, .. } if set == name => Some(value),
+            _ => None,
+        });
+        local.or_else(|| self.settings.get(name))
     }
 
     pub async fn with_client_styles(&mut self, group: GroupId) -> Result<()> {
-        let list: Vec<String> = ["datestyle", "intervalstyle", "extra_float_digits"]
+        let list: Vec<String> = STYLES
             .iter()
             .filter_map(|name| {
-                let value = self.settings.get(*name)?;
+                let value = self.style(name)?;
                 Some(format!("pg_catalog.set_config('{name}', {}, true)", quote_literal(value)))
             })
             .collect();

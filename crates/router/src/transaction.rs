@@ -393,10 +393,11 @@ impl Session {
         for participant in self.txn.participants.values_mut() {
             participant.told = participant.told.min(index + 1);
         }
-        if self.txn.changed_catalog {
+        // Where the coordinator is busy it is a body that goes back, which cannot have distributed anything.
+        if self.txn.changed_catalog && self.txn.participants.contains_key(&COORDINATOR_GROUP) {
             // DDL may have been undone.
             self.txn.catalog = None;
-            if self.txn.participants.contains_key(&COORDINATOR_GROUP) && self.txn.block == Block::Explicit {
+            if self.txn.block == Block::Explicit {
                 self.reload_catalog_in_block().await?;
             }
         }

@@ -148,7 +148,10 @@ impl Session {
         bound: Option<&Bound>,
     ) -> Result<Vec<Bytes>> {
         let mut partials = Partials::new(STUCK_MEMORY_MAX, false, None);
+        // Partial rows, and what is made of them, pass as text.
+        let mut styled = false;
         for group in groups {
+            styled |= self.with_plain_styles(*group).await?;
             let request = Request { bound, describe: true, ..Request::text(sql(*group)) };
             if let Some(participant) = self.txn.participants.get_mut(group) {
                 super::request::send(&mut participant.lease, &request, false);
@@ -181,6 +184,9 @@ impl Session {
         let request = Request { param_types: &param_types, bound: Some(&bound), ..Request::text(text) };
         let mut kept = Vec::new();
         self.run_request(groups[0], &request, Rows::Keep(&mut kept), Errors::default()).await?;
+        for group in groups.iter().filter(|_| styled) {
+            self.with_client_styles(*group).await?;
+        }
         Ok(kept)
     }
 

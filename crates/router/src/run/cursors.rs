@@ -1,5 +1,6 @@
 //! SQL-level cursors and prepared statements. A cursor lives on the coordinator, which answers any query; a prepared
-//! statement lives in the router, so that it follows the client from server to server.
+//! statement lives in the router, so that it follows the client from server to server; the coordinator has those that
+//! concern it alone as well (`there.rs`).
 
 use std::rc::Rc;
 

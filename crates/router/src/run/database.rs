@@ -82,8 +82,8 @@ impl Session {
         Ok(completion)
     }
 
-    /// Before a database is dropped or renamed: PostgreSQL refuses while somebody is connected; our own idle connections
-    /// are nobody.
+    /// Before a database is dropped or renamed: PostgreSQL refuses while somebody is connected; our own idle
+    /// connections are nobody.
     pub(super) async fn leave_database(&mut self, name: &str) -> Result<()> {
         let shared = self.thread.shared.clone();
         let known = shared.databases.lock().await.get(name).cloned();

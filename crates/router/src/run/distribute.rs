@@ -112,6 +112,7 @@ impl Session {
             self.start_copy_on(&mut copy, *group).await?;
         }
         let sql = format!("COPY ({}) TO STDOUT", distribute::local_rows_sql(table));
+        let styled = self.with_plain_styles(COORDINATOR_GROUP).await?;
         let mut participant = self.take(COORDINATOR_GROUP)?;
         participant.lease.send_query(&sql);
         let mut failure = None;
@@ -129,6 +130,9 @@ impl Session {
             }
         }
         self.put_back(COORDINATOR_GROUP, participant);
+        if styled && failure.is_none() {
+            self.with_client_styles(COORDINATOR_GROUP).await?;
+        }
         match failure {
             Some(fields) => Err(self.translate(fields, Errors::default())),
             None => self.finish_copy_in(copy).await,
@@ -147,6 +151,7 @@ impl Session {
         let sql = format!("COPY ({}) TO STDOUT", distribute::local_rows_sql(table));
         let mut splitter =
             CopySplitter::new(CopyOptions::new(CopyFormat::Text, self.server_major()), key, copied.len());
+        let styled = self.with_plain_styles(COORDINATOR_GROUP).await?;
         let mut participant = self.take(COORDINATOR_GROUP)?;
         participant.lease.send_query(&sql);
         let mut failure: Option<Failure> = None;
@@ -196,6 +201,9 @@ impl Session {
             }
         }
         self.put_back(COORDINATOR_GROUP, participant);
+        if styled && failure.is_none() {
+            self.with_client_styles(COORDINATOR_GROUP).await?;
+        }
         match failure {
             Some(failure) => Err(self.abort_copy_in(copy).await.unwrap_or(failure)),
             None => {
@@ -271,6 +279,7 @@ impl Session {
         for group in holders {
             self.join(*group).await?;
             let sql = format!("COPY (SELECT {} FROM {}) TO STDOUT", list.join(", "), table.qualified_name());
+            let styled = self.with_plain_styles(*group).await?;
             let mut participant = self.take(*group)?;
             participant.lease.send_query(&sql);
             let mut failure = None;
@@ -289,6 +298,9 @@ impl Session {
             if let Some(fields) = failure {
                 self.abort_copy_in(copy).await;
                 return Err(self.translate(fields, Errors::default()));
+            }
+            if styled {
+                self.with_client_styles(*group).await?;
             }
         }
         self.finish_copy_in(copy).await?;

@@ -125,7 +125,10 @@ impl Session {
             let mut fields = Vec::new();
             for (position, field) in row.fields.iter().enumerate() {
                 if let Field::Evaluate { sql, type_name } = field {
-                    let _ = write!(list, ", (({sql})::{type_name})::pg_catalog.text");
+                    let _ = match self.has_styles() {
+                        true => write!(list, ", {}", self.plainly(&format!("({sql})::{type_name}"))),
+                        false => write!(list, ", (({sql})::{type_name})::pg_catalog.text"),
+                    };
                     fields.push(position);
                 }
             }
@@ -175,6 +178,11 @@ impl Session {
         Ok(computed)
     }
 
+    /// A value that passes the router as text, in a form that the client's styles do not change.
+    fn plainly(&self, value: &str) -> String {
+        if self.has_styles() { format!("pgherd.plain_text({value})") } else { value.to_owned() }
+    }
+
     /// Rows of a SELECT pass the router to their shards.
     pub(super) async fn run_insert_select(
         &mut self,
@@ -202,13 +210,13 @@ impl Session {
                 Some((_, default)) => default.clone(),
                 None => format!("pgherd_s.c{index}"),
             };
-            let _ = write!(list, "{separator}({value})::{}", base_type(name)?);
+            let _ = write!(list, "{separator}{}", self.plainly(&format!("({value})::{}", base_type(name)?)));
             let _ = write!(names, "{separator}c{index}");
         }
         let left_out: Vec<&(String, String)> =
             insert.defaults.iter().filter(|(name, _)| !columns.contains(name)).collect();
         for (name, default) in left_out {
-            let _ = write!(list, ", ({default})::{}", base_type(name)?);
+            let _ = write!(list, ", {}", self.plainly(&format!("({default})::{}", base_type(name)?)));
             columns.push(name.clone());
         }
         let columns = columns;
@@ -457,7 +465,14 @@ impl Session {
         self.lock_reference_copies(std::slice::from_ref(table), &groups).await?;
         self.mark_writer(COORDINATOR_GROUP);
         let types = self.param_types(call).await?;
-        let sql = &returning_all(sql, call.prepared.statement.as_ref(), returning);
+        let row = |target: &str| match self.has_styles() {
+            true => table.columns.iter().fold(String::new(), |list, column| {
+                let separator = if list.is_empty() { "" } else { ", " };
+                format!("{list}{separator}pgherd.plain_text({target}.{})", quote_ident(&column.name))
+            }),
+            false => format!("{target}.*"),
+        };
+        let sql = &returning_all(sql, call.prepared.statement.as_ref(), returning, row);
         let text_only = call.bound.map(|b| Bound { result_formats: Vec::new(), ..b.clone() });
         let request = Request {
             sql: sql.as_written().into(),
@@ -522,11 +537,11 @@ impl Session {
 }
 
 /// The statement with the whole row, under the target's name, behind what it returns.
-fn returning_all(sql: &Splice, statement: Option<&Statement>, returning: bool) -> Splice {
+fn returning_all(sql: &Splice, statement: Option<&Statement>, returning: bool, row: impl Fn(&str) -> String) -> Splice {
     let mut sql = sql.clone();
     let Some(Tree::Insert(insert)) = statement.map(|s| &s.tree) else { return sql };
     let word = if returning { "," } else { "RETURNING" };
-    sql.push_text(&format!("\n{word} {}.*", quote_ident(insert.target.reference_name())), None);
+    sql.push_text(&format!("\n{word} {}", row(&quote_ident(insert.target.reference_name()))), None);
     sql
 }
 

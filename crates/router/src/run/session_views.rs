@@ -37,7 +37,8 @@ impl Session {
             "(SELECT {columns} FROM pg_catalog.pg_prepared_statements WHERE from_sql AND \
              pg_catalog.left(name, {}) <> '{OWN_SCHEMA}_execute_' AND name NOT IN ({there}) UNION ALL \
              SELECT name, statement, prepare_time, parameter_types,{results} from_sql, \
-             coalesce(generic, generic_plans), coalesce(custom, custom_plans) FROM (VALUES (NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.timestamptz, \
+             coalesce(generic, generic_plans), coalesce(custom, custom_plans) FROM (VALUES \
+             (NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.timestamptz, \
              NULL::pg_catalog.regtype[],{null} NULL::pg_catalog.bool, 0::pg_catalog.int8, 0::pg_catalog.int8)",
             OWN_SCHEMA.len() + "_execute_".len()
         );

@@ -66,13 +66,16 @@ impl Session {
         let types = self.collect_on(COORDINATOR_GROUP, &sql).await?;
         let declared = (0..types.rows.len()).filter_map(|row| types.text(row, 0)?.parse().ok()).collect();
         let prepared = Prepared::new(Some(statement), inner, declared);
-        self.statements.insert(name.to_owned(), Named::new(prepared, Some(call.prepared.source().to_owned())));
+        let named = Named::new(prepared, Some(call.prepared.source().to_owned()));
+        self.statements.insert(name.to_owned(), Named { there: true, ..named });
         Ok(Some(completion))
     }
 
     /// Whether the coordinator has the client's statement of this name, and is still the one to run it.
     pub(super) async fn runs_there(&mut self, name: &str) -> Result<Option<There>> {
-        let Some(prepared) = self.named(name).filter(|_| self.is_there(name)) else { return Ok(None) };
+        // Another of the same name may have come since the client closed one by a message.
+        let there = self.statements.get(name).is_some_and(|named| named.there) && self.is_there(name);
+        let Some(prepared) = self.named(name).filter(|_| there) else { return Ok(None) };
         match &prepared.statement {
             Some(statement) => self.concerns_coordinator(statement).await,
             None => Ok(None),

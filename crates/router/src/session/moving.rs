@@ -144,7 +144,7 @@ impl Session {
         let path = seed.search_path.map(Rc::new);
         for StatementSeed { name, sql, declared, made, told } in seed.statements {
             let prepared = session.again(path.as_ref(), &sql, declared, told);
-            session.statements.insert(name, Named { prepared, from_sql: None, made });
+            session.statements.insert(name, Named { made, ..Named::new(prepared, None) });
         }
         Some(session)
     }

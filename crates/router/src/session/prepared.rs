@@ -31,12 +31,14 @@ pub struct Named {
     pub prepared: Rc<Prepared>,
     /// The text of the PREPARE that made it; none: Parse did.
     pub from_sql: Option<String>,
+    /// The session's coordinator connection has it under the same name.
+    pub there: bool,
     pub made: SystemTime,
 }
 
 impl Named {
     pub fn new(prepared: Rc<Prepared>, from_sql: Option<String>) -> Named {
-        Named { prepared, from_sql, made: SystemTime::now() }
+        Named { prepared, from_sql, there: false, made: SystemTime::now() }
     }
 
     /// What the client sent to make it.
