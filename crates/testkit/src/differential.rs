@@ -213,7 +213,7 @@ impl<'a> Runner<'a> {
     fn modes_of(&self, number: usize) -> Vec<Mode> {
         match self.turn {
             None => self.modes.clone(),
-            Some(turn) if (number + turn) % 2 == 0 => vec![self.modes[(number + turn) / 2 % self.modes.len()]],
+            Some(turn) if (number + turn).is_multiple_of(2) => vec![self.modes[(number + turn) / 2 % self.modes.len()]],
             Some(_) => Vec::new(),
         }
     }
