@@ -634,22 +634,26 @@ impl Session {
             pgherd_catalog::Resolved::Other => return Err(not_understood()),
         };
         let pgherd_sql::ast::InsertSource::Values(rows) = &insert.source else { return Err(not_understood()) };
-        let columns: Vec<String> = insert.columns.iter().map(|(name, _)| name.clone()).collect();
+        // postgres_fdw writes DEFAULT for generated columns, which the workers compute; all others have parameters.
+        let is_default = |field: &pgherd_sql::ast::Expr| field.span.of(&statement.text).eq_ignore_ascii_case("default");
+        let given: Vec<bool> =
+            (0..insert.columns.len()).map(|i| !rows.first().and_then(|r| r.get(i)).is_some_and(is_default)).collect();
+        let names = insert.columns.iter().map(|(name, _)| name.clone());
+        let columns: Vec<String> = names.zip(&given).filter_map(|(name, given)| given.then_some(name)).collect();
         let key = table.key_column().and_then(|k| columns.iter().position(|c| *c == k.name));
         let params = bound.map(|b| b.params.as_slice()).unwrap_or_default();
         let mut by_group: std::collections::BTreeMap<GroupId, BytesMut> = std::collections::BTreeMap::new();
         let mut count = 0u64;
         for row in rows {
             let mut values = Vec::with_capacity(row.len());
-            for field in row {
-                values.push(match &field.kind {
-                    pgherd_sql::ast::ExprKind::Param(number) => {
-                        params.get(usize::from(*number).saturating_sub(1)).cloned().flatten()
+            for (field, given) in row.iter().zip(&given) {
+                match &field.kind {
+                    pgherd_sql::ast::ExprKind::Param(number) if *given => {
+                        values.push(params.get(usize::from(*number).saturating_sub(1)).cloned().flatten());
                     }
-                    // A column without a value of its own; the coordinator has computed every default that there is.
-                    _ if field.span.of(&statement.text).eq_ignore_ascii_case("default") => None,
+                    _ if !given && is_default(field) => {}
                     _ => return Err(not_understood()),
-                });
+                }
             }
             let value = key.and_then(|k| values.get(k).cloned().flatten());
             let remainder = self.remainder_of_stored_text(&table, value.as_deref()).await?;
