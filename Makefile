@@ -41,15 +41,20 @@ REGRESS_AGAIN ?=
 REGRESS_WORKERS ?= 2
 # Or distributed: every table that can be, and the rows of SELECTs compared.
 REGRESS_MODE ?= local
+# Of the generated statements: the first seed, how long, and statements of each round. What differs is written to FUZZ_DIR.
+SEED ?= 1
+MINUTES ?= 60
+FUZZ_DIR ?= /var/tmp/pgherd-fuzz
+FUZZ_STATEMENTS ?= 120
 # More options for cargo test, such as TEST="-p pgherd-wire".
 TEST ?= --workspace
 
-.DEFAULT_GOAL := help
 # Of `make differential`: shapes of clusters (workers x shards) and files.
 SHAPES ?= all
 FILES ?=
 
-.PHONY: help deps build demo test check differential sql-docs bench analytics regress
+.DEFAULT_GOAL := help
+.PHONY: help deps build demo test check differential sql-docs bench analytics regress fuzz sqlsmith
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -101,3 +106,15 @@ regress: ## Run PostgreSQL's own regression suite through the router and on one 
 		program=$(CARGO_TARGET_DIR)/release/pgherd sources=$(REGRESS_DIR)/sources libraries=$(REGRESS_DIR)/libraries \
 		out=$(REGRESS_DIR)/out workers=$(REGRESS_WORKERS) mode=$(REGRESS_MODE) \
 		only=$(REGRESS_ONLY) known=$(REGRESS_KNOWN) again=$(REGRESS_AGAIN)
+
+fuzz: ## Compare random schemas and statements with one plain PostgreSQL (SEED=1 MINUTES=60)
+	@scripts/deps.sh
+	cargo build --release --locked -p pgherd -p pgherd-testkit
+	@$(CARGO_TARGET_DIR)/release/fuzz program=$(CARGO_TARGET_DIR)/release/pgherd seed=$(SEED) minutes=$(MINUTES) \
+		statements=$(FUZZ_STATEMENTS) workers=$(WORKERS) out=$(FUZZ_DIR)
+
+sqlsmith: ## Let sqlsmith loose on a cluster (MINUTES=30): neither the router nor a server may die
+	@scripts/deps.sh sqlsmith
+	cargo build --release --locked -p pgherd -p pgherd-testkit
+	@$(CARGO_TARGET_DIR)/release/sqlsmith program=$(CARGO_TARGET_DIR)/release/pgherd seed=$(SEED) minutes=$(MINUTES) \
+		workers=$(WORKERS)

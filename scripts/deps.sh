@@ -4,6 +4,7 @@
 #   scripts/deps.sh         C compiler, make, libclang, Rust, psql, pgbench
 #   scripts/deps.sh test    the same, and a Python environment with psycopg below target/
 #   scripts/deps.sh regress the first, and PostgreSQL 15 with what unpacks and builds its regression suite
+#   scripts/deps.sh sqlsmith  the first, and sqlsmith
 #
 # Debian and Ubuntu, as root or through sudo. Elsewhere, and without privileges or network, it says what to install and
 # fails. Nothing is installed that is not named first.
@@ -68,6 +69,10 @@ if [ "${1:-}" = regress ]; then
     [ -n "${PGHERD_TEST_PG_BIN:-}" ] || [ -x /usr/lib/postgresql/15/bin/postgres ] || lacks "PostgreSQL 15" postgresql-15
     command -v dpkg-source >/dev/null || lacks "what unpacks source packages" dpkg-dev
     command -v diff >/dev/null || lacks "diff" diffutils
+fi
+
+if [ "${1:-}" = sqlsmith ]; then
+    command -v sqlsmith >/dev/null || lacks "sqlsmith" sqlsmith
 fi
 
 # The version of a package that could be installed; nothing if there is none.

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use pgherd_backend::Connection;
 use pgherd_catalog::{COORDINATOR_GROUP, Snapshot, SnapshotId};
 use pgherd_sql::{Statement, StatementKind};
-use pgherd_wire::backend::{self, FieldDescription};
+use pgherd_wire::backend::{self, ErrorFields, FieldDescription};
+use pgherd_wire::frame::Frame;
 use pgherd_wire::frontend;
 
 use crate::error::{Failure, Result};
 use crate::session::{Prepared, Session};
-use crate::transaction::Block;
+use crate::transaction::{Block, Participant};
 
 /// Distinct statement texts kept per thread, and their bytes.
 const STATEMENTS_MAX: usize = 2000;
@@ -190,13 +191,26 @@ impl Session {
         if takes_part || self.pinned.is_some() || self.txn.block == Block::None {
             self.join(COORDINATOR_GROUP).await?;
             let mut participant = self.take(COORDINATOR_GROUP)?;
-            let result = describe_on(&mut participant.lease, sql, types).await;
+            let result = self.describe_inside(&mut participant, sql, types).await;
             self.put_back(COORDINATOR_GROUP, participant);
             self.release_autocommit().await;
             return result;
         }
         let mut lease = self.coordinator_lease().await?;
         describe_on(&mut lease, sql, types).await
+    }
+
+    /// The same on the transaction's own connection. Where the text is wrong, the coordinator's transaction fails, and
+    /// its foreign tables tell the router so before it says anything.
+    async fn describe_inside(&mut self, participant: &mut Participant, sql: &str, types: &[u32]) -> Result<Described> {
+        send_describe(&mut participant.lease, sql, types);
+        let mut description = Description::default();
+        loop {
+            let frame = self.next_frame(COORDINATOR_GROUP, participant).await?;
+            if let Some(described) = description.read(&frame)? {
+                return described;
+            }
+        }
     }
 }
 
@@ -214,27 +228,48 @@ pub fn same_columns(before: &Option<Vec<FieldDescription>>, after: &Option<Vec<F
     }
 }
 
-async fn describe_on(connection: &mut Connection, sql: &str, types: &[u32]) -> Result<Described> {
+fn send_describe(connection: &mut Connection, sql: &str, types: &[u32]) {
     frontend::write_parse(connection.buffer(), "", sql, types);
     frontend::write_describe(connection.buffer(), b'S', "");
     connection.send_sync();
-    let mut described = Described::default();
-    let mut failure = None;
+}
+
+async fn describe_on(connection: &mut Connection, sql: &str, types: &[u32]) -> Result<Described> {
+    send_describe(connection, sql, types);
+    let mut description = Description::default();
     loop {
         let frame = connection.frame().await?;
+        if let Some(described) = description.read(&frame)? {
+            return described;
+        }
+    }
+}
+
+/// What has come of the reply to Parse and Describe.
+#[derive(Default)]
+struct Description {
+    described: Described,
+    failure: Option<ErrorFields>,
+}
+
+impl Description {
+    /// One more message; the outcome when it was the last.
+    fn read(&mut self, frame: &Frame) -> Result<Option<Result<Described>>> {
         match frame.tag() {
-            b't' => described.param_types = backend::parse_parameter_description(&frame)?,
-            b'T' => described.fields = Some(backend::parse_row_description(&frame)?),
+            b't' => self.described.param_types = backend::parse_parameter_description(frame)?,
+            b'T' => self.described.fields = Some(backend::parse_row_description(frame)?),
             b'E' => {
-                failure.get_or_insert(backend::parse_error(&frame)?);
+                let fields = backend::parse_error(frame)?;
+                self.failure.get_or_insert(fields);
             }
             b'Z' => {
-                return match failure {
+                return Ok(Some(match self.failure.take() {
                     Some(fields) => Err(fields.into()),
-                    None => Ok(described),
-                };
+                    None => Ok(std::mem::take(&mut self.described)),
+                }));
             }
             _ => {}
         }
+        Ok(None)
     }
 }

@@ -476,7 +476,7 @@ impl Session {
                 participant.lease.poison();
             }
         } else {
-            let _ = participant.lease.drain().await;
+            self.drain(group).await;
         }
     }
 

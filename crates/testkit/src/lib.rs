@@ -8,6 +8,7 @@
 pub mod client;
 mod cluster;
 pub mod differential;
+pub mod fuzz;
 mod keeper;
 mod plain;
 pub mod regress;

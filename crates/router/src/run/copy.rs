@@ -16,6 +16,7 @@ use super::{Call, Completion};
 use crate::error::{Failure, Result};
 use crate::session::Session;
 use crate::settings::quote_ident;
+use crate::transaction::Participant;
 
 impl Session {
     pub(super) async fn run_copy(&mut self, call: &Call<'_>, info: &CopyInfo) -> Result<Completion> {
@@ -58,7 +59,7 @@ impl Session {
                 b'G' => {
                     self.client.forward(&frame);
                     self.client.flush().await?;
-                    self.pass_copy_data(&mut participant.lease).await?;
+                    self.pass_copy_data(&mut participant).await?;
                 }
                 b'C' => tag = backend::parse_command_complete(&frame)?.to_owned(),
                 b'E' => {
@@ -77,16 +78,18 @@ impl Session {
     }
 
     /// The client's copy data as it is, up to its end.
-    async fn pass_copy_data(&mut self, connection: &mut pgherd_backend::Connection) -> Result<()> {
+    async fn pass_copy_data(&mut self, participant: &mut Participant) -> Result<()> {
+        let mut failed = false;
         loop {
             let frame = self.client.frame().await?;
             match frame.tag() {
-                b'd' => {
-                    connection.buffer().extend_from_slice(&frame.raw);
-                    connection.flush_if_full().await?;
+                b'd' if !failed => {
+                    participant.lease.copy_data(frame.body());
+                    failed = participant.lease.is_full() && self.push_copy_to(COORDINATOR_GROUP, participant).await?;
                 }
+                b'd' => {}
                 b'c' | b'f' => {
-                    connection.buffer().extend_from_slice(&frame.raw);
+                    participant.lease.buffer().extend_from_slice(&frame.raw);
                     return Ok(());
                 }
                 b'H' | b'S' => {}

@@ -12,6 +12,7 @@ use super::request::Errors;
 use crate::error::{Failure, Result};
 use crate::session::Session;
 use crate::settings::quote_ident;
+use crate::transaction::Participant;
 
 /// A COPY FROM that is under way on the workers of a table.
 pub struct CopyIn {
@@ -83,9 +84,9 @@ impl Session {
         participant.lease.send_query(sql);
         let mut failure = None;
         let started = loop {
-            let frame = match participant.lease.frame().await {
+            let frame = match self.next_frame(group, &mut participant).await {
                 Ok(frame) => frame,
-                Err(error) => break Err(error.into()),
+                Err(error) => break Err(error),
             };
             match frame.tag() {
                 b'G' if failure.is_none() => break Ok(()),
@@ -146,15 +147,21 @@ impl Session {
     }
 
     async fn push_copy(&mut self, group: GroupId) -> Result<bool> {
-        while let Some(participant) = self.txn.participants.get_mut(&group)
-            && participant.lease.push_copy().await?
-        {
+        let Ok(mut participant) = self.take(group) else { return Ok(false) };
+        let failed = self.push_copy_to(group, &mut participant).await;
+        self.put_back(group, participant);
+        failed
+    }
+
+    /// Sends what has gathered for a COPY, and passes on what the server says meanwhile. True: it has failed.
+    pub(super) async fn push_copy_to(&mut self, group: GroupId, participant: &mut Participant) -> Result<bool> {
+        while self.pushed_copy(group, participant).await? {
             if participant.lease.next_tag() == Some(b'E') {
                 // Whoever ends the COPY reads it.
                 participant.lease.flush().await?;
                 return Ok(true);
             }
-            let frame = participant.lease.frame().await?;
+            let frame = self.next_frame(group, participant).await?;
             match frame.tag() {
                 b'N' => self.client.forward(&frame),
                 _ => self.forward_aside(group, &frame),

@@ -396,7 +396,9 @@ impl Session {
             {
                 let address = participant.lease.address().clone();
                 pgherd_backend::cancel(&address, &key).await;
-                if participant.lease.drain().await.is_err() {
+                if !self.drain(*group).await
+                    && let Some(participant) = self.txn.participants.get_mut(group)
+                {
                     participant.lease.poison();
                 }
             }

@@ -283,6 +283,36 @@ impl Session {
         }
     }
 
+    /// Pushes what has gathered of a stream of CopyData; the coordinator's callbacks are answered meanwhile. True: the
+    /// server has said something.
+    pub(super) async fn pushed_copy(&mut self, group: GroupId, participant: &mut Participant) -> Result<bool> {
+        loop {
+            let batch = tokio::select! {
+                biased;
+                said = participant.lease.push_copy() => return said.map_err(Failure::from),
+                Some(batch) = next_batch(&mut self.callbacks), if group == COORDINATOR_GROUP => batch,
+            };
+            Box::pin(self.serve_callback(batch, participant.in_block)).await;
+        }
+    }
+
+    /// Reads what is left of the replies of a participant. False: its connection is lost.
+    pub async fn drain(&mut self, group: GroupId) -> bool {
+        let Ok(mut participant) = self.take(group) else { return false };
+        let mut is_there = true;
+        while is_there && participant.lease.in_flight > 0 {
+            match self.next_frame(group, &mut participant).await {
+                Ok(frame) if matches!(frame.tag(), b'G' | b'W') => {
+                    frontend::write_copy_fail(participant.lease.buffer(), "not expected here");
+                }
+                Ok(_) => {}
+                Err(_) => is_there = false,
+            }
+        }
+        self.put_back(group, participant);
+        is_there
+    }
+
     /// Whether a statement ends when its client closes the connection. PostgreSQL finishes what it has received, and
     /// finds the client gone when it writes to it, unless this setting says otherwise.
     pub fn watches_client(&self) -> bool {

@@ -342,7 +342,7 @@ impl Session {
         participant.lease.send_sync();
         let mut failure = None;
         loop {
-            let frame = participant.lease.frame().await?;
+            let frame = self.next_frame(COORDINATOR_GROUP, &mut participant).await?;
             match frame.tag() {
                 b'T' | b'n' => self.client.forward(&frame),
                 b'E' => failure = Some(backend::parse_error(&frame)?),
