@@ -122,12 +122,8 @@ COPY d TO '/dev/null';
 COPY d (k, v) FROM STDIN (ENCODING 'LATIN1');
 1000	x
 \.
---@ refused: EXPLAIN ANALYZE of this statement is not supported
-EXPLAIN ANALYZE INSERT INTO d (k) VALUES (2000), (2001), (2002), (2003);
 --@ refused: maintenance of local and distributed tables in one statement is not supported
 VACUUM d, local;
---@ refused: LOCK of local and distributed tables in one statement is not supported
-BEGIN \; LOCK TABLE d, local;
 ROLLBACK;
 
 -- Sessions and protocol.
@@ -136,8 +132,6 @@ SET client_encoding = 'LATIN1';
 -- without a case: `replication connections are not supported by the router`: no statement, see crates/pgherd/tests/protocol.rs
 -- without a case: `unsupported frontend protocol ….…: server supports 3.0 to 3.2`: no statement, see crates/pgherd/tests/protocol.rs
 -- without a case: `the router could not read this statement`: a statement that PostgreSQL takes and our parser does not
---@ refused: PREPARE TRANSACTION by a client is not supported by the router
-BEGIN \; UPDATE d SET n = 2 WHERE k = 1 \; PREPARE TRANSACTION 'x';
 ROLLBACK;
 -- without a case: `cannot commit a transaction with two participants that cannot be prepared`: workers are never asked for what cannot
 PREPARE one (int) AS SELECT $1;
@@ -154,3 +148,14 @@ SET citus.shard_replication_factor = 2;
 --@ refused: arguments of … must be constants here
 SELECT undistribute_table(v) FROM local;
 -- without a case: `parameters of … must be sent as text`: needs the extended protocol
+
+-- Samples, row locks that do not wait, and transactions prepared by the client.
+--@ refused: cannot take a sample of a distributed table in this statement
+CREATE TABLE sampled AS SELECT * FROM d TABLESAMPLE BERNOULLI (10);
+--@ refused: cannot run this statement with NOWAIT or SKIP LOCKED
+SELECT count(*) FROM (SELECT k FROM d FOR UPDATE NOWAIT) a, (SELECT k FROM other FOR UPDATE) b, local;
+BEGIN;
+UPDATE d SET n = n + 1;
+--@ refused: PREPARE TRANSACTION of what was written on workers is not supported
+PREPARE TRANSACTION 'of_workers';
+ROLLBACK;

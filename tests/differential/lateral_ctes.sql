@@ -90,18 +90,14 @@ SELECT * FROM kept;
 WITH w AS (SELECT id FROM users WHERE id BETWEEN 10 AND 12) UPDATE kept SET note = 'cte' FROM w WHERE w.id = kept.id;
 WITH w AS (SELECT id FROM users WHERE id = 13) DELETE FROM kept USING w WHERE w.id = kept.id RETURNING kept.*;
 SELECT * FROM kept;
---@ refused: 0A000
 WITH moved AS (DELETE FROM kept WHERE id = 14 RETURNING *) INSERT INTO kept SELECT id, note || ' moved' FROM moved;
---@ refused: 0A000
 WITH moved AS (DELETE FROM kept WHERE id >= 12 RETURNING *) INSERT INTO kept SELECT id + 100, note || ' moved' FROM moved RETURNING *;
 SELECT * FROM kept;
 WITH t AS (INSERT INTO local_notes (user_id, body) VALUES (7, 'cte') RETURNING user_id) SELECT u.name FROM users u JOIN t ON t.user_id = u.id;
---@ refused: 0A000
 WITH t AS (DELETE FROM local_notes WHERE body = 'cte' RETURNING user_id, body) INSERT INTO kept SELECT user_id, body FROM t;
 --@ refused: 0A000
 WITH a AS (UPDATE kept SET note = 'a' WHERE id = 10 RETURNING 1), b AS (UPDATE kept SET note = 'b' WHERE id = 11 RETURNING 1) SELECT (SELECT count(*) FROM a) + (SELECT count(*) FROM b);
 SELECT * FROM kept;
---@ refused: 0A000
 WITH r AS (UPDATE regions SET tax = tax WHERE code = 'de' RETURNING name) SELECT * FROM r;
 BEGIN;
 WITH w AS (DELETE FROM nodes WHERE id > 20 RETURNING id) SELECT count(*) FROM w;

@@ -9,9 +9,7 @@ SELECT id FROM users WHERE id < 9 FOR SHARE;
 SELECT id FROM users WHERE id < 9 FOR KEY SHARE;
 SELECT id FROM users WHERE id < 9 FOR UPDATE NOWAIT;
 SELECT id FROM users WHERE id < 9 FOR UPDATE SKIP LOCKED;
---@ refused: 0A000
 SELECT id FROM users ORDER BY id LIMIT 3 FOR UPDATE;
---@ refused: 0A000
 SELECT id FROM users ORDER BY score DESC NULLS LAST, id LIMIT 3 FOR SHARE;
 SELECT u.id, o.id FROM users u JOIN orders o ON o.user_id = u.id WHERE u.id < 8 FOR UPDATE OF u;
 SELECT u.id, o.id FROM users u JOIN orders o ON o.user_id = u.id WHERE u.id = 14 FOR UPDATE OF o SKIP LOCKED;
@@ -50,7 +48,6 @@ SELECT id FROM users WHERE id = 6 FOR SHARE;
 --@ on: b
 SELECT id FROM users WHERE id BETWEEN 1 AND 9 FOR UPDATE SKIP LOCKED;
 --@ on: b
---@ refused: 0A000
 SELECT id FROM users WHERE id BETWEEN 1 AND 9 ORDER BY id LIMIT 2 FOR UPDATE SKIP LOCKED;
 --@ on: b
 SELECT id FROM users WHERE id = 6 FOR SHARE NOWAIT;
@@ -61,7 +58,6 @@ SELECT id FROM users WHERE id = 4 FOR UPDATE SKIP LOCKED;
 SELECT id FROM users WHERE id = 4 FOR UPDATE NOWAIT;
 --@ on: b
 --@ error: 55P03
---@ refused: 0A000
 SELECT count(*) FROM (SELECT id FROM users WHERE id < 9 FOR UPDATE NOWAIT) t;
 --@ on: b
 --@ error: 55P03

@@ -127,6 +127,7 @@ impl<'a> Context<'a> {
             uses_now: self.uses_now,
             wants_sizes: false,
             questions: Vec::new(),
+            lock_wait: None,
         }
     }
 
@@ -239,12 +240,14 @@ impl<'a> Context<'a> {
                 None,
             );
         }
-        // postgres_fdw locks rows without saying so, and would wait.
-        if self.analysis.levels.iter().any(|l| l.query.is_some_and(|q| q.locks_without_waiting)) {
+        // postgres_fdw locks rows without saying how, which the router adds where it is the same everywhere.
+        let locking: Vec<&Query> = self.analysis.levels.iter().filter_map(|l| l.query).filter(|q| q.locking).collect();
+        let lock_wait = locking.first().and_then(|q| q.lock_wait);
+        if locking.iter().any(|q| q.locks_without_waiting) && locking.iter().any(|q| q.lock_wait != lock_wait) {
             return self.refuse(
                 "cannot run this statement with NOWAIT or SKIP LOCKED",
-                Some(format!("It cannot be split over the workers: {reason}.")),
-                Some("Give the value of the distribution column, or lock rows of one table without ORDER BY."),
+                Some(format!("It cannot be split over the workers, and has other row locks as well: {reason}.")),
+                Some("Give the value of the distribution column, or the same to all row locks."),
             );
         }
         let mut copies: Vec<Arc<Table>> = Vec::new();
@@ -255,6 +258,7 @@ impl<'a> Context<'a> {
         }
         let mut plan = self.plan(Tier::Federate { sql: self.coordinator_sql(), copies }, reason);
         plan.writes |= self.analysis.instances.iter().any(|i| i.is_target);
+        plan.lock_wait = lock_wait;
         plan
     }
 

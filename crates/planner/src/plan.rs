@@ -23,6 +23,8 @@ pub struct Plan {
     pub wants_sizes: bool,
     /// Statements whose number of rows, as a worker estimates it, would have helped to choose.
     pub questions: Vec<String>,
+    /// Federated: what stands behind every FOR UPDATE of the statement. postgres_fdw does not pass it on.
+    pub lock_wait: Option<&'static str>,
 }
 
 #[derive(Debug, Clone)]

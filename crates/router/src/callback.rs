@@ -372,10 +372,15 @@ impl Session {
             self.cursors.cursors.insert(name.to_owned(), cursor);
             return Ok(());
         }
-        let statement = one(query)?;
-        let (groups, sql, merge) = self.callback_plan(&statement, bound).await?;
         // Rows that will be changed one by one: a name of ours stands for (worker, partition, ctid).
         let identities = selected_columns(query).iter().position(|c| c == "ctid");
+        let locks = query.ends_with(" FOR UPDATE") || query.ends_with(" FOR SHARE");
+        let query = match self.lock_wait {
+            Some(wait) if locks => &format!("{query}{wait}"),
+            _ => query,
+        };
+        let statement = one(query)?;
+        let (groups, sql, merge) = self.callback_plan(&statement, bound).await?;
         let sql_on = |group: GroupId| match identities {
             Some(_) => with_identities(&sql, group),
             None => sql.clone(),

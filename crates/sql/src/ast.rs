@@ -61,6 +61,8 @@ pub struct Query {
     pub locking: bool,
     /// FOR UPDATE … NOWAIT or SKIP LOCKED.
     pub locks_without_waiting: bool,
+    /// That, as it is written behind FOR UPDATE, where all row locks of the query have the same.
+    pub lock_wait: Option<&'static str>,
     /// SELECT … INTO.
     pub into: bool,
     /// What stands between the innermost brackets around it: nothing for a statement's own query. A clause may stand

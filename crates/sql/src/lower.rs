@@ -98,6 +98,7 @@ impl<'a> Lower<'a> {
                 Some(NodeEnum::LockingClause(c)) => c.wait_policy != pb::LockWaitPolicy::LockWaitBlock as i32,
                 _ => false,
             }),
+            lock_wait: lock_wait(&s.locking_clause),
             into: s.into_clause.is_some(),
             span,
         }
@@ -1182,4 +1183,18 @@ impl<'a> Lower<'a> {
         let op = strings(&s.oper_name).last().cloned();
         Expr { kind: ExprKind::Sublink(Box::new(Sublink { kind, test, op, query })), span }
     }
+}
+
+fn lock_wait(clauses: &[Node]) -> Option<&'static str> {
+    let of = |node: &Node| match &node.node {
+        Some(NodeEnum::LockingClause(c)) if c.wait_policy == pb::LockWaitPolicy::LockWaitSkip as i32 => {
+            Some(" SKIP LOCKED")
+        }
+        Some(NodeEnum::LockingClause(c)) if c.wait_policy == pb::LockWaitPolicy::LockWaitError as i32 => {
+            Some(" NOWAIT")
+        }
+        _ => None,
+    };
+    let first = of(clauses.first()?)?;
+    clauses.iter().all(|clause| of(clause) == Some(first)).then_some(first)
 }

@@ -84,10 +84,14 @@ impl Session {
             Tier::Federate { copies, .. } => {
                 self.note_session_calls(call);
                 let sql = self.coordinator_text(call).await?;
-                if copies.is_empty() {
-                    return self.run_coordinator_plan(call, &sql, plan.writes, true).await;
-                }
-                self.run_and_forward(call, copies, &sql).await
+                // Rows that are changed are waited for, and their scans look like those of row locks.
+                self.lock_wait = plan.lock_wait.filter(|_| !plan.writes);
+                let completion = match copies.is_empty() {
+                    true => self.run_coordinator_plan(call, &sql, plan.writes, true).await,
+                    false => self.run_and_forward(call, copies, &sql).await,
+                };
+                self.lock_wait = None;
+                completion
             }
             Tier::Route(route) => self.run_route(call, &plan, route, id).await,
             Tier::Scatter(scatter) => self.run_scatter(call, &plan, scatter, id).await,

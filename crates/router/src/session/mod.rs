@@ -77,6 +77,8 @@ pub struct Session {
     pub txn: Transaction,
     /// The session has state that only its own coordinator connection has (temporary tables, LISTEN, …).
     pub pin: bool,
+    /// NOWAIT or SKIP LOCKED of the statement that the coordinator runs now, for its scans of distributed tables.
+    pub lock_wait: Option<&'static str>,
     /// The statement is the last of its Query: what comes next is its commit, where the block is ours.
     pub last_of_query: bool,
     /// How deep in parts of statements the statement is that is being planned.
@@ -177,6 +179,7 @@ impl Session {
             there: HashSet::new(),
             txn: Transaction::new(),
             pin: false,
+            lock_wait: None,
             last_of_query: false,
             parts_within: 0,
             pinned: None,
