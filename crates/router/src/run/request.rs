@@ -324,7 +324,7 @@ impl Session {
     pub async fn collect_on(&mut self, group: GroupId, sql: &str) -> Result<QueryResult> {
         let mut participant = self.take(group)?;
         participant.lease.send_query(sql);
-        let result = self.collect_from(group, &mut participant).await;
+        let result = self.collect_from(group, &mut participant, false).await;
         self.put_back(group, participant);
         result
     }
@@ -332,12 +332,18 @@ impl Session {
     /// Collects the reply to a query that was already sent.
     pub async fn collect_started(&mut self, group: GroupId) -> Result<QueryResult> {
         let mut participant = self.take(group)?;
-        let result = self.collect_from(group, &mut participant).await;
+        let result = self.collect_from(group, &mut participant, true).await;
         self.put_back(group, participant);
         result
     }
 
-    async fn collect_from(&mut self, group: GroupId, participant: &mut Participant) -> Result<QueryResult> {
+    /// `notices`: those of a worker are for the client, too.
+    async fn collect_from(
+        &mut self,
+        group: GroupId,
+        participant: &mut Participant,
+        notices: bool,
+    ) -> Result<QueryResult> {
         let mut result = QueryResult::default();
         let mut failure: Option<ErrorFields> = None;
         loop {
@@ -355,7 +361,9 @@ impl Session {
                     failure.get_or_insert(backend::parse_error(&frame)?);
                 }
                 // The coordinator has said the same, or it concerns us alone.
-                b'N' if group != COORDINATOR_GROUP && backend::parse_error(&frame)?.severity() == "NOTICE" => {}
+                b'N' if group != COORDINATOR_GROUP
+                    && !notices
+                    && backend::parse_error(&frame)?.severity() == "NOTICE" => {}
                 b'N' => self.client.forward(&frame),
                 b'G' | b'W' => frontend::write_copy_fail(participant.lease.buffer(), "COPY is not expected here"),
                 b'Z' => {
