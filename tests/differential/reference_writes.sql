@@ -139,10 +139,10 @@ MERGE INTO rates r USING (SELECT DISTINCT left(country, 1) AS c FROM users WHERE
 SELECT code, n FROM rates;
 
 -- All copies have the same rows.
---@ cluster: SELECT 1 / (SELECT (count(DISTINCT h) = 1 AND count(*) = 4)::int FROM (SELECT result AS h FROM run_command_on_workers('SELECT md5(string_agg(x::text, '','' ORDER BY x::text)) FROM rates x') UNION ALL SELECT md5(string_agg(x::text, ',' ORDER BY x::text)) FROM rates x) u)
---@ cluster: SELECT 1 / (SELECT (count(DISTINCT h) = 1 AND count(*) = 4)::int FROM (SELECT result AS h FROM run_command_on_workers('SELECT md5(string_agg(x::text, '','' ORDER BY x::text)) FROM bag x') UNION ALL SELECT md5(string_agg(x::text, ',' ORDER BY x::text)) FROM bag x) u)
---@ cluster: SELECT 1 / (SELECT (count(DISTINCT h) = 1 AND count(*) = 4)::int FROM (SELECT result AS h FROM run_command_on_workers('SELECT md5(string_agg(x::text, '','' ORDER BY x::text)) FROM kinds x') UNION ALL SELECT md5(string_agg(x::text, ',' ORDER BY x::text)) FROM kinds x) u)
---@ cluster: SELECT 1 / (SELECT (count(DISTINCT h) = 1 AND count(*) = 4)::int FROM (SELECT result AS h FROM run_command_on_workers('SELECT md5(string_agg(x::text, '','' ORDER BY x::text)) FROM follows x') UNION ALL SELECT md5(string_agg(x::text, ',' ORDER BY x::text)) FROM follows x) u)
+--@ cluster: SELECT 1 / (SELECT (count(DISTINCT h) = 1 AND count(*) > 1)::int FROM (SELECT result AS h FROM run_command_on_workers('SELECT md5(string_agg(x::text, '','' ORDER BY x::text)) FROM rates x') UNION ALL SELECT md5(string_agg(x::text, ',' ORDER BY x::text)) FROM rates x) u)
+--@ cluster: SELECT 1 / (SELECT (count(DISTINCT h) = 1 AND count(*) > 1)::int FROM (SELECT result AS h FROM run_command_on_workers('SELECT md5(string_agg(x::text, '','' ORDER BY x::text)) FROM bag x') UNION ALL SELECT md5(string_agg(x::text, ',' ORDER BY x::text)) FROM bag x) u)
+--@ cluster: SELECT 1 / (SELECT (count(DISTINCT h) = 1 AND count(*) > 1)::int FROM (SELECT result AS h FROM run_command_on_workers('SELECT md5(string_agg(x::text, '','' ORDER BY x::text)) FROM kinds x') UNION ALL SELECT md5(string_agg(x::text, ',' ORDER BY x::text)) FROM kinds x) u)
+--@ cluster: SELECT 1 / (SELECT (count(DISTINCT h) = 1 AND count(*) > 1)::int FROM (SELECT result AS h FROM run_command_on_workers('SELECT md5(string_agg(x::text, '','' ORDER BY x::text)) FROM follows x') UNION ALL SELECT md5(string_agg(x::text, ',' ORDER BY x::text)) FROM follows x) u)
 SELECT count(*) FROM rates;
 
 -- Through views and rules, EXPLAIN ANALYZE, COPY and TRUNCATE.
@@ -170,7 +170,7 @@ UPDATE tree SET id = id + 10 + (random() * 0)::int WHERE id IN (1, 5) RETURNING 
 DELETE FROM tree WHERE id = 11 AND random() >= 0 RETURNING *;
 SELECT * FROM tree;
 SELECT t.* FROM tree t JOIN users u ON u.id = t.id;
---@ cluster: SELECT 1 / (SELECT (count(DISTINCT h) = 1 AND count(*) = 4)::int FROM (SELECT result AS h FROM run_command_on_workers('SELECT md5(string_agg(x::text, '','' ORDER BY x::text)) FROM bag x') UNION ALL SELECT md5(string_agg(x::text, ',' ORDER BY x::text)) FROM bag x) u)
---@ cluster: SELECT 1 / (SELECT (count(DISTINCT h) = 1 AND count(*) = 4)::int FROM (SELECT result AS h FROM run_command_on_workers('SELECT md5(string_agg(x::text, '','' ORDER BY x::text)) FROM rates x') UNION ALL SELECT md5(string_agg(x::text, ',' ORDER BY x::text)) FROM rates x) u)
---@ cluster: SELECT 1 / (SELECT (count(DISTINCT h) = 1 AND count(*) = 4)::int FROM (SELECT result AS h FROM run_command_on_workers('SELECT md5(string_agg(x::text, '','' ORDER BY x::text)) FROM tree x') UNION ALL SELECT md5(string_agg(x::text, ',' ORDER BY x::text)) FROM tree x) u)
+--@ cluster: SELECT 1 / (SELECT (count(DISTINCT h) = 1 AND count(*) > 1)::int FROM (SELECT result AS h FROM run_command_on_workers('SELECT md5(string_agg(x::text, '','' ORDER BY x::text)) FROM bag x') UNION ALL SELECT md5(string_agg(x::text, ',' ORDER BY x::text)) FROM bag x) u)
+--@ cluster: SELECT 1 / (SELECT (count(DISTINCT h) = 1 AND count(*) > 1)::int FROM (SELECT result AS h FROM run_command_on_workers('SELECT md5(string_agg(x::text, '','' ORDER BY x::text)) FROM rates x') UNION ALL SELECT md5(string_agg(x::text, ',' ORDER BY x::text)) FROM rates x) u)
+--@ cluster: SELECT 1 / (SELECT (count(DISTINCT h) = 1 AND count(*) > 1)::int FROM (SELECT result AS h FROM run_command_on_workers('SELECT md5(string_agg(x::text, '','' ORDER BY x::text)) FROM tree x') UNION ALL SELECT md5(string_agg(x::text, ',' ORDER BY x::text)) FROM tree x) u)
 SELECT count(*) FROM tree;
