@@ -47,9 +47,25 @@ pub struct Up {
     #[arg(long, value_name = "N")]
     shard_count: Option<u32>,
 
+    /// A setting of every server, such as shared_buffers=2GB, from its next start on; may be given several times
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = setting)]
+    settings: Vec<(String, String)>,
+
     /// How clients prove who they are [default: trust]
     #[arg(long, value_enum)]
     auth: Option<AuthName>,
+}
+
+/// A name as in `postgresql.conf`, and a value without quotes.
+fn setting(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
+    match name {
+        "" => Err("the name is missing".to_owned()),
+        "port" => Err("each server has its own port".to_owned()),
+        _ if !name.chars().all(is_name) => Err(format!("\"{name}\" is no name of a setting")),
+        _ => Ok((name.to_owned(), value.to_owned())),
+    }
 }
 
 impl Up {
@@ -59,7 +75,7 @@ impl Up {
             workers: self.workers,
             auth: self.auth.map(Into::into),
             shard_count: self.shard_count,
-            settings: Vec::new(),
+            settings: self.settings.clone(),
         };
         let (mut cluster, pg) =
             Cluster::open_or_create(&spec, |existing| self.choose_pg(existing), &progress).map_err(Failure::from)?;

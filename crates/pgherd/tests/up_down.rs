@@ -140,7 +140,7 @@ fn the_downloaded_postgresql_does_the_same() {
 
 fn life(herd: &Herd) {
     let port = free_port().to_string();
-    let url = herd.up(&["--port", &port, "--shard-count", "6"]);
+    let url = herd.up(&["--port", &port, "--shard-count", "6", "--set", "work_mem=5MB", "--set", "TimeZone=UTC"]);
     assert_eq!(url, format!("postgres://postgres@127.0.0.1:{port}/postgres"));
     assert_eq!(herd.sql(NODES), ports(herd));
     herd.sql("CREATE TABLE kept AS SELECT 42 AS x");
@@ -162,6 +162,18 @@ fn life(herd: &Herd) {
     assert_eq!(herd.up(&[]), url);
     assert_eq!(herd.sql("SELECT x FROM kept"), "42");
     assert_eq!(herd.sql(NODES), ports(herd));
+
+    let work_mem = "SELECT current_setting('work_mem'), success, result FROM run_command_on_workers('SHOW work_mem')";
+    assert_eq!(herd.sql(work_mem), "5MB|t|5MB\n5MB|t|5MB");
+    for (setting, error) in [
+        ("work_mem", "write NAME=VALUE"),
+        ("=5MB", "the name is missing"),
+        ("port=1", "each server has its own port"),
+        ("a b=1", "\"a b\" is no name of a setting"),
+    ] {
+        let said = herd.up_fails(&["--set", setting]);
+        assert!(said.contains(error), "{said}");
+    }
 
     herd.down(&["--delete"]);
     assert!(!herd.dir.exists());

@@ -241,9 +241,10 @@ impl<'a> Context<'a> {
             );
         }
         // postgres_fdw locks rows without saying how, which the router adds where it is the same everywhere.
-        let locking: Vec<&Query> = self.analysis.levels.iter().filter_map(|l| l.query).filter(|q| q.locking).collect();
-        let lock_wait = locking.first().and_then(|q| q.lock_wait);
-        if locking.iter().any(|q| q.locks_without_waiting) && locking.iter().any(|q| q.lock_wait != lock_wait) {
+        let queries = self.analysis.levels.iter().filter_map(|l| l.query);
+        let waits: Vec<Option<&str>> = queries.flat_map(|q| q.lock_waits.iter().copied()).collect();
+        let lock_wait = waits.first().copied().flatten();
+        if waits.iter().any(|wait| *wait != lock_wait) {
             return self.refuse(
                 "cannot run this statement with NOWAIT or SKIP LOCKED",
                 Some(format!("It cannot be split over the workers, and has other row locks as well: {reason}.")),

@@ -59,10 +59,8 @@ pub struct Query {
     pub offset: Option<Expr>,
     pub with_ties: bool,
     pub locking: bool,
-    /// FOR UPDATE … NOWAIT or SKIP LOCKED.
-    pub locks_without_waiting: bool,
-    /// That, as it is written behind FOR UPDATE, where all row locks of the query have the same.
-    pub lock_wait: Option<&'static str>,
+    /// For each row lock (FOR UPDATE and its like) the NOWAIT or SKIP LOCKED behind it.
+    pub lock_waits: Vec<Option<&'static str>>,
     /// SELECT … INTO.
     pub into: bool,
     /// What stands between the innermost brackets around it: nothing for a statement's own query. A clause may stand

@@ -94,11 +94,7 @@ impl<'a> Lower<'a> {
             offset: s.limit_offset.as_ref().map(|n| self.expr(n)),
             with_ties: s.limit_option == pb::LimitOption::WithTies as i32,
             locking: !s.locking_clause.is_empty(),
-            locks_without_waiting: s.locking_clause.iter().any(|n| match &n.node {
-                Some(NodeEnum::LockingClause(c)) => c.wait_policy != pb::LockWaitPolicy::LockWaitBlock as i32,
-                _ => false,
-            }),
-            lock_wait: lock_wait(&s.locking_clause),
+            lock_waits: s.locking_clause.iter().map(lock_wait).collect(),
             into: s.into_clause.is_some(),
             span,
         }
@@ -1185,16 +1181,12 @@ impl<'a> Lower<'a> {
     }
 }
 
-fn lock_wait(clauses: &[Node]) -> Option<&'static str> {
-    let of = |node: &Node| match &node.node {
-        Some(NodeEnum::LockingClause(c)) if c.wait_policy == pb::LockWaitPolicy::LockWaitSkip as i32 => {
-            Some(" SKIP LOCKED")
-        }
-        Some(NodeEnum::LockingClause(c)) if c.wait_policy == pb::LockWaitPolicy::LockWaitError as i32 => {
-            Some(" NOWAIT")
-        }
+/// What a row lock says of rows that others hold.
+fn lock_wait(clause: &Node) -> Option<&'static str> {
+    let Some(NodeEnum::LockingClause(clause)) = &clause.node else { return None };
+    match pb::LockWaitPolicy::try_from(clause.wait_policy).ok()? {
+        pb::LockWaitPolicy::LockWaitSkip => Some(" SKIP LOCKED"),
+        pb::LockWaitPolicy::LockWaitError => Some(" NOWAIT"),
         _ => None,
-    };
-    let first = of(clauses.first()?)?;
-    clauses.iter().all(|clause| of(clause) == Some(first)).then_some(first)
+    }
 }

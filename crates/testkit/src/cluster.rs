@@ -33,6 +33,8 @@ impl Cluster {
             command.env_remove(name);
         }
         command.arg("up").arg("--dir").arg(&directory).arg("--workers").arg(workers.to_string());
+        // Its data do not outlive the test: DROP DATABASE would wait for thousands of files.
+        command.args(["--set", "fsync=off"]);
         // Without an installed server, `pgherd up` obtains its own default.
         if let Ok(bin) = pg_bin() {
             command.arg("--pg-bin").arg(bin);

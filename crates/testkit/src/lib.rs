@@ -16,6 +16,7 @@ pub mod script;
 mod shape;
 pub mod survey;
 mod target;
+pub mod words;
 
 use std::collections::BTreeSet;
 

@@ -14,7 +14,7 @@ use super::request::{Errors, Request, Rows, fields_of};
 use super::stage::Capture;
 use super::{Call, Completion};
 use crate::error::Result;
-use crate::session::{Bound, Prepared, Session};
+use crate::session::{Bound, Session};
 use crate::settings::quote_literal;
 
 /// The first version whose EXPLAIN can tell the size of what is sent.
@@ -33,17 +33,9 @@ impl Measure {
     /// Read from a plan in any of the formats.
     fn of(lines: &[String]) -> Measure {
         let text = lines.join("\n");
-        let number = |after: &str| {
-            let rest = &text[text.find(after)? + after.len()..];
-            let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
-            (end > 0).then(|| rest[..end].to_owned())
-        };
-        let first = |keys: &[&str]| keys.iter().find_map(|key| number(key));
+        let first = |keys: &[&str]| keys.iter().find_map(|key| number_behind(key, &text));
         let actual = text.lines().next().and_then(|line| line.split_once("(actual ")).map(|(_, actual)| actual);
-        let plain = actual.and_then(|actual| actual.split_once("rows=")).map(|(_, rest)| {
-            let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
-            rest[..end].to_owned()
-        });
+        let plain = actual.and_then(|actual| number_behind("rows=", actual));
         let rows = plain.or_else(|| first(&["\"Actual Rows\": ", "<Actual-Rows>", "Actual Rows: "]));
         let serialized = text.lines().find_map(|line| line.strip_prefix("Serialization: "));
         let output = serialized.and_then(|line| line.split_whitespace().find_map(|word| word.strip_prefix("output=")));
@@ -75,6 +67,12 @@ pub(super) struct Analyzed {
     pub shown: Vec<String>,
     /// One for each task.
     pub measures: Vec<Measure>,
+}
+
+fn number_behind(key: &str, text: &str) -> Option<String> {
+    let rest = &text[text.find(key)? + key.len()..];
+    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+    (end > 0).then(|| rest[..end].to_owned())
 }
 
 pub(super) fn is_on(options: &[(String, Option<String>)], names: &[&str]) -> bool {
@@ -183,13 +181,8 @@ impl Session {
         };
         let begun = Instant::now();
         let types = self.explained_types(call);
-        let prepared = Prepared::new(Some(statement.clone()), &statement.text, types);
-        let bound = call.bound.map_or_else(Bound::default, |b| Bound { result_formats: Vec::new(), ..b.clone() });
-        let inner = Call { once: true, ..Call::extended(&prepared, &bound, 0, "") };
-        let outer = self.client.capture.replace(Box::new(Capture::count()));
-        let result = Box::pin(self.run_plan_once(&inner)).await;
-        let capture = std::mem::replace(&mut self.client.capture, outer);
-        let Completion::Tag(tag) = result? else { return Ok(Analyzed { shown, ..Analyzed::default() }) };
+        let (end, capture) = self.run_captured(call, statement.clone(), types, Capture::count()).await?;
+        let Completion::Tag(tag) = end else { return Ok(Analyzed { shown, ..Analyzed::default() }) };
         let milliseconds = begun.elapsed().as_secs_f64() * 1e3;
         let returned = capture.map_or(0, |capture| capture.size().0);
         let timed = is_on(options, &["summary"]) || !options.iter().any(|(name, _)| name == "summary");

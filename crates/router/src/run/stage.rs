@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Table, TableKind};
 use pgherd_planner::{Combine, Merge, Plan, Rest, Scatter, Ship, Stage, StagePart};
-use pgherd_sql::{Part, Splice};
+use pgherd_sql::{Part, Splice, Statement};
 use pgherd_wire::backend::{self, FieldDescription};
 use pgherd_wire::frame::Frame;
 
@@ -158,7 +158,6 @@ pub struct Staged {
     /// Values behind the client's own: for everybody, or one for each group in the order of `groups`.
     values: Vec<Vec<Bytes>>,
     groups: Vec<GroupId>,
-    rows: usize,
     /// Rows and bytes of each part.
     sizes: Vec<(usize, usize)>,
     shares: Vec<Share>,
@@ -192,7 +191,8 @@ impl Staged {
     /// What a server is told before the rest. Rows that came as parameters have no index, and their columns no
     /// statistics: with many of them a nested loop that seems cheap can take for ever, a hash join cannot.
     pub fn step(&self) -> Option<&'static str> {
-        (self.rows > NESTED_LOOP_MAX).then_some("SET LOCAL enable_nestloop = off")
+        let rows: usize = self.sizes.iter().map(|(rows, _)| rows).sum();
+        (rows > NESTED_LOOP_MAX).then_some("SET LOCAL enable_nestloop = off")
     }
 
     fn fill_splice(&self, splice: &Splice) -> Splice {
@@ -382,7 +382,6 @@ impl Session {
             };
             let Some(capture) = capture else { return Ok(None) };
             room = room.saturating_sub(capture.bytes);
-            staged.rows += capture.rows;
             staged.sizes.push(capture.size());
             staged.shares.push(capture.share);
             let first = own + staged.values.len();
@@ -421,17 +420,29 @@ impl Session {
             }),
         };
         let Some(statement) = pgherd_sql::split(&part.sql).ok().and_then(|mut s| s.pop()) else { return Ok(None) };
-        let prepared = Prepared::new(Some(statement), &part.sql, types.to_vec());
+        let capture = Capture::new(fields.len(), split, room);
+        self.parts_within += 1;
+        let result = self.run_captured(call, statement, types.to_vec(), capture).await;
+        self.parts_within -= 1;
+        Ok(result?.1.filter(|c| !c.lost))
+    }
+
+    /// Runs a statement with the client's own values; its rows are captured. One that is captured may capture itself.
+    pub(super) async fn run_captured(
+        &mut self,
+        call: &Call<'_>,
+        statement: Statement,
+        types: Vec<u32>,
+        capture: Capture,
+    ) -> Result<(Completion, Option<Capture>)> {
+        let text = statement.text.clone();
+        let prepared = Prepared::new(Some(statement), &text, types);
         let bound = call.bound.map_or_else(Bound::default, |b| Bound { result_formats: Vec::new(), ..b.clone() });
         let inner = Call { once: true, ..Call::extended(&prepared, &bound, 0, "") };
-        // One part may be made of parts itself.
-        let outer = self.client.capture.replace(Box::new(Capture::new(fields.len(), split, room)));
-        self.parts_within += 1;
+        let outer = self.client.capture.replace(Box::new(capture));
         let result = Box::pin(self.run_plan_once(&inner)).await;
-        self.parts_within -= 1;
         let capture = std::mem::replace(&mut self.client.capture, outer);
-        result?;
-        Ok(capture.map(|c| *c).filter(|c| !c.lost))
+        Ok((result?, capture.map(|c| *c)))
     }
 }
 

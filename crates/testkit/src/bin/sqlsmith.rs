@@ -9,6 +9,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use pgherd_testkit::client::Client;
+use pgherd_testkit::words::Words;
 use pgherd_testkit::{Cluster, Result, Target};
 
 const DATABASE: &str = "smith";
@@ -44,12 +45,7 @@ const STATEMENT_TIMEOUT: &str = "5s";
 const RUN_MAX: Duration = Duration::from_secs(900);
 
 fn main() -> ExitCode {
-    let options: BTreeMap<String, String> = std::env::args()
-        .skip(1)
-        .filter_map(|word| word.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned())))
-        .filter(|(_, value)| !value.is_empty())
-        .collect();
-    match run(&options) {
+    match run(&Words::from_arguments()) {
         Ok(wrong) if wrong.is_empty() => ExitCode::SUCCESS,
         Ok(wrong) => {
             for line in wrong {
@@ -70,19 +66,12 @@ struct Smith {
     begun: Instant,
 }
 
-fn run(options: &BTreeMap<String, String>) -> Result<Vec<String>> {
-    let number = |name: &str, default: u64| match options.get(name) {
-        Some(text) => text.parse().map_err(|_| format!("{name}={text} is no number")),
-        None => Ok(default),
-    };
-    // Whoever cleans up after this process does it from another directory.
-    let program = options.get("program").map_or("target/release/pgherd", String::as_str);
-    let program = std::fs::canonicalize(program).map_err(|e| format!("{program}: {e}"))?;
-    let program = &*program.to_string_lossy();
-    let mut seed = number("seed", 1)?;
-    let clients = number("clients", 2)?;
-    let time = Duration::from_secs(60 * number("minutes", 30)?);
-    let cluster = Cluster::start(program, number("workers", 3)? as u32)?;
+fn run(words: &Words) -> Result<Vec<String>> {
+    let program = words.program()?;
+    let mut seed = words.number("seed", 1)?;
+    let clients = words.number("clients", 2)?;
+    let time = Duration::from_secs(60 * words.number("minutes", 30)?);
+    let cluster = Cluster::start(&program, words.number("workers", 3)? as u32)?;
     let side = cluster.side();
     let target = side.create_database(DATABASE, "")?;
     let mut client = Client::connect(&target)?;

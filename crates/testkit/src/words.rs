@@ -1,0 +1,36 @@
+//! Options of the programs in `src/bin`: words like `minutes=60`.
+
+use std::collections::BTreeMap;
+
+use crate::Result;
+
+pub struct Words(BTreeMap<String, String>);
+
+impl Words {
+    /// Those without a value say nothing.
+    pub fn from_arguments() -> Words {
+        let pairs = std::env::args().skip(1).filter_map(|word| {
+            let (name, value) = word.split_once('=')?;
+            (!value.is_empty()).then(|| (name.to_owned(), value.to_owned()))
+        });
+        Words(pairs.collect())
+    }
+
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    pub fn number(&self, name: &str, default: u64) -> Result<u64> {
+        match self.get(name) {
+            Some(text) => text.parse().map_err(|_| format!("{name}={text} is no number").into()),
+            None => Ok(default),
+        }
+    }
+
+    /// The pgherd to run, by its whole path: whoever cleans up after this process does it from another directory.
+    pub fn program(&self) -> Result<String> {
+        let program = self.get("program").unwrap_or("target/release/pgherd");
+        let path = std::fs::canonicalize(program).map_err(|e| format!("{program}: {e}"))?;
+        Ok(path.to_string_lossy().into_owned())
+    }
+}
