@@ -66,7 +66,7 @@ CREATE VIEW checked AS SELECT * FROM active_users WHERE country = 'fr' WITH LOCA
 CREATE VIEW checked2 AS SELECT * FROM active_users WHERE country = 'fr' WITH CASCADED CHECK OPTION;
 UPDATE checked SET score = 3 RETURNING id;
 --@ error: 44000
-UPDATE checked SET country = 'de';
+UPDATE checked SET country = 'de' WHERE id = 1;
 --@ error: 44000
 UPDATE checked2 SET country = 'de' WHERE id = 1;
 --@ error: 55000
