@@ -12,9 +12,9 @@ use crate::context::{Context, qualified, quote_ident};
 use crate::safety;
 
 /// From this many rows on, a table is reduced by what it is joined with,
-const REDUCED_FROM: f64 = 5_000.0;
+pub(crate) const REDUCED_FROM: f64 = 5_000.0;
 /// where that keeps at most this share.
-const REDUCED_TO: f64 = 0.5;
+pub(crate) const REDUCED_TO: f64 = 0.5;
 /// What a subquery that a column is compared with leaves.
 const SHARE_OF_SUBQUERY: f64 = 0.1;
 /// A worker is asked for its estimate of what seems to be more rows than this.
@@ -24,6 +24,73 @@ const ASKED_FROM: f64 = 2_000.0;
 const DISTINCT_COLUMNS_MAX: usize = 2;
 
 type Result<T> = std::result::Result<T, String>;
+
+/// The rows of one occurrence.
+#[derive(Debug, Clone)]
+pub(crate) struct InstanceText {
+    /// The names of its columns.
+    pub columns: Vec<String>,
+    /// How many there are by estimate,
+    pub rows: f64,
+    /// and before they are reduced by what they are joined with.
+    pub whole_rows: f64,
+    whole: String,
+    reduced: Option<String>,
+    /// How another condition is added.
+    and: &'static str,
+}
+
+impl InstanceText {
+    pub fn sql(&self) -> &str {
+        self.reduced.as_ref().unwrap_or(&self.whole)
+    }
+
+    fn with(&self, condition: &str) -> String {
+        format!("{}{}{condition}", self.whole, self.and)
+    }
+
+    /// The rows that another part, which is run before, leaves.
+    pub fn reduce(&mut self, alias: &str, reducing: &Reducing, part: usize, rows: f64) {
+        self.reduced = Some(self.with(&reducing.condition(alias, part)));
+        self.rows = rows;
+    }
+}
+
+/// What a part is made of.
+#[derive(Debug, Clone)]
+pub(crate) enum Source {
+    Instance { index: usize, columns: Vec<String> },
+    Level(usize),
+}
+
+/// Columns of an occurrence and those of a part that they equal.
+#[derive(Default)]
+pub(crate) struct Reducing {
+    columns: Vec<ReducingColumn>,
+}
+
+struct ReducingColumn {
+    own: String,
+    /// The part's column, and its place there.
+    of: String,
+    position: usize,
+    /// Servers look an array of such values up by hash.
+    by_array: bool,
+}
+
+impl Reducing {
+    fn condition(&self, alias: &str, part: usize) -> String {
+        let own: Vec<String> = self.columns.iter().map(|c| format!("{alias}.{}", quote_ident(&c.own))).collect();
+        match self.columns.as_slice() {
+            [one] if one.by_array => format!("{} = ANY ({{{{stage {}.{}}}}})", own[0], part + 1, one.position + 1),
+            all => {
+                let of: Vec<String> = all.iter().map(|c| quote_ident(&c.of)).collect();
+                let (own, of) = (own.join(", "), of.join(", "));
+                format!("({own}) IN (SELECT {of} FROM {{{{stage {}}}}} AS pgherd_s)", part + 1)
+            }
+        }
+    }
+}
 
 impl Context<'_> {
     /// The text of a subquery that refers to nothing outside of itself but CTEs, which are put in front of it. Names
@@ -168,8 +235,8 @@ impl Context<'_> {
         format!("{} AS {}{renamed}", qualified(instance.table), quote_ident(instance.relation.reference_name()))
     }
 
-    /// The rows of one occurrence: its text, the names of its columns, and how many there are by estimate.
-    pub fn instance_text(&self, index: usize) -> Result<(String, Vec<String>, f64)> {
+    /// The rows of one occurrence.
+    pub fn instance_text(&self, index: usize) -> Result<InstanceText> {
         let instance = &self.analysis.instances[index];
         let relation = instance.relation;
         let names = self.entry_names(index);
@@ -180,26 +247,104 @@ impl Context<'_> {
         let word = if self.only_exists(index, &columns) { "SELECT DISTINCT" } else { "SELECT" };
         // Only how many rows there are: whoever may read any column may know that.
         let list = if list.is_empty() { "1 AS pgherd_row".to_owned() } else { list.join(", ") };
-        let mut sql = format!("{word} {list} FROM {}", self.named(index));
+        let mut whole = format!("{word} {list} FROM {}", self.named(index));
         let mut rows = self.rows_of(instance.table);
-        let conditions = self.conditions_on(index);
-        for (number, condition) in conditions.iter().enumerate() {
+        let conditions = self.implied_on(index);
+        for (number, (condition, share)) in conditions.iter().enumerate() {
             let word = if number == 0 { "WHERE" } else { "AND" };
-            let _ = write!(sql, " {word} ({})", condition.span.of(self.text()));
-            rows *= share_of(condition);
+            let _ = write!(whole, " {word} {condition}");
+            rows *= share;
         }
-        rows = self.estimate(&sql, rows);
+        rows = self.estimate(&whole, rows);
+        let and = if conditions.is_empty() { " WHERE " } else { " AND " };
+        let mut text = InstanceText { columns, whole_rows: rows, rows, reduced: None, whole, and };
         if rows > REDUCED_FROM
             && let Some((condition, share)) = self.reduction_of(index)
         {
-            let word = if conditions.is_empty() { "WHERE" } else { "AND" };
-            let reduced = format!("{sql} {word} {condition}");
+            let reduced = text.with(&condition);
             let fewer = self.estimate(&reduced, rows * share);
             if fewer < rows * REDUCED_TO {
-                return Ok((reduced, columns, fewer));
+                (text.reduced, text.rows) = (Some(reduced), fewer);
             }
         }
-        Ok((sql, columns, rows))
+        Ok(text)
+    }
+
+    /// Which values of another part's rows an occurrence is joined with, or tested against, and the share of its own
+    /// rows that this leaves by a rule of thumb: other rows change nothing. `rows`: of that part.
+    pub fn reduced_by(&self, index: usize, part: &Source, rows: f64) -> Option<(Reducing, f64)> {
+        let instance = &self.analysis.instances[index];
+        let is_here = |l: &crate::analysis::Level<'_>| l.from.iter().any(|node| is_inner(node, index));
+        let level = self.analysis.levels.iter().position(is_here)?;
+        let facts = self.analysis.facts(instance.env);
+        let names = self.entry_names(index);
+        let found =
+            |id: ColumnId| (0..names.len()).find(|col| facts.same(ColumnId { rel: instance.rel, col: *col }, id));
+        let mut reducing = Reducing::default();
+        let mut add = |id: ColumnId, name: &str, position: usize| {
+            let Some(col) = found(id) else { return };
+            if reducing.columns.iter().any(|c| c.own == names[col]) {
+                return;
+            }
+            let own = &instance.table.columns[col];
+            let alike = self.analysis.column(id).is_some_and(|c| c.type_oid == own.type_oid);
+            let by_array = alike && matches!(own.type_oid, 20 | 21 | 23 | 25 | 2950);
+            reducing.columns.push(ReducingColumn { own: names[col].clone(), of: name.to_owned(), position, by_array });
+        };
+        let mut share = rows / self.rows_in_table(index);
+        for level in [Some(level), self.parent_of(level)].into_iter().flatten() {
+            let this = &self.analysis.levels[level];
+            match part {
+                Source::Instance { index: other, columns } => {
+                    if *other == index || !this.from.iter().any(|node| is_inner(node, *other)) {
+                        continue;
+                    }
+                    let rel = self.analysis.instances[*other].rel;
+                    let theirs = self.entry_names(*other);
+                    for (position, name) in columns.iter().enumerate() {
+                        if let Some(col) = theirs.iter().position(|n| n == name) {
+                            add(ColumnId { rel, col }, name, position);
+                        }
+                    }
+                    share = rows / self.rows_in_table(*other);
+                }
+                Source::Level(other) => {
+                    let Some(outputs) = &self.analysis.levels[*other].outputs else { continue };
+                    for node in &this.from {
+                        if let Node::Derived { level, rel } = node
+                            && level == other
+                        {
+                            for (col, (name, _)) in outputs.iter().enumerate() {
+                                add(ColumnId { rel: *rel, col }, name, col);
+                            }
+                        }
+                    }
+                    let Some(Query { body: Body::Select(select), .. }) = this.query else { continue };
+                    for conjunct in select.filter.iter().flat_map(|f| f.conjuncts()) {
+                        let ([(name, _)], Some(test)) = (outputs.as_slice(), self.tested_by(conjunct, *other)) else {
+                            continue;
+                        };
+                        if let Found::Column(id, true) = self.analysis.resolve_expr(test, this.scope) {
+                            add(id, name, 0);
+                            share = share.min(SHARE_OF_SUBQUERY);
+                        }
+                    }
+                }
+            }
+        }
+        (!reducing.columns.is_empty()).then_some((reducing, share))
+    }
+
+    /// `test IN (the level's query)`.
+    fn tested_by<'e>(&self, conjunct: &'e Expr, level: usize) -> Option<&'e Expr> {
+        let ExprKind::Sublink(link) = &conjunct.kind else { return None };
+        let equals = link.kind == SublinkKind::Any && link.op.as_deref().is_none_or(|op| op == "=");
+        let this = equals && self.level_of(&link.query) == Some(level);
+        link.test.as_ref().filter(|_| this)
+    }
+
+    fn rows_in_table(&self, index: usize) -> f64 {
+        self.rows_of(self.analysis.instances[index].table)
     }
 
     /// How many rows a part gives: as a worker has said, else the guess.
@@ -296,8 +441,8 @@ impl Context<'_> {
             if Some(index) == except || !this.from.iter().any(|node| is_inner(node, index)) {
                 continue;
             }
-            let conditions = self.conditions_on(index);
-            let share: f64 = conditions.iter().map(|c| share_of(c)).product();
+            let conditions = self.implied_on(index);
+            let share: f64 = conditions.iter().map(|(_, share)| share).product();
             let same = |col: &usize| facts.same(ColumnId { rel: instance.rel, col: *col }, column);
             if let Some(col) = (0..instance.table.columns.len()).find(same)
                 && !conditions.is_empty()
@@ -309,8 +454,7 @@ impl Context<'_> {
         let (index, col, share) = best?;
         let instance = &self.analysis.instances[index];
         let alias = quote_ident(instance.relation.reference_name());
-        let conditions: Vec<String> =
-            self.conditions_on(index).iter().map(|c| format!("({})", c.span.of(self.text()))).collect();
+        let conditions: Vec<String> = self.implied_on(index).into_iter().map(|(condition, _)| condition).collect();
         let sql = format!(
             "SELECT {alias}.{} FROM {} WHERE {}",
             quote_ident(self.entry_names(index).get(col)?),
@@ -379,6 +523,40 @@ impl Context<'_> {
                 if self.is_about(conjunct, index, level.scope) {
                     found.push(conjunct);
                 }
+            }
+        }
+        found
+    }
+
+    /// Those conditions, and what an OR says of an occurrence in each of its arms; with the share of the rows that each
+    /// lets through.
+    fn implied_on(&self, index: usize) -> Vec<(String, f64)> {
+        let text = |e: &Expr| format!("({})", e.span.of(self.text()));
+        let mut found: Vec<_> = self.conditions_on(index).into_iter().map(|c| (text(c), share_of(c))).collect();
+        for level in &self.analysis.levels {
+            let Some(Query { body: Body::Select(select), .. }) = level.query else { continue };
+            if !level.from.iter().any(|node| is_inner(node, index)) {
+                continue;
+            }
+            for conjunct in select.filter.iter().flat_map(|f| f.conjuncts()) {
+                let ExprKind::Or(arms) = &conjunct.kind else { continue };
+                if self.is_about(conjunct, index, level.scope) {
+                    continue;
+                }
+                let arms = arms.iter().map(|arm| {
+                    let about = arm.conjuncts().into_iter().filter(|c| self.is_about(c, index, level.scope));
+                    about.map(|c| (text(c), share_of(c))).collect::<Vec<_>>()
+                });
+                let arms: Vec<_> = arms.collect();
+                if arms.iter().any(Vec::is_empty) {
+                    continue;
+                }
+                let share = |arm: &Vec<(String, f64)>| arm.iter().map(|(_, share)| share).product::<f64>();
+                let all: f64 = arms.iter().map(share).sum();
+                let list =
+                    |arm: &Vec<(String, f64)>| arm.iter().map(|(c, _)| c.as_str()).collect::<Vec<_>>().join(" AND ");
+                let texts: Vec<String> = arms.iter().map(list).collect();
+                found.push((format!("({})", texts.join(" OR ")), all.min(1.0)));
             }
         }
         found

@@ -108,7 +108,8 @@ pub struct Stage {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct StagePart {
-    /// A SELECT with the statement's parameters, planned by itself: any tier.
+    /// A SELECT with the statement's parameters, planned by itself: any tier. It may read the parts before it, by
+    /// `{{stage 1}}`, or `{{stage 1.2}}` for an array of the second column's values.
     pub sql: String,
     pub ship: Ship,
 }

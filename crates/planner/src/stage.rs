@@ -13,9 +13,9 @@ use pgherd_catalog::{Table, TableKind};
 use pgherd_sql::ast::*;
 
 use crate::analysis::{ColumnId, Node};
-use crate::context::{Context, colocated};
+use crate::context::{Context, colocated, quote_ident};
 use crate::decorrelate::Joined;
-use crate::parts::width_of;
+use crate::parts::{InstanceText, REDUCED_FROM, REDUCED_TO, Source, width_of};
 use crate::plan::*;
 use crate::spread::Spread;
 
@@ -50,9 +50,29 @@ pub(crate) struct Staging {
     /// Occurrences inside of staged subqueries.
     covered: HashSet<usize>,
     parts: Vec<StagePart>,
+    pieces: Vec<Piece>,
     /// What it takes, in rows sent.
     cost: f64,
     bytes: f64,
+}
+
+/// What is known of a part beside its text.
+#[derive(Debug, Clone)]
+struct Piece {
+    source: Source,
+    /// An occurrence's text, which other parts may reduce.
+    text: Option<InstanceText>,
+    rows: f64,
+    /// Bytes of one.
+    width: f64,
+    /// What one takes.
+    cost: f64,
+}
+
+impl Piece {
+    fn new(source: Source, rows: f64, width: f64) -> Piece {
+        Piece { source, text: None, rows, width: width + 8.0, cost: 1.0 + width / 32.0 }
+    }
 }
 
 impl Staging {
@@ -132,6 +152,7 @@ impl Context<'_> {
         for anchor in self.anchors(top) {
             *self.staging.borrow_mut() = Staging::default();
             if self.assign(top, Some(&anchor)).is_ok() {
+                self.sharpen();
                 ways.push(self.staging.take());
             }
         }
@@ -141,6 +162,7 @@ impl Context<'_> {
         ways.sort_by(|a, b| a.cost.total_cmp(&b.cost));
         self.staging.take();
         if self.assign(top, None).is_ok() {
+            self.sharpen();
             let gathered = self.staging.take();
             if gathered.bytes <= BYTES_MAX && !gathered.is_empty() && is_less(&gathered) {
                 let before = ways.partition_point(|way| way.cost <= gathered.cost);
@@ -376,7 +398,9 @@ impl Context<'_> {
         let rows = self.estimate(&grouped.sql, rows);
         let part = StagePart { sql: grouped.sql, ship: Ship::Everywhere };
         let width = 12.0 * grouped.columns as f64;
-        self.add_part(part, rows, width, anchor.is_some(), |staging, part| {
+        // Its columns are not those of the subquery.
+        let piece = Piece::new(Source::Level(level), rows, width);
+        self.add_part(part, piece, anchor.is_some(), |staging, part| {
             staging.levels.insert(level, Staged { part, split: None, column: None });
             staging.joined.insert(level, grouped.joined);
             staging.instances.retain(|index, _| !inside.contains(index));
@@ -391,7 +415,7 @@ impl Context<'_> {
         if table.is_reference() {
             return 0.0;
         }
-        self.instance_text(index).map_or_else(|_| self.rows_of(table), |(_, _, rows)| rows)
+        self.instance_text(index).map_or_else(|_| self.rows_of(table), |text| text.rows)
     }
 
     /// All that is distributed in a level and stays there is where the anchor's rows are.
@@ -436,7 +460,8 @@ impl Context<'_> {
                 .map(|col| ColumnId { rel: instance.rel, col })
                 .find(|id| facts.same(*id, anchor.column) && self.hashes_like(*id, &anchor.like));
         }
-        let (sql, columns, rows) = self.instance_text(index)?;
+        let text = self.instance_text(index)?;
+        let columns = text.columns.clone();
         let split_name = split.map(|id| {
             let entry = self.entry_names(index);
             entry.get(id.col).cloned().unwrap_or_default()
@@ -454,31 +479,69 @@ impl Context<'_> {
                 at.and_then(|at| instance.table.columns.get(at)).map_or(8.0, |c| width_of(c.type_oid))
             })
             .sum();
-        self.add_part(StagePart { sql, ship }, rows, width, anchor.is_some(), |staging, part| {
+        let part = StagePart { sql: text.sql().to_owned(), ship };
+        let piece = Piece::new(Source::Instance { index, columns }, text.rows, width);
+        self.add_part(part, Piece { text: Some(text), ..piece }, anchor.is_some(), |staging, part| {
             staging.instances.insert(index, Staged { part, split, column: None });
         });
         Ok(())
     }
 
-    fn add_part(
-        &self,
-        part: StagePart,
-        rows: f64,
-        width: f64,
-        on_workers: bool,
-        place: impl FnOnce(&mut Staging, usize),
-    ) {
+    fn add_part(&self, part: StagePart, mut piece: Piece, on_workers: bool, place: impl FnOnce(&mut Staging, usize)) {
         let mut staging = self.staging.borrow_mut();
         let copies = match &part.ship {
             Ship::Everywhere if on_workers => self.snapshot.worker_groups().len().max(1) as f64,
             _ => 1.0,
         };
         // Reading them, and writing each copy.
-        staging.cost += rows * (1.0 + copies) * (1.0 + width / 32.0);
-        staging.bytes += rows * (width + 8.0);
+        piece.cost *= 1.0 + copies;
+        staging.cost += piece.rows * piece.cost;
+        staging.bytes += piece.rows * piece.width;
         let number = staging.parts.len();
         staging.parts.push(part);
+        staging.pieces.push(piece);
         place(&mut staging, number);
+    }
+
+    /// Parts that are run first say which rows of later ones matter: subqueries first, then the smallest.
+    fn sharpen(&self) {
+        let mut staging = self.staging.take();
+        // A part inside of a subquery that was staged after it is no more.
+        let mut used: HashSet<usize> =
+            staging.instances.values().chain(staging.levels.values()).map(|s| s.part).collect();
+        let mut order: Vec<usize> = Vec::new();
+        let of_level = |piece: &Piece| matches!(piece.source, Source::Level(_));
+        while let Some(next) = used.iter().copied().min_by(|a, b| {
+            let (x, y) = (&staging.pieces[*a], &staging.pieces[*b]);
+            of_level(y).cmp(&of_level(x)).then(x.rows.total_cmp(&y.rows)).then(a.cmp(b))
+        }) {
+            used.remove(&next);
+            let (source, rows) = (staging.pieces[next].source.clone(), staging.pieces[next].rows);
+            let joined = matches!(source, Source::Level(level) if staging.joined.contains_key(&level));
+            for other in used.iter().copied().filter(|_| !joined) {
+                let Source::Instance { index, .. } = staging.pieces[other].source else { continue };
+                let piece = &mut staging.pieces[other];
+                let Some(text) = piece.text.as_mut().filter(|text| text.whole_rows > REDUCED_FROM) else { continue };
+                let Some((reducing, share)) = self.reduced_by(index, &source, rows) else { continue };
+                let fewer = text.whole_rows * share;
+                if fewer < text.whole_rows * REDUCED_TO && fewer <= text.rows {
+                    let alias = quote_ident(self.analysis.instances[index].relation.reference_name());
+                    text.reduce(&alias, &reducing, order.len(), fewer);
+                    staging.parts[other].sql = text.sql().to_owned();
+                    staging.cost += (fewer - piece.rows) * piece.cost;
+                    staging.bytes += (fewer - piece.rows) * piece.width;
+                    piece.rows = fewer;
+                }
+            }
+            order.push(next);
+        }
+        let place = |part: usize| order.iter().position(|at| *at == part).unwrap_or(part);
+        for staged in staging.instances.values_mut().chain(staging.levels.values_mut()) {
+            staged.part = place(staged.part);
+        }
+        staging.parts = order.iter().map(|at| staging.parts[*at].clone()).collect();
+        staging.pieces = order.iter().map(|at| staging.pieces[*at].clone()).collect();
+        *self.staging.borrow_mut() = staging;
     }
 
     /// The subquery's rows come with the statement.
@@ -511,7 +574,9 @@ impl Context<'_> {
             (Ship::Split { .. }, Some((id, column))) => (Some(id), Some(column)),
             _ => (None, None),
         };
-        self.add_part(StagePart { sql, ship }, rows, width, anchor.is_some(), |staging, part| {
+        let part = StagePart { sql, ship };
+        let piece = Piece::new(Source::Level(level), rows, width);
+        self.add_part(part, piece, anchor.is_some(), |staging, part| {
             staging.levels.insert(level, Staged { part, split, column });
             staging.instances.retain(|index, _| !inside.contains(index));
             staging.covered.extend(inside);

@@ -134,16 +134,23 @@ impl Setup {
 
     /// Each part's rows, as the server itself gives them, in a table of its own.
     fn staged(&mut self, stage: &Stage, plan: &Plan) -> Result<Answer, String> {
-        let mut columns = Vec::new();
+        let (mut columns, mut names) = (Vec::new(), Vec::<Vec<String>>::new());
         for (number, part) in (1..).zip(&stage.parts) {
             // Its own plan is as good as that of any statement; its tables are all of public.
-            let create = format!("CREATE TEMP TABLE stage_{number} AS {}", part.sql);
-            self.ask(&create).map_err(|e| format!("{e}\n  part {number}: {}\n{plan}", part.sql))?;
-            columns.push(match &part.ship {
-                Ship::Split { column, .. } => {
-                    let names = self.ask(&format!("SELECT * FROM stage_{number} LIMIT 0"))?.columns.unwrap();
-                    Some(names[*column].name.clone())
+            let mut sql = part.sql.clone();
+            for (before, names) in (1..).zip(&names) {
+                for (column, name) in (1..).zip(names) {
+                    let array = format!("ARRAY(SELECT {} FROM stage_{before})", quoted(name));
+                    sql = sql.replace(&format!("{{{{stage {before}.{column}}}}}"), &array);
                 }
+            }
+            let sql = fill(&sql, &columns, None);
+            let create = format!("CREATE TEMP TABLE stage_{number} AS {sql}");
+            self.ask(&create).map_err(|e| format!("{e}\n  part {number}: {sql}\n{plan}"))?;
+            let given = self.ask(&format!("SELECT * FROM stage_{number} LIMIT 0"))?.columns.unwrap();
+            names.push(given.iter().map(|c| c.name.clone()).collect::<Vec<_>>());
+            columns.push(match &part.ship {
+                Ship::Split { column, .. } => Some(names[number - 1][*column].clone()),
                 Ship::Everywhere => None,
             });
         }

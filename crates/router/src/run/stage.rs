@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Table, TableKind};
-use pgherd_planner::{Combine, Merge, Plan, Rest, Scatter, Ship, Stage, StagePart};
+use pgherd_planner::{Combine, Merge, Plan, Rest, Scatter, Ship, Stage};
 use pgherd_sql::{Part, Splice, Statement};
 use pgherd_wire::backend::{self, FieldDescription};
 use pgherd_wire::frame::Frame;
@@ -155,12 +155,21 @@ impl Capture {
 pub struct Staged {
     /// What stands for each part in the rest's texts.
     texts: Vec<String>,
+    sources: Vec<PartSource>,
     /// Values behind the client's own: for everybody, or one for each group in the order of `groups`.
     values: Vec<Vec<Bytes>>,
     groups: Vec<GroupId>,
     /// Rows and bytes of each part.
     sizes: Vec<(usize, usize)>,
     shares: Vec<Share>,
+}
+
+/// How a part's rows are read from its arrays.
+struct PartSource {
+    fields: Vec<FieldDescription>,
+    casts: Vec<String>,
+    /// Of its columns in `Staged::values`.
+    first: usize,
 }
 
 impl Staged {
@@ -175,17 +184,35 @@ impl Staged {
     }
 
     pub fn fill(&self, text: &str) -> String {
-        let mut out = String::with_capacity(text.len());
-        let mut rest = text;
-        while let Some(at) = rest.find("{{stage ") {
-            out.push_str(&rest[..at]);
-            let end = rest[at..].find("}}").map_or(rest.len(), |end| at + end + 2);
-            let number = rest[at..end].trim_matches(|c: char| !c.is_ascii_digit()).parse::<usize>().ok();
-            out.push_str(number.and_then(|n| self.texts.get(n.checked_sub(1)?)).map_or("", String::as_str));
-            rest = &rest[end..];
-        }
-        out.push_str(rest);
-        out
+        fill_markers(text, |part, _| self.texts.get(part).cloned())
+    }
+
+    /// The text of a part that reads those before it, and their arrays for it behind the client's `own` values. They are
+    /// all there is of them, wherever their rows go.
+    fn fill_part(&self, text: &str, own: usize) -> (String, Vec<Bytes>) {
+        let mut arrays: Vec<Bytes> = Vec::new();
+        let text = fill_markers(text, |part, column| {
+            let source = self.sources.get(part)?;
+            let values = self.values.get(source.first..source.first + source.fields.len())?;
+            let sets = values.first().map_or(0, Vec::len);
+            let mut param = |column: usize, set: usize| {
+                arrays.push(values[column][set].clone());
+                own + arrays.len()
+            };
+            if let Some(column) = column {
+                let cast = source.casts.get(column)?;
+                let params: Vec<String> =
+                    (0..sets).map(|set| format!("${}::pg_catalog.text[]", param(column, set))).collect();
+                return Some(format!("({})::{cast}[]", params.join(" || ")));
+            }
+            let mut selects = Vec::new();
+            for set in 0..sets {
+                let first = (0..values.len()).map(|column| param(column, set)).min().unwrap_or(0);
+                selects.push(select_of(&source.fields, &source.casts, first - 1));
+            }
+            Some(format!("({})", selects.join(" UNION ALL ")))
+        });
+        (text, arrays)
     }
 
     /// What a server is told before the rest. Rows that came as parameters have no index, and their columns no
@@ -301,11 +328,6 @@ impl Session {
             return Ok(false);
         }
         let types = self.param_types(call).await?;
-        for part in &stage.parts {
-            if self.described_beside(&part.sql, &types).await?.is_none() {
-                return Ok(false);
-            }
-        }
         let Some(staged) = self.without_rows(call, stage).await? else { return Ok(false) };
         let filled = Call { staged: Some(&staged), ..*call };
         let (sql, whole) = match &stage.rest {
@@ -370,14 +392,20 @@ impl Session {
         let mut staged = Staged { groups: self.catalog().worker_groups(), ..Staged::default() };
         let mut room = MEMORY_MAX;
         for part in &stage.parts {
-            let described = self.described_beside(&part.sql, &types).await?;
+            let (sql, arrays) = staged.fill_part(&part.sql, own);
+            let types: Vec<u32> = types.iter().copied().chain(arrays.iter().map(|_| TEXT_ARRAY_OID)).collect();
+            let described = self.described_beside(&sql, &types).await?;
             let Some(fields) = described.as_ref().and_then(|d| d.fields.as_ref()) else { return Ok(None) };
             if fields.iter().any(|f| f.name.contains("{{")) {
                 return Ok(None);
             }
             let Some(casts) = self.casts(COORDINATOR_GROUP, fields).await? else { return Ok(None) };
             let capture = match run {
-                true => self.capture_part(call, part, fields, &types, room).await?,
+                true => {
+                    let bound = with_arrays(call.bound, arrays);
+                    let call = Call { bound: bound.as_ref().or(call.bound), ..*call };
+                    self.capture_part(&call, &sql, &part.ship, fields, &types, room).await?
+                }
                 false => Some(Capture::new(fields.len(), None, 0)),
             };
             let Some(capture) = capture else { return Ok(None) };
@@ -385,7 +413,9 @@ impl Session {
             staged.sizes.push(capture.size());
             staged.shares.push(capture.share);
             let first = own + staged.values.len();
-            staged.texts.push(source(fields, &casts, first));
+            staged.texts.push(format!("({})", select_of(fields, &casts, first)));
+            let first = staged.values.len();
+            staged.sources.push(PartSource { fields: fields.clone(), casts, first });
             let mut columns: Vec<Vec<Bytes>> = fields.iter().map(|_| Vec::new()).collect();
             for set in capture.sets {
                 for (values, array) in columns.iter_mut().zip(set) {
@@ -405,12 +435,13 @@ impl Session {
     async fn capture_part(
         &mut self,
         call: &Call<'_>,
-        part: &StagePart,
+        sql: &str,
+        ship: &Ship,
         fields: &[FieldDescription],
         types: &[u32],
         room: usize,
     ) -> Result<Option<Capture>> {
-        let split = match &part.ship {
+        let split = match ship {
             Ship::Everywhere => None,
             Ship::Split { column, table } => Some(Split {
                 column: *column,
@@ -419,7 +450,7 @@ impl Session {
                 groups: self.catalog().worker_groups(),
             }),
         };
-        let Some(statement) = pgherd_sql::split(&part.sql).ok().and_then(|mut s| s.pop()) else { return Ok(None) };
+        let Some(statement) = pgherd_sql::split(sql).ok().and_then(|mut s| s.pop()) else { return Ok(None) };
         let capture = Capture::new(fields.len(), split, room);
         self.parts_within += 1;
         let result = self.run_captured(call, statement, types.to_vec(), capture).await;
@@ -451,11 +482,42 @@ fn is_the_parts_own(failure: &Failure) -> bool {
     matches!(failure.sqlstate().get(..2), Some("21" | "22" | "42"))
 }
 
-/// A SELECT in brackets that gives a part's rows under their names.
-fn source(fields: &[FieldDescription], casts: &[String], first_param: usize) -> String {
+/// The client's values with arrays behind them.
+fn with_arrays(own: Option<&Bound>, arrays: Vec<Bytes>) -> Option<Bound> {
+    if arrays.is_empty() {
+        return None;
+    }
+    let mut bound = own.cloned().unwrap_or_default();
+    bound.param_formats = (0..bound.params.len()).map(|i| i16::from(bound.is_binary(i))).collect();
+    bound.param_formats.extend(arrays.iter().map(|_| 1));
+    bound.params.extend(arrays.into_iter().map(Some));
+    Some(bound)
+}
+
+/// Replaces `{{stage 1}}`, the rows of the first part, and `{{stage 1.2}}`, the array of its second column.
+fn fill_markers(text: &str, mut with: impl FnMut(usize, Option<usize>) -> Option<String>) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("{{stage ") {
+        out.push_str(&rest[..at]);
+        let end = rest[at..].find("}}").map_or(rest.len(), |end| at + end + 2);
+        let inner = rest[at..end].trim_start_matches("{{stage ").trim_end_matches("}}");
+        let (part, column) = inner.split_once('.').map_or((inner, None), |(part, column)| (part, Some(column)));
+        let index = |text: &str| text.parse::<usize>().ok().and_then(|n| n.checked_sub(1));
+        if let Some(part) = index(part) {
+            out.push_str(&with(part, column.and_then(index)).unwrap_or_default());
+        }
+        rest = &rest[end..];
+    }
+    out.push_str(rest);
+    out
+}
+
+/// A SELECT that gives a part's rows under their names.
+fn select_of(fields: &[FieldDescription], casts: &[String], first_param: usize) -> String {
     let list = |item: &dyn Fn(usize) -> String| (0..fields.len()).map(item).collect::<Vec<_>>().join(", ");
     let items = list(&|i| format!("(pgherd_u.c{})::{} AS {}", i + 1, casts[i], quote_ident(&fields[i].name)));
     let arrays = list(&|i| format!("${}::pg_catalog.text[]", first_param + i + 1));
     let names = list(&|i| format!("c{}", i + 1));
-    format!("(SELECT {items} FROM unnest({arrays}) AS pgherd_u({names}))")
+    format!("SELECT {items} FROM unnest({arrays}) AS pgherd_u({names})")
 }
