@@ -217,7 +217,8 @@ impl Context<'_> {
     fn reduced(&self, parent: usize, outer: &Expr, key: &str) -> Option<String> {
         let level = &self.analysis.levels[parent];
         let Found::Column(outer, true) = self.analysis.resolve_expr(outer, level.scope) else { return None };
-        self.reduction(parent, self.analysis.facts(level.env), outer, None).map(|(sql, _)| format!("{key} IN ({sql})"))
+        self.reduction(parent, self.analysis.facts(level.env), outer, None, false)
+            .map(|(sql, _)| format!("{key} IN ({sql})"))
     }
 }
 

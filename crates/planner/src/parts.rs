@@ -13,6 +13,8 @@ use crate::safety;
 
 /// From this many rows on, a table is reduced by what it is joined with,
 pub(crate) const REDUCED_FROM: f64 = 5_000.0;
+/// or from so many, by a table that every worker has,
+const REDUCED_BESIDE_FROM: f64 = 100.0;
 /// where that keeps at most this share.
 pub(crate) const REDUCED_TO: f64 = 0.5;
 /// What a subquery that a column is compared with leaves.
@@ -258,8 +260,8 @@ impl Context<'_> {
         rows = self.estimate(&whole, rows);
         let and = if conditions.is_empty() { " WHERE " } else { " AND " };
         let mut text = InstanceText { columns, whole_rows: rows, rows, reduced: None, whole, and };
-        if rows > REDUCED_FROM
-            && let Some((condition, share)) = self.reduction_of(index)
+        if rows > REDUCED_BESIDE_FROM
+            && let Some((condition, share)) = self.reduction_of(index, rows <= REDUCED_FROM)
         {
             let reduced = text.with(&condition);
             let fewer = self.estimate(&reduced, rows * share);
@@ -387,7 +389,8 @@ impl Context<'_> {
 
     /// A condition on an occurrence that follows from what it is joined with, or, in a subquery of an expression, from
     /// the outer rows that it is evaluated for; and the share that it leaves.
-    fn reduction_of(&self, index: usize) -> Option<(String, f64)> {
+    /// `beside`: only by a table that every worker has.
+    fn reduction_of(&self, index: usize, beside: bool) -> Option<(String, f64)> {
         let instance = &self.analysis.instances[index];
         let is_here = |l: &crate::analysis::Level<'_>| l.from.iter().any(|node| is_inner(node, index));
         let level = self.analysis.levels.iter().position(is_here)?;
@@ -397,8 +400,8 @@ impl Context<'_> {
         let mut best: Option<(String, f64)> = None;
         for (col, name) in self.entry_names(index).iter().enumerate() {
             let id = ColumnId { rel: instance.rel, col };
-            let found = self.reduction(level, facts, id, Some(index));
-            let found = found.or_else(|| self.reduction(outer?, facts, id, None));
+            let found = self.reduction(level, facts, id, Some(index), beside);
+            let found = found.or_else(|| self.reduction(outer?, facts, id, None, beside));
             if let Some((sql, share)) = found
                 && best.as_ref().is_none_or(|(_, least)| share < *least)
             {
@@ -417,9 +420,10 @@ impl Context<'_> {
         facts: &Facts,
         column: ColumnId,
         except: Option<usize>,
+        beside: bool,
     ) -> Option<(String, f64)> {
         let this = &self.analysis.levels[level];
-        if let Some(Query { body: Body::Select(select), .. }) = this.query {
+        if let Some(Query { body: Body::Select(select), .. }) = this.query.filter(|_| !beside) {
             for conjunct in select.filter.iter().flat_map(|f| f.conjuncts()) {
                 let ExprKind::Sublink(link) = &conjunct.kind else { continue };
                 let equals = link.kind == SublinkKind::Any && link.op.as_deref().is_none_or(|op| op == "=");
@@ -438,7 +442,10 @@ impl Context<'_> {
         }
         let mut best: Option<(usize, usize, f64)> = None;
         for (index, instance) in self.analysis.instances.iter().enumerate() {
-            if Some(index) == except || !this.from.iter().any(|node| is_inner(node, index)) {
+            if Some(index) == except
+                || beside && !instance.table.is_reference()
+                || !this.from.iter().any(|node| is_inner(node, index))
+            {
                 continue;
             }
             let conditions = self.implied_on(index);

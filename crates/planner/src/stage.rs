@@ -21,6 +21,8 @@ use crate::spread::Spread;
 
 /// What a table holds where nobody has counted: rows.
 const ROWS_UNKNOWN: f64 = 10_000.0;
+/// A part of more rows, by estimate, does not reduce others.
+const REDUCER_MAX: f64 = 50_000.0;
 /// What one server may be sent for one statement, by estimate: bytes.
 const BYTES_MAX: f64 = 256e6;
 /// How many ways of staging are tried, cheapest first.
@@ -518,7 +520,7 @@ impl Context<'_> {
             used.remove(&next);
             let (source, rows) = (staging.pieces[next].source.clone(), staging.pieces[next].rows);
             let joined = matches!(source, Source::Level(level) if staging.joined.contains_key(&level));
-            for other in used.iter().copied().filter(|_| !joined) {
+            for other in used.iter().copied().filter(|_| !joined && rows <= REDUCER_MAX) {
                 let Source::Instance { index, .. } = staging.pieces[other].source else { continue };
                 let piece = &mut staging.pieces[other];
                 let Some(text) = piece.text.as_mut().filter(|text| text.whole_rows > REDUCED_FROM) else { continue };

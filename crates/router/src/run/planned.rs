@@ -366,7 +366,7 @@ impl Session {
     fn tell_step(&mut self, group: GroupId, staged: Option<&Staged>) {
         if self.txn.block == Block::Implicit
             && !self.settings.contains_key("enable_nestloop")
-            && let Some(step) = staged.and_then(Staged::step)
+            && let Some(step) = staged.and_then(Staged::step).or(self.part_step)
             && let Some(participant) = self.txn.participants.get_mut(&group)
         {
             participant.lease.add_step(step);

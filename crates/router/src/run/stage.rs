@@ -24,6 +24,8 @@ use crate::settings::quote_ident;
 const MEMORY_MAX: usize = 128 << 20;
 /// With more rows in parts than this there is no nested loop.
 const NESTED_LOOP_MAX: usize = 2_000;
+/// So many values go as an array that a server looks up; it estimates each of them by itself.
+const LOOKED_UP_MAX: usize = 1_000;
 /// The same for all statements of the router.
 const ALL_MEMORY_MAX: usize = 1 << 30;
 /// In such steps it is counted.
@@ -199,18 +201,25 @@ impl Staged {
                 arrays.push(values[column][set].clone());
                 own + arrays.len()
             };
-            if let Some(column) = column {
+            let few = self.sizes.get(part).is_none_or(|(rows, _)| *rows <= LOOKED_UP_MAX);
+            if let Some(column) = column
+                && few
+            {
                 let cast = source.casts.get(column)?;
                 let params: Vec<String> =
                     (0..sets).map(|set| format!("${}::pg_catalog.text[]", param(column, set))).collect();
                 return Some(format!("({})::{cast}[]", params.join(" || ")));
             }
+            let columns = column.map_or(0..values.len(), |column| column..column + 1);
+            let (fields, casts) = (source.fields.get(columns.clone())?, source.casts.get(columns.clone())?);
             let mut selects = Vec::new();
             for set in 0..sets {
-                let first = (0..values.len()).map(|column| param(column, set)).min().unwrap_or(0);
-                selects.push(select_of(&source.fields, &source.casts, first - 1));
+                let first = columns.clone().map(|column| param(column, set)).min().unwrap_or(1);
+                selects.push(select_of(fields, casts, first - 1));
             }
-            Some(format!("({})", selects.join(" UNION ALL ")))
+            let all = selects.join(" UNION ALL ");
+            // Behind ANY the brackets are there.
+            Some(if column.is_some() { all } else { format!("({all})") })
         });
         (text, arrays)
     }
@@ -404,7 +413,11 @@ impl Session {
                 true => {
                     let bound = with_arrays(call.bound, arrays);
                     let call = Call { bound: bound.as_ref().or(call.bound), ..*call };
-                    self.capture_part(&call, &sql, &part.ship, fields, &types, room).await?
+                    let step = staged.step().filter(|_| sql != part.sql);
+                    let before = std::mem::replace(&mut self.part_step, step);
+                    let captured = self.capture_part(&call, &sql, &part.ship, fields, &types, room).await;
+                    self.part_step = before;
+                    captured?
                 }
                 false => Some(Capture::new(fields.len(), None, 0)),
             };
