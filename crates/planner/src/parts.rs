@@ -17,6 +17,8 @@ pub(crate) const REDUCED_FROM: f64 = 5_000.0;
 const REDUCED_BESIDE_FROM: f64 = 100.0;
 /// where that keeps at most this share.
 pub(crate) const REDUCED_TO: f64 = 0.5;
+/// A part of more rows, by estimate, does not reduce others.
+pub(crate) const REDUCER_MAX: f64 = 50_000.0;
 /// What a subquery that a column is compared with leaves.
 const SHARE_OF_SUBQUERY: f64 = 0.1;
 /// A worker is asked for its estimate of what seems to be more rows than this.
@@ -36,6 +38,8 @@ pub(crate) struct InstanceText {
     pub rows: f64,
     /// and before they are reduced by what they are joined with.
     pub whole_rows: f64,
+    /// Another occurrence has the same rows where this is the same.
+    everything: Option<String>,
     whole: String,
     reduced: Option<String>,
     /// How another condition is added.
@@ -45,6 +49,11 @@ pub(crate) struct InstanceText {
 impl InstanceText {
     pub fn sql(&self) -> &str {
         self.reduced.as_ref().unwrap_or(&self.whole)
+    }
+
+    /// What is said of all rows of the table, whatever it is called.
+    pub fn everything(&self) -> Option<&str> {
+        self.everything.as_deref().filter(|_| self.reduced.is_none())
     }
 
     fn with(&self, condition: &str) -> String {
@@ -259,7 +268,9 @@ impl Context<'_> {
         }
         rows = self.estimate(&whole, rows);
         let and = if conditions.is_empty() { " WHERE " } else { " AND " };
-        let mut text = InstanceText { columns, whole_rows: rows, rows, reduced: None, whole, and };
+        let everything = (conditions.is_empty() && !all)
+            .then(|| format!("{word} {} FROM {}", columns.join(", "), qualified(instance.table)));
+        let mut text = InstanceText { columns, whole_rows: rows, rows, everything, whole, reduced: None, and };
         if rows > REDUCED_BESIDE_FROM
             && let Some((condition, share)) = self.reduction_of(index, rows <= REDUCED_FROM)
         {
@@ -450,6 +461,10 @@ impl Context<'_> {
             }
             let conditions = self.implied_on(index);
             let share: f64 = conditions.iter().map(|(_, share)| share).product();
+            // It would be a part of the part.
+            if !instance.table.is_reference() && self.rows_of(instance.table) * share > REDUCER_MAX {
+                continue;
+            }
             let same = |col: &usize| facts.same(ColumnId { rel: instance.rel, col: *col }, column);
             if let Some(col) = (0..instance.table.columns.len()).find(same)
                 && !conditions.is_empty()

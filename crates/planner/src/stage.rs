@@ -15,14 +15,12 @@ use pgherd_sql::ast::*;
 use crate::analysis::{ColumnId, Node};
 use crate::context::{Context, colocated, quote_ident};
 use crate::decorrelate::Joined;
-use crate::parts::{InstanceText, REDUCED_FROM, REDUCED_TO, Source, width_of};
+use crate::parts::{InstanceText, REDUCED_FROM, REDUCED_TO, REDUCER_MAX, Source, width_of};
 use crate::plan::*;
 use crate::spread::Spread;
 
 /// What a table holds where nobody has counted: rows.
 const ROWS_UNKNOWN: f64 = 10_000.0;
-/// A part of more rows, by estimate, does not reduce others.
-const REDUCER_MAX: f64 = 50_000.0;
 /// What one server may be sent for one statement, by estimate: bytes.
 const BYTES_MAX: f64 = 256e6;
 /// How many ways of staging are tried, cheapest first.
@@ -512,12 +510,29 @@ impl Context<'_> {
         let mut used: HashSet<usize> =
             staging.instances.values().chain(staging.levels.values()).map(|s| s.part).collect();
         let mut order: Vec<usize> = Vec::new();
+        let mut places: HashMap<usize, usize> = HashMap::new();
         let of_level = |piece: &Piece| matches!(piece.source, Source::Level(_));
         while let Some(next) = used.iter().copied().min_by(|a, b| {
             let (x, y) = (&staging.pieces[*a], &staging.pieces[*b]);
             of_level(y).cmp(&of_level(x)).then(x.rows.total_cmp(&y.rows)).then(a.cmp(b))
         }) {
             used.remove(&next);
+            // Two occurrences of a whole table are one part.
+            let everything = |part: usize| staging.pieces[part].text.as_ref().and_then(InstanceText::everything);
+            let alike = |part: &usize| {
+                everything(next).is_some_and(|text| everything(*part) == Some(text))
+                    && staging.parts[next].ship == staging.parts[*part].ship
+            };
+            let known = order.iter().position(alike);
+            let number = known.unwrap_or(order.len());
+            places.insert(next, number);
+            if known.is_some() {
+                let piece = &staging.pieces[next];
+                (staging.cost, staging.bytes) =
+                    (staging.cost - piece.rows * piece.cost, staging.bytes - piece.rows * piece.width);
+            } else {
+                order.push(next);
+            }
             let (source, rows) = (staging.pieces[next].source.clone(), staging.pieces[next].rows);
             let joined = matches!(source, Source::Level(level) if staging.joined.contains_key(&level));
             for other in used.iter().copied().filter(|_| !joined && rows <= REDUCER_MAX) {
@@ -528,18 +543,16 @@ impl Context<'_> {
                 let fewer = text.whole_rows * share;
                 if fewer < text.whole_rows * REDUCED_TO && fewer <= text.rows {
                     let alias = quote_ident(self.analysis.instances[index].relation.reference_name());
-                    text.reduce(&alias, &reducing, order.len(), fewer);
+                    text.reduce(&alias, &reducing, number, fewer);
                     staging.parts[other].sql = text.sql().to_owned();
                     staging.cost += (fewer - piece.rows) * piece.cost;
                     staging.bytes += (fewer - piece.rows) * piece.width;
                     piece.rows = fewer;
                 }
             }
-            order.push(next);
         }
-        let place = |part: usize| order.iter().position(|at| *at == part).unwrap_or(part);
         for staged in staging.instances.values_mut().chain(staging.levels.values_mut()) {
-            staged.part = place(staged.part);
+            staged.part = places[&staged.part];
         }
         staging.parts = order.iter().map(|at| staging.parts[*at].clone()).collect();
         staging.pieces = order.iter().map(|at| staging.pieces[*at].clone()).collect();

@@ -364,12 +364,14 @@ impl Session {
 
     /// In a transaction that is this statement's alone; in the client's it would outlive the statement.
     fn tell_step(&mut self, group: GroupId, staged: Option<&Staged>) {
-        if self.txn.block == Block::Implicit
-            && !self.settings.contains_key("enable_nestloop")
-            && let Some(step) = staged.and_then(Staged::step).or(self.part_step)
-            && let Some(participant) = self.txn.participants.get_mut(&group)
-        {
-            participant.lease.add_step(step);
+        if self.txn.block != Block::Implicit {
+            return;
+        }
+        let avoided = staged.map(Staged::avoided).filter(|list| !list.is_empty()).unwrap_or(self.part_avoids);
+        for setting in avoided.iter().filter(|setting| !self.settings.contains_key(**setting)) {
+            if let Some(participant) = self.txn.participants.get_mut(&group) {
+                participant.lease.add_step(format!("SET LOCAL {setting} = off"));
+            }
         }
     }
 

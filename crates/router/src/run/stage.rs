@@ -23,7 +23,7 @@ use crate::settings::quote_ident;
 /// Rows of one statement's parts kept in memory at the most; more of them go through the coordinator's foreign tables.
 const MEMORY_MAX: usize = 128 << 20;
 /// With more rows in parts than this there is no nested loop.
-const NESTED_LOOP_MAX: usize = 2_000;
+const AVOIDED_FROM: usize = 2_000;
 /// So many values go as an array that a server looks up; it estimates each of them by itself.
 const LOOKED_UP_MAX: usize = 1_000;
 /// The same for all statements of the router.
@@ -224,11 +224,11 @@ impl Staged {
         (text, arrays)
     }
 
-    /// What a server is told before the rest. Rows that came as parameters have no index, and their columns no
-    /// statistics: with many of them a nested loop that seems cheap can take for ever, a hash join cannot.
-    pub fn step(&self) -> Option<&'static str> {
+    /// What servers do not join by. Rows that came as parameters have no index, and their columns no statistics: with
+    /// many of them a nested loop or a merge that seems cheap can take for ever, a hash join cannot.
+    pub fn avoided(&self) -> &'static [&'static str] {
         let rows: usize = self.sizes.iter().map(|(rows, _)| rows).sum();
-        (rows > NESTED_LOOP_MAX).then_some("SET LOCAL enable_nestloop = off")
+        if rows > AVOIDED_FROM { &["enable_nestloop", "enable_mergejoin"] } else { &[] }
     }
 
     fn fill_splice(&self, splice: &Splice) -> Splice {
@@ -413,10 +413,10 @@ impl Session {
                 true => {
                     let bound = with_arrays(call.bound, arrays);
                     let call = Call { bound: bound.as_ref().or(call.bound), ..*call };
-                    let step = staged.step().filter(|_| sql != part.sql);
-                    let before = std::mem::replace(&mut self.part_step, step);
+                    let avoided = if sql == part.sql { &[] } else { staged.avoided() };
+                    let before = std::mem::replace(&mut self.part_avoids, avoided);
                     let captured = self.capture_part(&call, &sql, &part.ship, fields, &types, room).await;
-                    self.part_step = before;
+                    self.part_avoids = before;
                     captured?
                 }
                 false => Some(Capture::new(fields.len(), None, 0)),

@@ -83,8 +83,8 @@ pub struct Session {
     pub last_of_query: bool,
     /// How deep in parts of statements the statement is that is being planned.
     pub parts_within: usize,
-    /// What servers are told before the part that is being run, which reads others.
-    pub part_step: Option<&'static str>,
+    /// By what servers do not join for the part that is being run, which reads others.
+    pub part_avoids: &'static [&'static str],
     pub pinned: Option<Lease>,
     /// Names of temporary relations: they hide tables of the same name.
     pub temp: HashSet<String>,
@@ -184,7 +184,7 @@ impl Session {
             lock_wait: None,
             last_of_query: false,
             parts_within: 0,
-            part_step: None,
+            part_avoids: &[],
             pinned: None,
             temp: HashSet::new(),
             callbacks: None,
