@@ -124,7 +124,7 @@ pub struct Runner<'a> {
     pub modes: Vec<Mode>,
     /// `ALTER DATABASE … SET` of each database on the tested side.
     pub database_settings: Vec<(&'static str, String)>,
-    /// In short: every other file in one of the modes, so that as many turns as twice the modes run each file in each;
+    /// In short: every fourth file in one of the modes, so that four times as many turns as modes run each file in each;
     /// and nothing is executed again only to see whether the answer is the same.
     pub turn: Option<usize>,
     /// Prints what breaks a connection when it happens, and not at the end of its file.
@@ -213,7 +213,7 @@ impl<'a> Runner<'a> {
     fn modes_of(&self, number: usize) -> Vec<Mode> {
         match self.turn {
             None => self.modes.clone(),
-            Some(turn) if (number + turn).is_multiple_of(2) => vec![self.modes[(number + turn) / 2 % self.modes.len()]],
+            Some(turn) if (number + turn).is_multiple_of(4) => vec![self.modes[(number + turn) / 4 % self.modes.len()]],
             Some(_) => Vec::new(),
         }
     }
