@@ -110,6 +110,8 @@ pub struct Cursors {
     statements: HashMap<String, String>,
     portals: HashMap<String, (String, Bound)>,
     next: u64,
+    /// The number of postgres_fdw's scan that asked for it last: those that began before it have lower ones.
+    pub scans: u64,
     /// Rows that the coordinator may change by name: worker group, partition, ctid there.
     rows: Vec<(GroupId, String)>,
     /// Tables whose rows a statement of the coordinator is changing one by one, by the prepared statement that does it.
@@ -140,6 +142,8 @@ enum Cursor {
     Rows { rows: Vec<Bytes>, at: usize, fields: Vec<backend::FieldDescription> },
 }
 
+/// The command of a scan that only tells its number.
+pub const COUNT_SCANS: &str = "count scans";
 /// Settings that say how values are written as text.
 const STYLES: [&str; 3] = ["datestyle", "intervalstyle", "extra_float_digits"];
 
@@ -363,6 +367,12 @@ impl Session {
     async fn callback_declare(&mut self, name: &str, query: &str, bound: Option<&Bound>, in_block: bool) -> Result<()> {
         self.callback_block();
         if query.split_once(" FROM ").is_some_and(|(_, from)| from.starts_with("pgherd.remote_statement ")) {
+            if command_of(query).is_some_and(|command| command == COUNT_SCANS) {
+                self.cursors.scans = scan_number(name);
+                let nothing = Cursor::Rows { rows: Vec::new(), at: 0, fields: Vec::new() };
+                self.cursors.cursors.insert(name.to_owned(), nothing);
+                return Ok(());
+            }
             let rows = self.remote_statement(query, in_block).await?;
             self.cursors.cursors.insert(name.to_owned(), Cursor::Rows { rows, at: 0, fields: Vec::new() });
             return Ok(());
@@ -385,8 +395,21 @@ impl Session {
             Some(_) => with_identities(&sql, group),
             None => sql.clone(),
         };
+        self.cursors.next += 1;
+        let cursor = format!("pgherd_cursor_{}", self.cursors.next);
+        // A row that is locked is its latest version: no snapshot of ours can give it.
+        let anchor = self.moment_of(scan_number(name)).filter(|_| !locks);
         if let Some(merge) = merge {
-            let mut rows = self.merge_for_callback(&groups, &sql_on, &merge, bound).await?;
+            let mut rows = match &anchor {
+                None => self.merge_for_callback(&groups, &sql_on, &merge, bound).await?,
+                Some(anchor) => {
+                    for group in &groups {
+                        self.open_on(*group, &cursor, &sql_on(*group), bound, Some(anchor)).await?;
+                    }
+                    let fetch = |_| format!("FETCH ALL FROM {cursor}");
+                    self.merge_for_callback(&groups, &fetch, &merge, None).await?
+                }
+            };
             if let Some(column) = identities {
                 for row in &mut rows {
                     *row = self.name_row(column, row)?;
@@ -395,12 +418,8 @@ impl Session {
             self.cursors.cursors.insert(name.to_owned(), Cursor::Rows { rows, at: 0, fields: Vec::new() });
             return Ok(());
         }
-        self.cursors.next += 1;
-        let cursor = format!("pgherd_cursor_{}", self.cursors.next);
         for group in &groups {
-            let text = format!("DECLARE {cursor} CURSOR FOR {}", sql_on(*group));
-            let request = Request { bound, ..Request::text(text) };
-            self.run_request(*group, &request, Rows::Drop, Errors::default()).await?;
+            self.open_on(*group, &cursor, &sql_on(*group), bound, anchor.as_ref()).await?;
         }
         self.cursors.cursors.insert(name.to_owned(), Cursor::Workers { name: cursor, groups, at: 0, identities });
         Ok(())
@@ -937,6 +956,12 @@ fn one(sql: &str) -> Result<Statement> {
         .ok()
         .and_then(|mut s| s.pop())
         .ok_or_else(|| Failure::new("42601", "callback query is not understood"))
+}
+
+/// The number in `c17`, as postgres_fdw names its cursors: it counts the scans of a transaction as they begin, which is
+/// when their statement does. Other names: the latest of all.
+fn scan_number(name: &str) -> u64 {
+    name.strip_prefix('c').and_then(|digits| digits.parse().ok()).unwrap_or(u64::MAX)
 }
 
 /// The number in `FETCH n FROM c`.
