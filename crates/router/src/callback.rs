@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::client::Client;
 use crate::error::{Failure, Result};
 use crate::inside::MovedRow;
-use crate::run::{Errors, Request, Rows, add_tags, fields_of, refuse};
+use crate::run::{Anchor, Errors, Request, Rows, add_tags, fields_of, refuse};
 use crate::session::{Bound, Session};
 use crate::settings::{quote_ident, quote_literal};
 use crate::shared::Thread;
@@ -140,6 +140,38 @@ enum Cursor {
     Workers { name: String, groups: Vec<GroupId>, at: usize, identities: Option<usize> },
     /// Rows that are already here, as whole DataRow messages.
     Rows { rows: Vec<Bytes>, at: usize, fields: Vec<backend::FieldDescription> },
+}
+
+/// A query of postgres_fdw for the workers.
+struct Scan {
+    groups: Vec<GroupId>,
+    sql: String,
+    merge: Option<Merge>,
+    /// The column that names rows.
+    identities: Option<usize>,
+}
+
+impl Scan {
+    fn sql_on(&self, group: GroupId) -> String {
+        match self.identities {
+            Some(_) => with_identities(&self.sql, group),
+            None => self.sql.clone(),
+        }
+    }
+}
+
+/// The same, open as `cursor` on each of the workers.
+#[derive(Debug, Clone)]
+pub struct Opened {
+    pub cursor: String,
+    pub groups: Vec<GroupId>,
+    merge: Option<Merge>,
+    identities: Option<usize>,
+}
+
+/// A query of postgres_fdw that locks what it reads.
+pub fn locks_rows(query: &str) -> bool {
+    query.ends_with(" FOR UPDATE") || query.ends_with(" FOR SHARE")
 }
 
 /// The command of a scan that only tells its number.
@@ -382,46 +414,66 @@ impl Session {
             self.cursors.cursors.insert(name.to_owned(), cursor);
             return Ok(());
         }
-        // Rows that will be changed one by one: a name of ours stands for (worker, partition, ctid).
-        let identities = selected_columns(query).iter().position(|c| c == "ctid");
-        let locks = query.ends_with(" FOR UPDATE") || query.ends_with(" FOR SHARE");
+        let scan = scan_number(name);
+        let locks = locks_rows(query);
+        if locks && let Some(opened) = self.opened_early(scan, query) {
+            return self.read_opened(name, opened).await;
+        }
         let query = match self.lock_wait {
             Some(wait) if locks => &format!("{query}{wait}"),
             _ => query,
         };
-        let statement = one(query)?;
-        let (groups, sql, merge) = self.callback_plan(&statement, bound).await?;
-        let sql_on = |group: GroupId| match identities {
-            Some(_) => with_identities(&sql, group),
-            None => sql.clone(),
-        };
+        // What is locked is a row's latest version.
+        let anchor = self.moment_of(scan).filter(|_| !locks);
+        let planned = self.callback_scan(query, bound).await?;
+        if let (Some(merge), None) = (&planned.merge, &anchor) {
+            let rows = self.merge_for_callback(&planned.groups, &|group| planned.sql_on(group), merge, bound).await?;
+            return self.keep_rows(name, rows, planned.identities);
+        }
+        let opened = self.open_scan(planned, bound, anchor.as_ref()).await?;
+        self.read_opened(name, opened).await
+    }
+
+    /// A query of postgres_fdw that is opened before it asks for it.
+    pub async fn open_early(&mut self, query: &str) -> Result<Opened> {
+        let planned = self.callback_scan(query, None).await?;
+        self.open_scan(planned, None, None).await
+    }
+
+    async fn callback_scan(&mut self, query: &str, bound: Option<&Bound>) -> Result<Scan> {
+        // Rows that will be changed one by one: a name of ours stands for (worker, partition, ctid).
+        let identities = selected_columns(query).iter().position(|c| c == "ctid");
+        let (groups, sql, merge) = self.callback_plan(&one(query)?, bound).await?;
+        Ok(Scan { groups, sql, merge, identities })
+    }
+
+    /// One cursor on each of the workers.
+    async fn open_scan(&mut self, scan: Scan, bound: Option<&Bound>, anchor: Option<&Anchor>) -> Result<Opened> {
         self.cursors.next += 1;
         let cursor = format!("pgherd_cursor_{}", self.cursors.next);
-        // A row that is locked is its latest version: no snapshot of ours can give it.
-        let anchor = self.moment_of(scan_number(name)).filter(|_| !locks);
-        if let Some(merge) = merge {
-            let mut rows = match &anchor {
-                None => self.merge_for_callback(&groups, &sql_on, &merge, bound).await?,
-                Some(anchor) => {
-                    for group in &groups {
-                        self.open_on(*group, &cursor, &sql_on(*group), bound, Some(anchor)).await?;
-                    }
-                    let fetch = |_| format!("FETCH ALL FROM {cursor}");
-                    self.merge_for_callback(&groups, &fetch, &merge, None).await?
-                }
-            };
-            if let Some(column) = identities {
-                for row in &mut rows {
-                    *row = self.name_row(column, row)?;
-                }
-            }
-            self.cursors.cursors.insert(name.to_owned(), Cursor::Rows { rows, at: 0, fields: Vec::new() });
-            return Ok(());
+        for group in &scan.groups {
+            self.open_on(*group, &cursor, &scan.sql_on(*group), bound, anchor).await?;
         }
-        for group in &groups {
-            self.open_on(*group, &cursor, &sql_on(*group), bound, anchor.as_ref()).await?;
+        Ok(Opened { cursor, groups: scan.groups, merge: scan.merge, identities: scan.identities })
+    }
+
+    async fn read_opened(&mut self, name: &str, opened: Opened) -> Result<()> {
+        let Opened { cursor, groups, merge, identities } = opened;
+        if let Some(merge) = merge {
+            let rows = self.merge_for_callback(&groups, &|_| format!("FETCH ALL FROM {cursor}"), &merge, None).await?;
+            return self.keep_rows(name, rows, identities);
         }
         self.cursors.cursors.insert(name.to_owned(), Cursor::Workers { name: cursor, groups, at: 0, identities });
+        Ok(())
+    }
+
+    fn keep_rows(&mut self, name: &str, mut rows: Vec<Bytes>, identities: Option<usize>) -> Result<()> {
+        if let Some(column) = identities {
+            for row in &mut rows {
+                *row = self.name_row(column, row)?;
+            }
+        }
+        self.cursors.cursors.insert(name.to_owned(), Cursor::Rows { rows, at: 0, fields: Vec::new() });
         Ok(())
     }
 

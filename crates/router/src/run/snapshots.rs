@@ -6,9 +6,10 @@
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Resolved};
 use pgherd_planner::Tier;
 use pgherd_sql::Statement;
+use pgherd_sql::ast::Tree;
 
 use super::request::{Errors, Request, Rows};
-use crate::callback::COUNT_SCANS;
+use crate::callback::{COUNT_SCANS, Opened, locks_rows};
 use crate::error::{Failure, Result};
 use crate::session::{Bound, Session};
 use crate::settings::{quote_ident, quote_literal};
@@ -25,11 +26,13 @@ pub struct Anchor {
     /// Scans of the coordinator that began before it have lower numbers.
     before: u64,
     is_open: bool,
+    /// Queries of scans that lock rows, which the function may not open: they have been opened already.
+    early: Vec<(String, Opened)>,
 }
 
 impl Session {
-    /// After a statement that left scans behind which may go on later: they are to see what there is now.
-    pub(super) async fn keep_moment(&mut self, cursor: &str, statement: &Statement) -> Result<()> {
+    /// After a DECLARE: its scans, which will begin later, are to see what there is now. `sent`: as the coordinator got it.
+    pub(super) async fn keep_moment(&mut self, cursor: &str, statement: &Statement, sent: &str) -> Result<()> {
         // WITH HOLD, and its commit is next.
         if self.txn.block == Block::None || (self.txn.block == Block::Implicit && self.last_of_query) {
             return Ok(());
@@ -47,17 +50,43 @@ impl Session {
             "DECLARE {name} NO SCROLL CURSOR FOR WITH RECURSIVE forever(n) AS (SELECT 1 UNION ALL SELECT 1 FROM forever) \
              SELECT pgherd.open_cursor() FROM forever"
         );
-        let count = format!(
-            "SELECT FROM pgherd.remote_statement WHERE command OPERATOR(pg_catalog.=) '{COUNT_SCANS}'"
-        );
+        let count = format!("SELECT FROM pgherd.remote_statement WHERE command OPERATOR(pg_catalog.=) '{COUNT_SCANS}'");
         let mut asked = vec![(COORDINATOR_GROUP, count)];
         asked.extend(groups.iter().map(|group| (*group, declare.clone())));
         for (_, result) in self.run_parallel(asked).await {
             result?;
         }
         let before = self.cursors.scans;
-        self.log(LogItem::Anchor(Anchor { cursor: cursor.to_owned(), name, groups, before, is_open: true }));
+        let locking = matches!(&statement.tree, Tree::Query(query) if query.locking);
+        let early = if locking { self.open_locking_scans(sent).await? } else { Vec::new() };
+        self.log(LogItem::Anchor(Anchor { cursor: cursor.to_owned(), name, groups, before, is_open: true, early }));
         Ok(())
+    }
+
+    /// The scans of a DECLARE that lock rows, which are told by EXPLAIN, opened on the workers. Nothing is locked yet.
+    async fn open_locking_scans(&mut self, declare: &str) -> Result<Vec<(String, Opened)>> {
+        let explained =
+            self.collect_on(COORDINATOR_GROUP, &format!("EXPLAIN (VERBOSE, COSTS OFF, FORMAT JSON) {declare}")).await?;
+        let mut early = Vec::new();
+        for query in remote_queries(explained.text(0, 0).unwrap_or_default()) {
+            // One that has parameters is opened when they have values.
+            if locks_rows(&query) && !query.contains('$') {
+                let opened = self.open_early(&query).await?;
+                early.push((query, opened));
+            }
+        }
+        Ok(early)
+    }
+
+    /// What was opened for a scan that locks rows.
+    pub fn opened_early(&mut self, scan: u64, query: &str) -> Option<Opened> {
+        let anchors = self.txn.log.iter_mut().filter_map(|item| match item {
+            LogItem::Anchor(anchor) if anchor.is_open && scan < anchor.before => Some(anchor),
+            _ => None,
+        });
+        let early = &mut anchors.min_by_key(|anchor| anchor.before)?.early;
+        let index = early.iter().position(|(text, _)| text == query)?;
+        Some(early.swap_remove(index).1)
     }
 
     /// The workers that a statement's scans on the coordinator may read.
@@ -108,9 +137,12 @@ impl Session {
                 continue;
             }
             anchor.is_open = false;
-            for group in &anchor.groups {
-                if let Some(participant) = self.txn.participants.get_mut(group) {
-                    participant.lease.add_step(format!("CLOSE {}", anchor.name));
+            let opened = anchor.early.iter().map(|(_, opened)| (&opened.cursor, &opened.groups));
+            for (name, groups) in opened.chain([(&anchor.name, &anchor.groups)]) {
+                for group in groups {
+                    if let Some(participant) = self.txn.participants.get_mut(group) {
+                        participant.lease.add_step(format!("CLOSE {name}"));
+                    }
                 }
             }
         }
@@ -163,7 +195,9 @@ fn with_values(sql: &str, bound: Option<&Bound>) -> String {
             (Some(open), _) if open == c => quote = None,
             (None, '$') => {
                 let digits = rest.len() - rest.trim_start_matches(|d: char| d.is_ascii_digit()).len();
-                if let Some(value) = rest[..digits].parse::<usize>().ok().and_then(|n| bound.params.get(n.wrapping_sub(1))) {
+                if let Some(value) =
+                    rest[..digits].parse::<usize>().ok().and_then(|n| bound.params.get(n.wrapping_sub(1)))
+                {
                     match value {
                         Some(value) => out.push_str(&quote_literal(&String::from_utf8_lossy(value))),
                         None => out.push_str("NULL"),
@@ -177,6 +211,36 @@ fn with_values(sql: &str, bound: Option<&Bound>) -> String {
         out.push(c);
     }
     out
+}
+
+/// The queries in a plan of the coordinator, as EXPLAIN writes it in JSON.
+fn remote_queries(plan: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for rest in plan.split("\"Remote SQL\": \"").skip(1) {
+        let mut query = String::new();
+        let mut characters = rest.chars();
+        while let Some(c) = characters.next() {
+            query.push(match c {
+                '"' => break,
+                '\\' => match characters.next() {
+                    Some('n') => '\n',
+                    Some('t') => '\t',
+                    Some('r') => '\r',
+                    Some('b') => '\u{8}',
+                    Some('f') => '\u{c}',
+                    Some('u') => {
+                        let digits: String = characters.by_ref().take(4).collect();
+                        u32::from_str_radix(&digits, 16).ok().and_then(char::from_u32).unwrap_or(' ')
+                    }
+                    Some(other) => other,
+                    None => break,
+                },
+                c => c,
+            });
+        }
+        found.push(query);
+    }
+    found
 }
 
 /// The client knows of no function.
@@ -207,5 +271,12 @@ mod tests {
             r#"SELECT "a$1" FROM t WHERE ((b = 'it''s'::text)) AND ((c <> '$1''$2')) AND ((d = NULL::int)) AND e = $3"#;
         assert_eq!(with_values(text, Some(&bound)), expected);
         assert_eq!(with_values(text, None), text);
+    }
+
+    #[test]
+    fn queries_are_found_in_a_plan() {
+        let plan = r#"[{"Plan": {"Node Type": "Foreign Scan", "Remote SQL": "SELECT \"A\" FROM t WHERE b = E'\\\\\n' FOR UPDATE",
+            "Plans": [{"Remote SQL": "SELECT 1"}]}}]"#;
+        assert_eq!(remote_queries(plan), ["SELECT \"A\" FROM t WHERE b = E'\\\\\n' FOR UPDATE", "SELECT 1"]);
     }
 }
