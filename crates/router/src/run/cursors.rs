@@ -41,7 +41,7 @@ impl Session {
             StatementKind::DeclareCursor { name, query, .. } => {
                 let inner = query.of(call.prepared.text());
                 if let Some(statement) = pgherd_sql::split(inner).ok().and_then(|mut s| s.pop()) {
-                    self.keep_moment(name, &statement, &sql.as_written()).await?;
+                    self.keep_moment(name, &statement, Some(&sql.as_written())).await?;
                 }
             }
             StatementKind::CloseCursor { name } => self.forget_moment(name.as_deref()),

@@ -18,7 +18,7 @@ use crate::transaction::{Block, LogItem};
 /// The moment of a DECLARE.
 #[derive(Debug, Clone)]
 pub struct Anchor {
-    /// The client's cursor.
+    /// The client's cursor; empty: a portal.
     cursor: String,
     /// Ours, on each of `groups`.
     name: String,
@@ -31,8 +31,9 @@ pub struct Anchor {
 }
 
 impl Session {
-    /// After a DECLARE: its scans, which will begin later, are to see what there is now. `sent`: as the coordinator got it.
-    pub(super) async fn keep_moment(&mut self, cursor: &str, statement: &Statement, sent: &str) -> Result<()> {
+    /// After a DECLARE, or rows of a portal: scans that will begin later are to see what there is now. `sent`: DECLARE as
+    /// the coordinator got it.
+    pub(super) async fn keep_moment(&mut self, cursor: &str, statement: &Statement, sent: Option<&str>) -> Result<()> {
         // WITH HOLD, and its commit is next.
         if self.txn.block == Block::None || (self.txn.block == Block::Implicit && self.last_of_query) {
             return Ok(());
@@ -58,7 +59,10 @@ impl Session {
         }
         let before = self.cursors.scans;
         let locking = matches!(&statement.tree, Tree::Query(query) if query.locking);
-        let early = if locking { self.open_locking_scans(sent).await? } else { Vec::new() };
+        let early = match sent.filter(|_| locking) {
+            Some(declare) => self.open_locking_scans(declare).await?,
+            None => Vec::new(),
+        };
         self.log(LogItem::Anchor(Anchor { cursor: cursor.to_owned(), name, groups, before, is_open: true, early }));
         Ok(())
     }
