@@ -243,6 +243,26 @@ TRUNCATE events;
 SELECT count(*) FROM events;
 ROLLBACK;
 
+-- Cursors of functions.
+CREATE FUNCTION open_clicks() RETURNS refcursor LANGUAGE plpgsql AS $$ DECLARE c refcursor := 'clicks of'; BEGIN OPEN c FOR SELECT count(*), sum(ms) FROM clicks; RETURN c; END $$;
+CREATE FUNCTION open_notes() RETURNS refcursor LANGUAGE plpgsql AS $$ DECLARE c refcursor := 'notes'; BEGIN OPEN c FOR SELECT count(*) FROM local_notes; RETURN c; END $$;
+CREATE PROCEDURE open_users(INOUT c refcursor) LANGUAGE plpgsql AS $$ BEGIN OPEN c FOR SELECT u.id, f.id FROM users u JOIN friends f ON f.a = u.id ORDER BY u.id, f.id; END $$;
+CREATE FUNCTION clicks_of(bigint) RETURNS SETOF clicks LANGUAGE sql STABLE AS $$ SELECT * FROM clicks WHERE user_id = $1 $$;
+BEGIN;
+DECLARE of_function CURSOR FOR SELECT count(*), sum(ms) FROM clicks_of(22);
+SELECT open_clicks();
+SELECT * FROM open_notes();
+CALL open_users('users of');
+DELETE FROM clicks WHERE user_id > 20;
+DELETE FROM friends;
+DELETE FROM local_notes WHERE id > 20;
+FETCH ALL FROM of_function;
+FETCH ALL FROM "clicks of";
+FETCH ALL FROM notes;
+--@ ordered
+FETCH ALL FROM "users of";
+ROLLBACK;
+
 -- What others commit.
 BEGIN;
 DECLARE others CURSOR FOR SELECT id, name FROM users WHERE id < 5 ORDER BY id;

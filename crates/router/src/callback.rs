@@ -112,6 +112,8 @@ pub struct Cursors {
     next: u64,
     /// The number of postgres_fdw's scan that asked for it last: those that began before it have lower ones.
     pub scans: u64,
+    /// The coordinator has announced a column of type refcursor.
+    pub returned: bool,
     /// Rows that the coordinator may change by name: worker group, partition, ctid there.
     rows: Vec<(GroupId, String)>,
     /// Tables whose rows a statement of the coordinator is changing one by one, by the prepared statement that does it.

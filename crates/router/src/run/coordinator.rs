@@ -190,6 +190,7 @@ impl Session {
         }
         self.follow_set_config(call).await?;
         if calls_function {
+            self.keep_moment_of_returned(call).await?;
             self.notice_temporary_tables().await?;
         }
         Ok(completion)
@@ -289,6 +290,9 @@ impl Session {
             self.open_implicit_block();
         }
         let completion = self.run_on_coordinator(call, call.prepared.text(), true).await?;
+        if matches!(kind, StatementKind::Call) {
+            self.keep_moment_of_returned(call).await?;
+        }
         if matches!(kind, StatementKind::Do { .. } | StatementKind::Call | StatementKind::Other(_))
             && let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP)
         {

@@ -7,7 +7,9 @@ use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Resolved};
 use pgherd_planner::Tier;
 use pgherd_sql::Statement;
 use pgherd_sql::ast::Tree;
+use pgherd_wire::backend::FieldDescription;
 
+use super::Call;
 use super::request::{Errors, Request, Rows};
 use crate::callback::{COUNT_SCANS, Opened, locks_rows};
 use crate::error::{Failure, Result};
@@ -18,7 +20,7 @@ use crate::transaction::{Block, LogItem};
 /// The moment of a DECLARE.
 #[derive(Debug, Clone)]
 pub struct Anchor {
-    /// The client's cursor; empty: a portal.
+    /// The client's cursor; empty: a portal, or a cursor of a function.
     cursor: String,
     /// Ours, on each of `groups`.
     name: String,
@@ -42,6 +44,36 @@ impl Session {
         if groups.is_empty() {
             return Ok(());
         }
+        let locking = matches!(&statement.tree, Tree::Query(query) if query.locking);
+        self.anchor(cursor, groups, sent.filter(|_| locking)).await
+    }
+
+    /// After a function that has returned a cursor, whose scans will begin when the client fetches from it.
+    pub(super) async fn keep_moment_of_returned(&mut self, call: &Call<'_>) -> Result<()> {
+        let told = std::mem::take(&mut self.cursors.returned);
+        let described = call.prepared.last_described();
+        let known = described.as_ref().and_then(|d| d.fields.as_ref());
+        if self.txn.block != Block::Explicit || !(told || known.is_some_and(|fields| has_cursor(fields))) {
+            return Ok(());
+        }
+        match self.has_begun_scans().await? {
+            true => self.anchor("", self.catalog().worker_groups(), None).await,
+            false => Ok(()),
+        }
+    }
+
+    /// False: the coordinator has begun no scan of a distributed table since they were counted last.
+    async fn has_begun_scans(&mut self) -> Result<bool> {
+        if self.catalog().by_oid.is_empty() {
+            return Ok(false);
+        }
+        let last = self.cursors.scans;
+        self.run_quiet(COORDINATOR_GROUP, &count_scans()).await?;
+        Ok(self.cursors.scans != last + 1)
+    }
+
+    /// `locking`: a DECLARE whose scans lock rows.
+    async fn anchor(&mut self, cursor: &str, groups: Vec<GroupId>, locking: Option<&str>) -> Result<()> {
         for group in groups.iter().chain([&COORDINATOR_GROUP]) {
             self.join(*group).await?;
         }
@@ -51,15 +83,13 @@ impl Session {
             "DECLARE {name} NO SCROLL CURSOR FOR WITH RECURSIVE forever(n) AS (SELECT 1 UNION ALL SELECT 1 FROM forever) \
              SELECT pgherd.open_cursor() FROM forever"
         );
-        let count = format!("SELECT FROM pgherd.remote_statement WHERE command OPERATOR(pg_catalog.=) '{COUNT_SCANS}'");
-        let mut asked = vec![(COORDINATOR_GROUP, count)];
+        let mut asked = vec![(COORDINATOR_GROUP, count_scans())];
         asked.extend(groups.iter().map(|group| (*group, declare.clone())));
         for (_, result) in self.run_parallel(asked).await {
             result?;
         }
         let before = self.cursors.scans;
-        let locking = matches!(&statement.tree, Tree::Query(query) if query.locking);
-        let early = match sent.filter(|_| locking) {
+        let early = match locking {
             Some(declare) => self.open_locking_scans(declare).await?,
             None => Vec::new(),
         };
@@ -99,6 +129,11 @@ impl Session {
         let catalog = self.catalog();
         let plan = self.plan_statement(statement, &catalog, &path, false);
         match &plan.tier {
+            // An SQL function may have become a part of the plan.
+            Tier::Coordinator { in_block: true, .. } => match self.has_begun_scans().await? {
+                true => Ok(catalog.worker_groups()),
+                false => Ok(Vec::new()),
+            },
             Tier::Coordinator { .. } => {
                 let others: Vec<String> = statement
                     .relations
@@ -183,6 +218,17 @@ impl Session {
         );
         self.run_quiet(group, &open).await.map_err(without_function)
     }
+}
+
+/// Has a scan of the coordinator tell its number.
+fn count_scans() -> String {
+    format!("SELECT FROM pgherd.remote_statement WHERE command OPERATOR(pg_catalog.=) '{COUNT_SCANS}'")
+}
+
+/// A column is the name of a cursor.
+pub fn has_cursor(fields: &[FieldDescription]) -> bool {
+    const REFCURSOR_OID: u32 = 1790;
+    fields.iter().any(|field| field.type_oid == REFCURSOR_OID)
 }
 
 /// A query of postgres_fdw with its parameters written into it; it gives each its type by a cast.
