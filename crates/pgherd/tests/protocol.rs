@@ -347,7 +347,7 @@ fn a_suspended_portal_goes_on_with_what_there_was() {
     for sql in [
         "SELECT k, v FROM p ORDER BY k",
         "SELECT a.k, (SELECT b.v FROM p b WHERE b.k = 10 - a.k) FROM p a WHERE a.k < 6 ORDER BY a.k",
-        "(SELECT k, v FROM p WHERE k = 1) UNION ALL (SELECT k, v FROM p WHERE k = 2) UNION ALL (SELECT k, v FROM p WHERE k = 3)",
+        "(SELECT v FROM p WHERE k = 1) UNION ALL (SELECT v FROM p WHERE k = 2) UNION ALL (SELECT v FROM p WHERE k = 3)",
     ] {
         check(&[
             Ready(query("BEGIN"), 1),

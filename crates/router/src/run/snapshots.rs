@@ -1,7 +1,7 @@
 //! What a cursor sees: the rows as they were when it was declared, whoever has changed them since. The coordinator's
 //! scans of distributed tables begin when rows are first fetched, and those of a join later still. So DECLARE keeps its
-//! moment on the workers: a cursor of ours, the *anchor*, over a function that opens other cursors under the snapshot of
-//! its caller (`pgherd.open_cursor` in crates/control/sql/worker.sql). Nothing is read before it is fetched.
+//! moment on the workers: a cursor of ours, the *anchor*, over a function that opens other cursors under the snapshot
+//! of its caller (`pgherd.open_cursor` in crates/control/sql/worker.sql). Nothing is read before it is fetched.
 
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Resolved};
 use pgherd_planner::Tier;
@@ -33,8 +33,8 @@ pub struct Anchor {
 }
 
 impl Session {
-    /// After a DECLARE, or rows of a portal: scans that will begin later are to see what there is now. `sent`: DECLARE as
-    /// the coordinator got it.
+    /// After a DECLARE, or rows of a portal: scans that will begin later are to see what there is now. `sent`: DECLARE
+    /// as the coordinator got it.
     pub(super) async fn keep_moment(&mut self, cursor: &str, statement: &Statement, sent: Option<&str>) -> Result<()> {
         // WITH HOLD, and its commit is next.
         if self.txn.block == Block::None || (self.txn.block == Block::Implicit && self.last_of_query) {
@@ -80,8 +80,8 @@ impl Session {
         let name = format!("pgherd_anchor_{}", crate::session::next_id());
         // Without end, one row for each cursor that is opened.
         let declare = format!(
-            "DECLARE {name} NO SCROLL CURSOR FOR WITH RECURSIVE forever(n) AS (SELECT 1 UNION ALL SELECT 1 FROM forever) \
-             SELECT pgherd.open_cursor() FROM forever"
+            "DECLARE {name} NO SCROLL CURSOR FOR WITH RECURSIVE forever(n) AS \
+             (SELECT 1 UNION ALL SELECT 1 FROM forever) SELECT pgherd.open_cursor() FROM forever"
         );
         let mut asked = vec![(COORDINATOR_GROUP, count_scans())];
         asked.extend(groups.iter().map(|group| (*group, declare.clone())));
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn queries_are_found_in_a_plan() {
-        let plan = r#"[{"Plan": {"Node Type": "Foreign Scan", "Remote SQL": "SELECT \"A\" FROM t WHERE b = E'\\\\\n' FOR UPDATE",
+        let plan = r#"[{"Plan": {"Node": "Scan", "Remote SQL": "SELECT \"A\" FROM t WHERE b = E'\\\\\n' FOR UPDATE",
             "Plans": [{"Remote SQL": "SELECT 1"}]}}]"#;
         assert_eq!(remote_queries(plan), ["SELECT \"A\" FROM t WHERE b = E'\\\\\n' FOR UPDATE", "SELECT 1"]);
     }
