@@ -244,9 +244,9 @@ SELECT count(*) FROM events;
 ROLLBACK;
 
 -- Cursors of functions.
-CREATE FUNCTION open_clicks() RETURNS refcursor LANGUAGE plpgsql AS $$ DECLARE c refcursor := 'clicks of'; BEGIN OPEN c FOR SELECT count(*), sum(ms) FROM clicks; RETURN c; END $$;
-CREATE FUNCTION open_notes() RETURNS refcursor LANGUAGE plpgsql AS $$ DECLARE c refcursor := 'notes'; BEGIN OPEN c FOR SELECT count(*) FROM local_notes; RETURN c; END $$;
-CREATE PROCEDURE open_users(INOUT c refcursor) LANGUAGE plpgsql AS $$ BEGIN OPEN c FOR SELECT u.id, f.id FROM users u JOIN friends f ON f.a = u.id ORDER BY u.id, f.id; END $$;
+CREATE FUNCTION open_clicks() RETURNS refcursor LANGUAGE plpgsql AS $$ DECLARE c refcursor := 'clicks of'; BEGIN IF NOT EXISTS (SELECT FROM pg_cursors WHERE name = 'clicks of') THEN OPEN c FOR SELECT count(*), sum(ms) FROM clicks; END IF; RETURN c; END $$;
+CREATE FUNCTION open_notes() RETURNS refcursor LANGUAGE plpgsql AS $$ DECLARE c refcursor := 'notes'; BEGIN IF NOT EXISTS (SELECT FROM pg_cursors WHERE name = 'notes') THEN OPEN c FOR SELECT count(*) FROM local_notes; END IF; RETURN c; END $$;
+CREATE PROCEDURE open_users(INOUT c refcursor) LANGUAGE plpgsql AS $$ BEGIN IF NOT EXISTS (SELECT FROM pg_cursors WHERE name = 'users of') THEN OPEN c FOR SELECT u.id, f.id FROM users u JOIN friends f ON f.a = u.id ORDER BY u.id, f.id; END IF; END $$;
 CREATE FUNCTION clicks_of(bigint) RETURNS SETOF clicks LANGUAGE sql STABLE AS $$ SELECT * FROM clicks WHERE user_id = $1 $$;
 BEGIN;
 DECLARE of_function CURSOR FOR SELECT count(*), sum(ms) FROM clicks_of(22);

@@ -5,8 +5,8 @@
 
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Resolved};
 use pgherd_planner::Tier;
-use pgherd_sql::Statement;
 use pgherd_sql::ast::Tree;
+use pgherd_sql::{Statement, StatementKind};
 use pgherd_wire::backend::FieldDescription;
 
 use super::Call;
@@ -51,9 +51,16 @@ impl Session {
     /// After a function that has returned a cursor, whose scans will begin when the client fetches from it.
     pub(super) async fn keep_moment_of_returned(&mut self, call: &Call<'_>) -> Result<()> {
         let told = std::mem::take(&mut self.cursors.returned);
-        let described = call.prepared.last_described();
+        if self.txn.block != Block::Explicit || self.catalog().by_oid.is_empty() {
+            return Ok(());
+        }
+        let is_call = call.prepared.statement.as_ref().is_some_and(|s| matches!(s.kind, StatementKind::Call));
+        let described = match is_call && call.bound.is_some() {
+            true => self.describe_utility(call.prepared).await?,
+            false => call.prepared.last_described(),
+        };
         let known = described.as_ref().and_then(|d| d.fields.as_ref());
-        if self.txn.block != Block::Explicit || !(told || known.is_some_and(|fields| has_cursor(fields))) {
+        if !told && !known.is_some_and(|fields| has_cursor(fields)) {
             return Ok(());
         }
         match self.has_begun_scans().await? {
