@@ -343,6 +343,24 @@ fn execute_with_a_row_limit_suspends_the_portal() {
 }
 
 #[test]
+fn a_suspended_portal_goes_on_with_what_there_was() {
+    for sql in [
+        "SELECT k, v FROM p ORDER BY k",
+        "SELECT a.k, (SELECT b.v FROM p b WHERE b.k = 10 - a.k) FROM p a WHERE a.k < 6 ORDER BY a.k",
+        "(SELECT v FROM p WHERE k = 1) UNION ALL (SELECT v FROM p WHERE k = 2) UNION ALL (SELECT v FROM p WHERE k = 3)",
+    ] {
+        check(&[
+            Ready(query("BEGIN"), 1),
+            Ready([parse("q", sql, &[]), bind("c", "q", &[], &[], &[]), execute("c", 1), sync()].concat(), 1),
+            Ready(query("UPDATE p SET v = 'changed'"), 1),
+            Ready([execute("c", 1), sync()].concat(), 1),
+            Ready([execute("c", 0), sync()].concat(), 1),
+            Ready(query("ROLLBACK"), 1),
+        ]);
+    }
+}
+
+#[test]
 fn portals_end_with_their_transaction() {
     check(&[
         Ready(

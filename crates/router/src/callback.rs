@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::client::Client;
 use crate::error::{Failure, Result};
 use crate::inside::MovedRow;
-use crate::run::{Errors, Request, Rows, add_tags, fields_of, refuse};
+use crate::run::{Anchor, Errors, Request, Rows, add_tags, fields_of, refuse};
 use crate::session::{Bound, Session};
 use crate::settings::{quote_ident, quote_literal};
 use crate::shared::Thread;
@@ -110,6 +110,10 @@ pub struct Cursors {
     statements: HashMap<String, String>,
     portals: HashMap<String, (String, Bound)>,
     next: u64,
+    /// The number of postgres_fdw's scan that asked for it last: those that began before it have lower ones.
+    pub scans: u64,
+    /// The coordinator has announced a column of type refcursor.
+    pub returned: bool,
     /// Rows that the coordinator may change by name: worker group, partition, ctid there.
     rows: Vec<(GroupId, String)>,
     /// Tables whose rows a statement of the coordinator is changing one by one, by the prepared statement that does it.
@@ -140,6 +144,40 @@ enum Cursor {
     Rows { rows: Vec<Bytes>, at: usize, fields: Vec<backend::FieldDescription> },
 }
 
+/// A query of postgres_fdw for the workers.
+struct Scan {
+    groups: Vec<GroupId>,
+    sql: String,
+    merge: Option<Merge>,
+    /// The column that names rows.
+    identities: Option<usize>,
+}
+
+impl Scan {
+    fn sql_on(&self, group: GroupId) -> String {
+        match self.identities {
+            Some(_) => with_identities(&self.sql, group),
+            None => self.sql.clone(),
+        }
+    }
+}
+
+/// The same, open as `cursor` on each of the workers.
+#[derive(Debug, Clone)]
+pub struct Opened {
+    pub cursor: String,
+    pub groups: Vec<GroupId>,
+    merge: Option<Merge>,
+    identities: Option<usize>,
+}
+
+/// A query of postgres_fdw that locks what it reads.
+pub fn locks_rows(query: &str) -> bool {
+    query.ends_with(" FOR UPDATE") || query.ends_with(" FOR SHARE")
+}
+
+/// The command of a scan that only tells its number.
+pub const COUNT_SCANS: &str = "count scans";
 /// Settings that say how values are written as text.
 const STYLES: [&str; 3] = ["datestyle", "intervalstyle", "extra_float_digits"];
 
@@ -363,6 +401,12 @@ impl Session {
     async fn callback_declare(&mut self, name: &str, query: &str, bound: Option<&Bound>, in_block: bool) -> Result<()> {
         self.callback_block();
         if query.split_once(" FROM ").is_some_and(|(_, from)| from.starts_with("pgherd.remote_statement ")) {
+            if command_of(query).is_some_and(|command| command == COUNT_SCANS) {
+                self.cursors.scans = scan_number(name);
+                let nothing = Cursor::Rows { rows: Vec::new(), at: 0, fields: Vec::new() };
+                self.cursors.cursors.insert(name.to_owned(), nothing);
+                return Ok(());
+            }
             let rows = self.remote_statement(query, in_block).await?;
             self.cursors.cursors.insert(name.to_owned(), Cursor::Rows { rows, at: 0, fields: Vec::new() });
             return Ok(());
@@ -372,37 +416,66 @@ impl Session {
             self.cursors.cursors.insert(name.to_owned(), cursor);
             return Ok(());
         }
-        // Rows that will be changed one by one: a name of ours stands for (worker, partition, ctid).
-        let identities = selected_columns(query).iter().position(|c| c == "ctid");
-        let locks = query.ends_with(" FOR UPDATE") || query.ends_with(" FOR SHARE");
+        let scan = scan_number(name);
+        let locks = locks_rows(query);
+        if locks && let Some(opened) = self.opened_early(scan, query) {
+            return self.read_opened(name, opened).await;
+        }
         let query = match self.lock_wait {
             Some(wait) if locks => &format!("{query}{wait}"),
             _ => query,
         };
-        let statement = one(query)?;
-        let (groups, sql, merge) = self.callback_plan(&statement, bound).await?;
-        let sql_on = |group: GroupId| match identities {
-            Some(_) => with_identities(&sql, group),
-            None => sql.clone(),
-        };
-        if let Some(merge) = merge {
-            let mut rows = self.merge_for_callback(&groups, &sql_on, &merge, bound).await?;
-            if let Some(column) = identities {
-                for row in &mut rows {
-                    *row = self.name_row(column, row)?;
-                }
-            }
-            self.cursors.cursors.insert(name.to_owned(), Cursor::Rows { rows, at: 0, fields: Vec::new() });
-            return Ok(());
+        // What is locked is a row's latest version.
+        let anchor = self.moment_of(scan).filter(|_| !locks);
+        let planned = self.callback_scan(query, bound).await?;
+        if let (Some(merge), None) = (&planned.merge, &anchor) {
+            let rows = self.merge_for_callback(&planned.groups, &|group| planned.sql_on(group), merge, bound).await?;
+            return self.keep_rows(name, rows, planned.identities);
         }
+        let opened = self.open_scan(planned, bound, anchor.as_ref()).await?;
+        self.read_opened(name, opened).await
+    }
+
+    /// A query of postgres_fdw that is opened before it asks for it.
+    pub async fn open_early(&mut self, query: &str) -> Result<Opened> {
+        let planned = self.callback_scan(query, None).await?;
+        self.open_scan(planned, None, None).await
+    }
+
+    async fn callback_scan(&mut self, query: &str, bound: Option<&Bound>) -> Result<Scan> {
+        // Rows that will be changed one by one: a name of ours stands for (worker, partition, ctid).
+        let identities = selected_columns(query).iter().position(|c| c == "ctid");
+        let (groups, sql, merge) = self.callback_plan(&one(query)?, bound).await?;
+        Ok(Scan { groups, sql, merge, identities })
+    }
+
+    /// One cursor on each of the workers.
+    async fn open_scan(&mut self, scan: Scan, bound: Option<&Bound>, anchor: Option<&Anchor>) -> Result<Opened> {
         self.cursors.next += 1;
         let cursor = format!("pgherd_cursor_{}", self.cursors.next);
-        for group in &groups {
-            let text = format!("DECLARE {cursor} CURSOR FOR {}", sql_on(*group));
-            let request = Request { bound, ..Request::text(text) };
-            self.run_request(*group, &request, Rows::Drop, Errors::default()).await?;
+        for group in &scan.groups {
+            self.open_on(*group, &cursor, &scan.sql_on(*group), bound, anchor).await?;
+        }
+        Ok(Opened { cursor, groups: scan.groups, merge: scan.merge, identities: scan.identities })
+    }
+
+    async fn read_opened(&mut self, name: &str, opened: Opened) -> Result<()> {
+        let Opened { cursor, groups, merge, identities } = opened;
+        if let Some(merge) = merge {
+            let rows = self.merge_for_callback(&groups, &|_| format!("FETCH ALL FROM {cursor}"), &merge, None).await?;
+            return self.keep_rows(name, rows, identities);
         }
         self.cursors.cursors.insert(name.to_owned(), Cursor::Workers { name: cursor, groups, at: 0, identities });
+        Ok(())
+    }
+
+    fn keep_rows(&mut self, name: &str, mut rows: Vec<Bytes>, identities: Option<usize>) -> Result<()> {
+        if let Some(column) = identities {
+            for row in &mut rows {
+                *row = self.name_row(column, row)?;
+            }
+        }
+        self.cursors.cursors.insert(name.to_owned(), Cursor::Rows { rows, at: 0, fields: Vec::new() });
         Ok(())
     }
 
@@ -937,6 +1010,12 @@ fn one(sql: &str) -> Result<Statement> {
         .ok()
         .and_then(|mut s| s.pop())
         .ok_or_else(|| Failure::new("42601", "callback query is not understood"))
+}
+
+/// The number in `c17`, as postgres_fdw names its cursors: it counts the scans of a transaction as they begin, which is
+/// when their statement does. Other names: the latest of all.
+fn scan_number(name: &str) -> u64 {
+    name.strip_prefix('c').and_then(|digits| digits.parse().ok()).unwrap_or(u64::MAX)
 }
 
 /// The number in `FETCH n FROM c`.

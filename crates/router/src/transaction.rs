@@ -12,7 +12,7 @@ use pgherd_txn::{Action, Commit, Event, Gid, Outcome, Protocol};
 use pgherd_wire::frontend;
 
 use crate::error::{Failure, Result};
-use crate::run::{Errors, Rows};
+use crate::run::{Anchor, Errors, Rows};
 use crate::session::{Session, next_id};
 use crate::settings::{self, Settings};
 
@@ -44,6 +44,9 @@ pub enum LogItem {
     },
     /// Anything else that is the same everywhere (SET CONSTRAINTS, SET TRANSACTION, RESET ALL).
     Raw(String),
+    /// The moment of a DECLARE, kept on some workers. In the log since savepoints take it back; a server that joins
+    /// later has nothing of it.
+    Anchor(Anchor),
 }
 
 pub struct Participant {
@@ -158,7 +161,9 @@ impl Session {
         }
         if participant.in_block {
             for item in &log[participant.told.min(log.len())..] {
-                participant.lease.add_step(item.to_sql());
+                if let Some(sql) = item.to_sql() {
+                    participant.lease.add_step(sql);
+                }
             }
             participant.told = log.len();
         }
@@ -731,16 +736,22 @@ impl Session {
 }
 
 impl LogItem {
-    fn to_sql(&self) -> String {
+    fn to_sql(&self) -> Option<String> {
         match self {
-            LogItem::Savepoint { name, .. } => format!("SAVEPOINT {}", settings::quote_ident(name)),
-            LogItem::Set { name, value, local } => format!(
+            LogItem::Savepoint { name, .. } => Some(format!("SAVEPOINT {}", settings::quote_ident(name))),
+            LogItem::Set { name, value, local } => Some(format!(
                 "SELECT pg_catalog.set_config({}, {}, {local})",
                 settings::quote_literal(name),
                 settings::quote_literal(value)
-            ),
-            LogItem::Raw(sql) => sql.clone(),
+            )),
+            LogItem::Raw(sql) => Some(sql.clone()),
+            LogItem::Anchor(_) => None,
         }
+    }
+
+    /// It may change what a statement means.
+    pub fn is_setting(&self) -> bool {
+        matches!(self, LogItem::Set { .. } | LogItem::Raw(_))
     }
 }
 

@@ -180,8 +180,17 @@ impl Session {
         } else {
             self.run_single(call, COORDINATOR_GROUP, text, None, &types, announce, errors).await?
         };
+        // Of several scans some may begin when the client asks for more.
+        if completion == Completion::Suspended
+            && let Some(statement) = &call.prepared.statement
+            && matches!(statement.kind, StatementKind::Select)
+            && statement.relations.len() > 1
+        {
+            self.keep_moment("", statement, None).await?;
+        }
         self.follow_set_config(call).await?;
         if calls_function {
+            self.keep_moment_of_returned(call).await?;
             self.notice_temporary_tables().await?;
         }
         Ok(completion)
@@ -281,6 +290,9 @@ impl Session {
             self.open_implicit_block();
         }
         let completion = self.run_on_coordinator(call, call.prepared.text(), true).await?;
+        if matches!(kind, StatementKind::Call) {
+            self.keep_moment_of_returned(call).await?;
+        }
         if matches!(kind, StatementKind::Do { .. } | StatementKind::Call | StatementKind::Other(_))
             && let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP)
         {

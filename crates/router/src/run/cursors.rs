@@ -38,6 +38,16 @@ impl Session {
         };
         let completion = self.run_coordinator_plan(call, &sql, false, false).await?;
         match kind {
+            StatementKind::DeclareCursor { name, query, .. } => {
+                let inner = query.of(call.prepared.text());
+                if let Some(statement) = pgherd_sql::split(inner).ok().and_then(|mut s| s.pop()) {
+                    self.keep_moment(name, &statement, Some(&sql.as_written())).await?;
+                }
+            }
+            StatementKind::CloseCursor { name } => self.forget_moment(name.as_deref()),
+            _ => {}
+        }
+        match kind {
             StatementKind::DeclareCursor { name, hold, .. } if sql.as_written() != call.prepared.source() => {
                 let source = call.prepared.source().to_owned();
                 let declared = DeclaredCursor { source, hold: *hold, kept: false, followed };

@@ -22,6 +22,7 @@ mod planned;
 mod request;
 mod session_views;
 mod shard_key;
+mod snapshots;
 mod stage;
 mod state;
 mod there;
@@ -39,6 +40,7 @@ use crate::transaction::Block;
 pub use current_row::{Followed, name_text};
 pub use planned::{add_tags, refuse};
 pub use request::{Errors, Request, Rows, TableOrigin, fields_of};
+pub use snapshots::Anchor;
 pub use stage::{Capture, Staged};
 
 /// One execution of a statement.

@@ -14,11 +14,12 @@ use pgherd_wire::backend::{self, ErrorFields, FieldDescription};
 use pgherd_wire::frame::Frame;
 use pgherd_wire::frontend;
 
+use super::snapshots::has_cursor;
 use crate::callback::{Batch, CallbackReceiver, CallbackSender};
 use crate::describe::Described;
 use crate::error::{Failure, Result};
 use crate::session::{Bound, Session};
-use crate::transaction::Participant;
+use crate::transaction::{Block, Participant};
 
 /// What is sent to a server.
 pub struct Request<'a> {
@@ -219,6 +220,9 @@ impl Session {
                     }
                 }
                 b'T' => {
+                    if group == COORDINATOR_GROUP && self.txn.block == Block::Explicit {
+                        self.cursors.returned |= has_cursor(&backend::parse_row_description(&frame)?);
+                    }
                     if let Rows::Client { announce, .. } = &rows {
                         match announce {
                             Announce::Nothing => {}

@@ -26,7 +26,7 @@ impl Session {
             && self.temp.is_empty()
             && self.txn.catalog.is_none()
             // SET LOCAL and its like may change what names mean.
-            && self.txn.log.iter().all(|item| matches!(item, LogItem::Savepoint { .. }))
+            && !self.txn.log.iter().any(LogItem::is_setting)
             && self.has_context();
         if !fit {
             return Ok(false);

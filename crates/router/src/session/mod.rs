@@ -428,7 +428,7 @@ impl Session {
         let local = self.txn.log.iter().any(|item| match item {
             LogItem::Set { name, .. } => matches!(name.as_str(), "search_path" | "role" | "session_authorization"),
             LogItem::Raw(_) => true,
-            LogItem::Savepoint { .. } => false,
+            LogItem::Savepoint { .. } | LogItem::Anchor(_) => false,
         });
         let cacheable = self.txn.catalog.is_none() && !self.pin && !local;
         if cacheable

@@ -480,7 +480,7 @@ impl Session {
             && self.txn.catalog.is_none()
             && self.txn.now.is_none()
             // SET LOCAL, and its like inside the open block, are nothing that a ride would know of.
-            && self.txn.log.iter().all(|item| matches!(item, LogItem::Savepoint { .. }))
+            && !self.txn.log.iter().any(LogItem::is_setting)
             // The catalog may have been replaced since the statement was planned.
             && std::ptr::eq(catalog, &*self.db.snapshot())
     }
