@@ -124,8 +124,8 @@ pub struct Runner<'a> {
     pub modes: Vec<Mode>,
     /// `ALTER DATABASE … SET` of each database on the tested side.
     pub database_settings: Vec<(&'static str, String)>,
-    /// In short: every fourth file in one of the modes, so that four times as many turns as modes run each file in each;
-    /// and nothing is executed again only to see whether the answer is the same.
+    /// In short: every fourth file in one of the modes, so that four times as many turns as modes run each file in
+    /// each; and nothing is executed again only to see whether the answer is the same.
     pub turn: Option<usize>,
     /// Prints what breaks a connection when it happens, and not at the end of its file.
     pub print_at_once: bool,
