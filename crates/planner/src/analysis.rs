@@ -701,10 +701,18 @@ impl<'a> Analysis<'a> {
                 for name in &join.using {
                     let a = self.column_in(scope, from_left, from_right, name);
                     let b = self.column_in(scope, from_right, to, name);
+                    // Of two types the column is of neither's side alone.
+                    let column = |id: Option<ColumnId>| id.and_then(|id| self.column(id));
+                    let alike = match (column(a), column(b)) {
+                        (Some(a), Some(b)) => a.type_oid == b.type_oid && a.collation == b.collation,
+                        _ => false,
+                    };
                     let merged = &mut self.scopes[scope].merged;
                     merged.retain(|(n, id)| n != name || (Some(*id) != a && Some(*id) != b));
                     if let (Some(own_env), Some(a), Some(b)) = (own_env, a, b) {
-                        merged.push((name.clone(), if join.kind == JoinKind::Right { b } else { a }));
+                        if alike {
+                            merged.push((name.clone(), if join.kind == JoinKind::Right { b } else { a }));
+                        }
                         self.envs[own_env].facts.push(Fact::Equal(a, b));
                     }
                 }

@@ -268,8 +268,8 @@ impl Context<'_> {
         }
         rows = self.estimate(&whole, rows);
         let and = if conditions.is_empty() { " WHERE " } else { " AND " };
-        let everything = (conditions.is_empty() && !all)
-            .then(|| format!("{word} {} FROM {}", columns.join(", "), qualified(instance.table)));
+        let everything =
+            (conditions.is_empty() && !all).then(|| format!("{word} {columns:?} FROM {}", qualified(instance.table)));
         let mut text = InstanceText { columns, whole_rows: rows, rows, everything, whole, reduced: None, and };
         if rows > REDUCED_BESIDE_FROM
             && let Some((condition, share)) = self.reduction_of(index, rows <= REDUCED_FROM)
@@ -293,17 +293,22 @@ impl Context<'_> {
         let names = self.entry_names(index);
         let found =
             |id: ColumnId| (0..names.len()).find(|col| facts.same(ColumnId { rel: instance.rel, col: *col }, id));
-        let mut reducing = Reducing::default();
-        let mut add = |id: ColumnId, name: &str, position: usize| {
-            let Some(col) = found(id) else { return };
-            if reducing.columns.iter().any(|c| c.own == names[col]) {
-                return;
+        // The columns of one row of the part: under each name that it has in FROM it is another row.
+        let joined = |columns: &mut dyn Iterator<Item = (ColumnId, &String)>| {
+            let mut reducing = Reducing::default();
+            for (position, (id, name)) in columns.enumerate() {
+                let Some(col) = found(id) else { continue };
+                let own = &instance.table.columns[col];
+                if reducing.columns.iter().all(|c| c.own != names[col]) {
+                    let alike = self.analysis.column(id).is_some_and(|c| c.type_oid == own.type_oid);
+                    let by_array = alike && matches!(own.type_oid, 20 | 21 | 23 | 25 | 2950);
+                    let of = name.clone();
+                    reducing.columns.push(ReducingColumn { own: names[col].clone(), of, position, by_array });
+                }
             }
-            let own = &instance.table.columns[col];
-            let alike = self.analysis.column(id).is_some_and(|c| c.type_oid == own.type_oid);
-            let by_array = alike && matches!(own.type_oid, 20 | 21 | 23 | 25 | 2950);
-            reducing.columns.push(ReducingColumn { own: names[col].clone(), of: name.to_owned(), position, by_array });
+            reducing
         };
+        let mut ways: Vec<Reducing> = Vec::new();
         let mut share = rows / self.rows_in_table(index);
         for level in [Some(level), self.parent_of(level)].into_iter().flatten() {
             let this = &self.analysis.levels[level];
@@ -314,11 +319,10 @@ impl Context<'_> {
                     }
                     let rel = self.analysis.instances[*other].rel;
                     let theirs = self.entry_names(*other);
-                    for (position, name) in columns.iter().enumerate() {
-                        if let Some(col) = theirs.iter().position(|n| n == name) {
-                            add(ColumnId { rel, col }, name, position);
-                        }
-                    }
+                    let id = |name: &String| theirs.iter().position(|n| n == name).map(|col| ColumnId { rel, col });
+                    // No column is at the place that a name without one has.
+                    let nowhere = ColumnId { rel, col: usize::MAX };
+                    ways.push(joined(&mut columns.iter().map(|name| (id(name).unwrap_or(nowhere), name))));
                     share = rows / self.rows_in_table(*other);
                 }
                 Source::Level(other) => {
@@ -327,9 +331,9 @@ impl Context<'_> {
                         if let Node::Derived { level, rel } = node
                             && level == other
                         {
-                            for (col, (name, _)) in outputs.iter().enumerate() {
-                                add(ColumnId { rel: *rel, col }, name, col);
-                            }
+                            let ids =
+                                outputs.iter().enumerate().map(|(col, (name, _))| (ColumnId { rel: *rel, col }, name));
+                            ways.push(joined(&mut ids.into_iter()));
                         }
                     }
                     let Some(Query { body: Body::Select(select), .. }) = this.query else { continue };
@@ -337,15 +341,29 @@ impl Context<'_> {
                         let ([(name, _)], Some(test)) = (outputs.as_slice(), self.tested_by(conjunct, *other)) else {
                             continue;
                         };
-                        if let Found::Column(id, true) = self.analysis.resolve_expr(test, this.scope) {
-                            add(id, name, 0);
+                        if let Found::Column(id, true) = self.analysis.resolve_expr(test, this.scope)
+                            && self.gives_like(*other, id)
+                        {
+                            ways.push(joined(&mut [(id, name)].into_iter()));
                             share = share.min(SHARE_OF_SUBQUERY);
                         }
                     }
                 }
             }
         }
-        (!reducing.columns.is_empty()).then_some((reducing, share))
+        let best = ways.into_iter().max_by_key(|way| way.columns.len()).filter(|way| !way.columns.is_empty());
+        best.map(|way| (way, share))
+    }
+
+    /// A subquery's one column is of the type of what is tested against it: what equals that equals one of its values.
+    fn gives_like(&self, level: usize, tested: ColumnId) -> bool {
+        match self.analysis.levels[level].outputs.as_deref() {
+            Some([(_, Some(id))]) => match (self.analysis.column(*id), self.analysis.column(tested)) {
+                (Some(a), Some(b)) => a.type_oid == b.type_oid && a.collation == b.collation,
+                _ => false,
+            },
+            _ => false,
+        }
     }
 
     /// `test IN (the level's query)`.
@@ -443,6 +461,7 @@ impl Context<'_> {
                     && facts.same(id, column)
                     && self.is_repeatable(&link.query)
                     && let Some(inner) = self.level_of(&link.query)
+                    && self.gives_like(inner, id)
                     && let Ok(sql) = self.closed_text(inner)
                     // Without CTEs: those may be another each time.
                     && sql == link.query.span.of(self.text())
@@ -519,7 +538,7 @@ impl Context<'_> {
             let bare = |i: &SelectItem| matches!(&i.expr.kind, ExprKind::Star(path) if path.is_empty());
             let exists = || {
                 let mut links = self.analysis.levels.iter().flat_map(|l| &l.sublinks);
-                links.any(|s| s.level == number && s.kind == SublinkKind::Exists)
+                links.any(|s| s.level == number && s.kind == SublinkKind::Exists) && self.is_plain(number)
             };
             all |= select.items.iter().any(bare) && level.from.iter().any(|n| reads(n, index)) && !exists();
         }

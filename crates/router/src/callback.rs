@@ -463,6 +463,11 @@ impl Session {
         let Opened { cursor, groups, merge, identities } = opened;
         if let Some(merge) = merge {
             let rows = self.merge_for_callback(&groups, &|_| format!("FETCH ALL FROM {cursor}"), &merge, None).await?;
+            for group in &groups {
+                if let Some(participant) = self.txn.participants.get_mut(group) {
+                    participant.lease.add_step(format!("CLOSE {cursor}"));
+                }
+            }
             return self.keep_rows(name, rows, identities);
         }
         self.cursors.cursors.insert(name.to_owned(), Cursor::Workers { name: cursor, groups, at: 0, identities });
