@@ -124,7 +124,6 @@ COPY d (k, v) FROM STDIN (ENCODING 'LATIN1');
 \.
 --@ refused: maintenance of local and distributed tables in one statement is not supported
 VACUUM d, local;
-ROLLBACK;
 
 -- Sessions and protocol.
 --@ refused: client_encoding "…" is not supported by the router, use UTF8
@@ -132,7 +131,6 @@ SET client_encoding = 'LATIN1';
 -- without a case: `replication connections are not supported by the router`: no statement, see crates/pgherd/tests/protocol.rs
 -- without a case: `unsupported frontend protocol ….…: server supports 3.0 to 3.2`: no statement, see crates/pgherd/tests/protocol.rs
 -- without a case: `the router could not read this statement`: a statement that PostgreSQL takes and our parser does not
-ROLLBACK;
 -- without a case: `cannot commit a transaction with two participants that cannot be prepared`: workers are never asked for what cannot
 PREPARE one (int) AS SELECT $1;
 --@ refused: cannot use subquery in EXECUTE parameter

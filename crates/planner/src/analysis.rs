@@ -334,6 +334,14 @@ impl<'a> Analysis<'a> {
     }
 
     /// Equality of two columns means equal hashes: same type, or both integers, or both text under one collation.
+    /// The same type and collation: what is done with one may be done with the other.
+    pub fn alike(&self, a: ColumnId, b: ColumnId) -> bool {
+        match (self.column(a), self.column(b)) {
+            (Some(a), Some(b)) => a.type_oid == b.type_oid && a.collation == b.collation,
+            _ => false,
+        }
+    }
+
     pub fn comparable(&self, a: ColumnId, b: ColumnId) -> bool {
         match (self.column(a), self.column(b)) {
             (Some(a), Some(b)) => {
@@ -702,11 +710,7 @@ impl<'a> Analysis<'a> {
                     let a = self.column_in(scope, from_left, from_right, name);
                     let b = self.column_in(scope, from_right, to, name);
                     // Of two types the column is of neither's side alone.
-                    let column = |id: Option<ColumnId>| id.and_then(|id| self.column(id));
-                    let alike = match (column(a), column(b)) {
-                        (Some(a), Some(b)) => a.type_oid == b.type_oid && a.collation == b.collation,
-                        _ => false,
-                    };
+                    let alike = a.zip(b).is_some_and(|(a, b)| self.alike(a, b));
                     let merged = &mut self.scopes[scope].merged;
                     merged.retain(|(n, id)| n != name || (Some(*id) != a && Some(*id) != b));
                     if let (Some(own_env), Some(a), Some(b)) = (own_env, a, b) {

@@ -287,17 +287,16 @@ impl Context<'_> {
     /// rows that this leaves by a rule of thumb: other rows change nothing. `rows`: of that part.
     pub fn reduced_by(&self, index: usize, part: &Source, rows: f64) -> Option<(Reducing, f64)> {
         let instance = &self.analysis.instances[index];
-        let is_here = |l: &crate::analysis::Level<'_>| l.from.iter().any(|node| is_inner(node, index));
-        let level = self.analysis.levels.iter().position(is_here)?;
+        let level = self.level_with(index)?;
         let facts = self.analysis.facts(instance.env);
         let names = self.entry_names(index);
         let found =
             |id: ColumnId| (0..names.len()).find(|col| facts.same(ColumnId { rel: instance.rel, col: *col }, id));
         // The columns of one row of the part: under each name that it has in FROM it is another row.
-        let joined = |columns: &mut dyn Iterator<Item = (ColumnId, &String)>| {
+        let joined = |columns: Vec<(Option<ColumnId>, &String)>| {
             let mut reducing = Reducing::default();
-            for (position, (id, name)) in columns.enumerate() {
-                let Some(col) = found(id) else { continue };
+            for (position, (id, name)) in columns.into_iter().enumerate() {
+                let Some((id, col)) = id.and_then(|id| Some((id, found(id)?))) else { continue };
                 let own = &instance.table.columns[col];
                 if reducing.columns.iter().all(|c| c.own != names[col]) {
                     let alike = self.analysis.column(id).is_some_and(|c| c.type_oid == own.type_oid);
@@ -320,9 +319,7 @@ impl Context<'_> {
                     let rel = self.analysis.instances[*other].rel;
                     let theirs = self.entry_names(*other);
                     let id = |name: &String| theirs.iter().position(|n| n == name).map(|col| ColumnId { rel, col });
-                    // No column is at the place that a name without one has.
-                    let nowhere = ColumnId { rel, col: usize::MAX };
-                    ways.push(joined(&mut columns.iter().map(|name| (id(name).unwrap_or(nowhere), name))));
+                    ways.push(joined(columns.iter().map(|name| (id(name), name)).collect()));
                     share = rows / self.rows_in_table(*other);
                 }
                 Source::Level(other) => {
@@ -331,20 +328,22 @@ impl Context<'_> {
                         if let Node::Derived { level, rel } = node
                             && level == other
                         {
-                            let ids =
-                                outputs.iter().enumerate().map(|(col, (name, _))| (ColumnId { rel: *rel, col }, name));
-                            ways.push(joined(&mut ids.into_iter()));
+                            let id = |col| Some(ColumnId { rel: *rel, col });
+                            ways.push(joined(
+                                outputs.iter().enumerate().map(|(col, (name, _))| (id(col), name)).collect(),
+                            ));
                         }
                     }
                     let Some(Query { body: Body::Select(select), .. }) = this.query else { continue };
                     for conjunct in select.filter.iter().flat_map(|f| f.conjuncts()) {
-                        let ([(name, _)], Some(test)) = (outputs.as_slice(), self.tested_by(conjunct, *other)) else {
+                        let ([(name, _)], Some((test, query))) = (outputs.as_slice(), in_subquery(conjunct)) else {
                             continue;
                         };
-                        if let Found::Column(id, true) = self.analysis.resolve_expr(test, this.scope)
+                        if self.level_of(query) == Some(*other)
+                            && let Found::Column(id, true) = self.analysis.resolve_expr(test, this.scope)
                             && self.gives_like(*other, id)
                         {
-                            ways.push(joined(&mut [(id, name)].into_iter()));
+                            ways.push(joined(vec![(Some(id), name)]));
                             share = share.min(SHARE_OF_SUBQUERY);
                         }
                     }
@@ -357,21 +356,12 @@ impl Context<'_> {
 
     /// A subquery's one column is of the type of what is tested against it: what equals that equals one of its values.
     fn gives_like(&self, level: usize, tested: ColumnId) -> bool {
-        match self.analysis.levels[level].outputs.as_deref() {
-            Some([(_, Some(id))]) => match (self.analysis.column(*id), self.analysis.column(tested)) {
-                (Some(a), Some(b)) => a.type_oid == b.type_oid && a.collation == b.collation,
-                _ => false,
-            },
-            _ => false,
-        }
+        matches!(self.analysis.levels[level].outputs.as_deref(), Some([(_, Some(id))]) if self.analysis.alike(*id, tested))
     }
 
-    /// `test IN (the level's query)`.
-    fn tested_by<'e>(&self, conjunct: &'e Expr, level: usize) -> Option<&'e Expr> {
-        let ExprKind::Sublink(link) = &conjunct.kind else { return None };
-        let equals = link.kind == SublinkKind::Any && link.op.as_deref().is_none_or(|op| op == "=");
-        let this = equals && self.level_of(&link.query) == Some(level);
-        link.test.as_ref().filter(|_| this)
+    /// The level in whose FROM an occurrence stands with inner joins around it.
+    fn level_with(&self, index: usize) -> Option<usize> {
+        self.analysis.levels.iter().position(|level| level.from.iter().any(|node| is_inner(node, index)))
     }
 
     fn rows_in_table(&self, index: usize) -> f64 {
@@ -421,8 +411,7 @@ impl Context<'_> {
     /// `beside`: only by a table that every worker has.
     fn reduction_of(&self, index: usize, beside: bool) -> Option<(String, f64)> {
         let instance = &self.analysis.instances[index];
-        let is_here = |l: &crate::analysis::Level<'_>| l.from.iter().any(|node| is_inner(node, index));
-        let level = self.analysis.levels.iter().position(is_here)?;
+        let level = self.level_with(index)?;
         let outer = self.parent_of(level);
         let facts = self.analysis.facts(instance.env);
         let alias = quote_ident(instance.relation.reference_name());
@@ -454,17 +443,15 @@ impl Context<'_> {
         let this = &self.analysis.levels[level];
         if let Some(Query { body: Body::Select(select), .. }) = this.query.filter(|_| !beside) {
             for conjunct in select.filter.iter().flat_map(|f| f.conjuncts()) {
-                let ExprKind::Sublink(link) = &conjunct.kind else { continue };
-                let equals = link.kind == SublinkKind::Any && link.op.as_deref().is_none_or(|op| op == "=");
-                let test = link.test.as_ref().map(|t| self.analysis.resolve_expr(t, this.scope));
-                if let (true, Some(Found::Column(id, true))) = (equals, test)
+                if let Some((test, query)) = in_subquery(conjunct)
+                    && let Found::Column(id, true) = self.analysis.resolve_expr(test, this.scope)
                     && facts.same(id, column)
-                    && self.is_repeatable(&link.query)
-                    && let Some(inner) = self.level_of(&link.query)
+                    && self.is_repeatable(query)
+                    && let Some(inner) = self.level_of(query)
                     && self.gives_like(inner, id)
                     && let Ok(sql) = self.closed_text(inner)
                     // Without CTEs: those may be another each time.
-                    && sql == link.query.span.of(self.text())
+                    && sql == query.span.of(self.text())
                 {
                     return Some((sql, SHARE_OF_SUBQUERY));
                 }
@@ -622,6 +609,13 @@ impl Context<'_> {
         });
         fits && columns > 0 && safety::field_reason(condition, self.snapshot).is_none()
     }
+}
+
+/// `test IN (query)`.
+fn in_subquery(conjunct: &Expr) -> Option<(&Expr, &Query)> {
+    let ExprKind::Sublink(link) = &conjunct.kind else { return None };
+    let equals = link.kind == SublinkKind::Any && link.op.as_deref().is_none_or(|op| op == "=");
+    link.test.as_ref().filter(|_| equals).map(|test| (test, &link.query))
 }
 
 /// An occurrence stands in FROM with nothing but inner joins around it.

@@ -38,25 +38,25 @@ impl Session {
         };
         let completion = self.run_coordinator_plan(call, &sql, false, false).await?;
         match kind {
-            StatementKind::DeclareCursor { name, query, .. } => {
+            StatementKind::DeclareCursor { name, query, hold, .. } => {
                 let inner = query.of(call.prepared.text());
                 if let Some(statement) = pgherd_sql::split(inner).ok().and_then(|mut s| s.pop()) {
                     self.keep_moment(name, &statement, Some(&sql.as_written())).await?;
                 }
-            }
-            StatementKind::CloseCursor { name } => self.forget_moment(name.as_deref()),
-            _ => {}
-        }
-        match kind {
-            StatementKind::DeclareCursor { name, hold, .. } if sql.as_written() != call.prepared.source() => {
-                let source = call.prepared.source().to_owned();
-                let declared = DeclaredCursor { source, hold: *hold, kept: false, followed };
-                self.declared_cursors.insert(name.clone(), declared);
-            }
-            StatementKind::DeclareCursor { name, .. } | StatementKind::CloseCursor { name: Some(name) } => {
                 self.declared_cursors.remove(name);
+                if sql.as_written() != call.prepared.source() {
+                    let source = call.prepared.source().to_owned();
+                    let declared = DeclaredCursor { source, hold: *hold, kept: false, followed };
+                    self.declared_cursors.insert(name.clone(), declared);
+                }
             }
-            StatementKind::CloseCursor { name: None } => self.declared_cursors.clear(),
+            StatementKind::CloseCursor { name } => {
+                self.forget_moment(name.as_deref());
+                match name {
+                    Some(name) => drop(self.declared_cursors.remove(name)),
+                    None => self.declared_cursors.clear(),
+                }
+            }
             _ => {}
         }
         Ok(completion)

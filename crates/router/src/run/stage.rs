@@ -22,7 +22,7 @@ use crate::settings::quote_ident;
 
 /// Rows of one statement's parts kept in memory at the most; more of them go through the coordinator's foreign tables.
 const MEMORY_MAX: usize = 128 << 20;
-/// With more rows in parts than this there is no nested loop.
+/// With more rows in parts than this servers join by hash.
 const AVOIDED_FROM: usize = 2_000;
 /// So many values go as an array that a server looks up; it estimates each of them by itself.
 const LOOKED_UP_MAX: usize = 1_000;
@@ -155,8 +155,8 @@ impl Capture {
 /// The rows of a statement's parts as parameters of the rest.
 #[derive(Default)]
 pub struct Staged {
-    /// What stands for each part in the rest's texts.
-    texts: Vec<String>,
+    /// How many values the client has given, which come first.
+    own: usize,
     sources: Vec<PartSource>,
     /// Values behind the client's own: for everybody, or one for each group in the order of `groups`.
     values: Vec<Vec<Bytes>>,
@@ -168,10 +168,16 @@ pub struct Staged {
 
 /// How a part's rows are read from its arrays.
 struct PartSource {
-    fields: Vec<FieldDescription>,
+    described: Rc<Described>,
     casts: Vec<String>,
     /// Of its columns in `Staged::values`.
     first: usize,
+}
+
+impl PartSource {
+    fn fields(&self) -> &[FieldDescription] {
+        self.described.fields.as_deref().unwrap_or_default()
+    }
 }
 
 impl Staged {
@@ -186,20 +192,23 @@ impl Staged {
     }
 
     pub fn fill(&self, text: &str) -> String {
-        fill_markers(text, |part, _| self.texts.get(part).cloned())
+        fill_markers(text, |part, _| {
+            let source = self.sources.get(part)?;
+            Some(format!("({})", select_of(source.fields(), &source.casts, self.own + source.first)))
+        })
     }
 
-    /// The text of a part that reads those before it, and their arrays for it behind the client's `own` values. They are
-    /// all there is of them, wherever their rows go.
-    fn fill_part(&self, text: &str, own: usize) -> (String, Vec<Bytes>) {
+    /// The text of a part that reads those before it, and their arrays for it behind the client's values. They are all
+    /// there is of them, wherever their rows go.
+    fn fill_part(&self, text: &str) -> (String, Vec<Bytes>) {
         let mut arrays: Vec<Bytes> = Vec::new();
         let text = fill_markers(text, |part, column| {
             let source = self.sources.get(part)?;
-            let values = self.values.get(source.first..source.first + source.fields.len())?;
+            let values = self.values.get(source.first..source.first + source.fields().len())?;
             let sets = values.first().map_or(0, Vec::len);
             let mut param = |column: usize, set: usize| {
                 arrays.push(values[column][set].clone());
-                own + arrays.len()
+                self.own + arrays.len()
             };
             let few = self.sizes.get(part).is_none_or(|(rows, _)| *rows <= LOOKED_UP_MAX);
             if let Some(column) = column
@@ -211,7 +220,7 @@ impl Staged {
                 return Some(format!("({})::{cast}[]", params.join(" || ")));
             }
             let columns = column.map_or(0..values.len(), |column| column..column + 1);
-            let (fields, casts) = (source.fields.get(columns.clone())?, source.casts.get(columns.clone())?);
+            let (fields, casts) = (source.fields().get(columns.clone())?, source.casts.get(columns.clone())?);
             let mut selects = Vec::new();
             for set in 0..sets {
                 let first = columns.clone().map(|column| param(column, set)).min().unwrap_or(1);
@@ -245,17 +254,13 @@ impl Staged {
 
     /// The client's values and those of the parts, for one server.
     pub fn bound(&self, own: Option<&Bound>, group: GroupId) -> Bound {
-        let mut bound = own.cloned().unwrap_or_default();
-        let first = bound.params.len();
-        bound.param_formats = (0..first).map(|i| i16::from(bound.is_binary(i))).collect();
         let at = self.groups.iter().position(|g| *g == group);
-        for values in &self.values {
+        let arrays = self.values.iter().map(|values| {
             // What is split is for workers only: a server that is none of them has no rows of it.
             let value = if values.len() == 1 { values.first() } else { at.and_then(|at| values.get(at)) };
-            bound.param_formats.push(1);
-            bound.params.push(Some(value.cloned().unwrap_or_else(|| super::combine::text_array(&[]))));
-        }
-        bound
+            value.cloned().unwrap_or_else(|| super::combine::text_array(&[]))
+        });
+        with_arrays(own, arrays)
     }
 }
 
@@ -398,22 +403,23 @@ impl Session {
     async fn stage_parts(&mut self, call: &Call<'_>, stage: &Stage, run: bool) -> Result<Option<Staged>> {
         let types = self.param_types(call).await?;
         let own = call.bound.map_or(0, |b| b.params.len());
-        let mut staged = Staged { groups: self.catalog().worker_groups(), ..Staged::default() };
+        let mut staged = Staged { own, groups: self.catalog().worker_groups(), ..Staged::default() };
         let mut room = MEMORY_MAX;
         for part in &stage.parts {
-            let (sql, arrays) = staged.fill_part(&part.sql, own);
+            let (sql, arrays) = staged.fill_part(&part.sql);
             let types: Vec<u32> = types.iter().copied().chain(arrays.iter().map(|_| TEXT_ARRAY_OID)).collect();
-            let described = self.described_beside(&sql, &types).await?;
-            let Some(fields) = described.as_ref().and_then(|d| d.fields.as_ref()) else { return Ok(None) };
+            let Some(described) = self.described_beside(&sql, &types).await? else { return Ok(None) };
+            let Some(fields) = &described.fields else { return Ok(None) };
             if fields.iter().any(|f| f.name.contains("{{")) {
                 return Ok(None);
             }
             let Some(casts) = self.casts(COORDINATOR_GROUP, fields).await? else { return Ok(None) };
             let capture = match run {
                 true => {
-                    let bound = with_arrays(call.bound, arrays);
+                    let reads = !arrays.is_empty();
+                    let bound = reads.then(|| with_arrays(call.bound, arrays));
                     let call = Call { bound: bound.as_ref().or(call.bound), ..*call };
-                    let avoided = if sql == part.sql { &[] } else { staged.avoided() };
+                    let avoided = if reads { staged.avoided() } else { &[] };
                     let before = std::mem::replace(&mut self.part_avoids, avoided);
                     let captured = self.capture_part(&call, &sql, &part.ship, fields, &types, room).await;
                     self.part_avoids = before;
@@ -425,11 +431,9 @@ impl Session {
             room = room.saturating_sub(capture.bytes);
             staged.sizes.push(capture.size());
             staged.shares.push(capture.share);
-            let first = own + staged.values.len();
-            staged.texts.push(format!("({})", select_of(fields, &casts, first)));
-            let first = staged.values.len();
-            staged.sources.push(PartSource { fields: fields.clone(), casts, first });
             let mut columns: Vec<Vec<Bytes>> = fields.iter().map(|_| Vec::new()).collect();
+            let first = staged.values.len();
+            staged.sources.push(PartSource { described, casts, first });
             for set in capture.sets {
                 for (values, array) in columns.iter_mut().zip(set) {
                     let array = array.finish();
@@ -496,15 +500,14 @@ fn is_the_parts_own(failure: &Failure) -> bool {
 }
 
 /// The client's values with arrays behind them.
-fn with_arrays(own: Option<&Bound>, arrays: Vec<Bytes>) -> Option<Bound> {
-    if arrays.is_empty() {
-        return None;
-    }
+fn with_arrays(own: Option<&Bound>, arrays: impl IntoIterator<Item = Bytes>) -> Bound {
     let mut bound = own.cloned().unwrap_or_default();
     bound.param_formats = (0..bound.params.len()).map(|i| i16::from(bound.is_binary(i))).collect();
-    bound.param_formats.extend(arrays.iter().map(|_| 1));
-    bound.params.extend(arrays.into_iter().map(Some));
-    Some(bound)
+    for array in arrays {
+        bound.param_formats.push(1);
+        bound.params.push(Some(array));
+    }
+    bound
 }
 
 /// Replaces `{{stage 1}}`, the rows of the first part, and `{{stage 1.2}}`, the array of its second column.
