@@ -65,6 +65,28 @@ ALTER TABLE d ADD COLUMN s serial;
 DO $$ BEGIN ALTER TABLE d ADD COLUMN inside int; END $$;
 -- without a case: `foreign key "…" is of a form that is not known`: no version of PostgreSQL writes one that is not
 
+CREATE TABLE parted (k int, at int, v int) PARTITION BY RANGE (at);
+CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (10);
+CREATE TABLE parted_2 PARTITION OF parted FOR VALUES FROM (10) TO (20);
+CREATE INDEX ON parted (v);
+SELECT create_distributed_table('parted', 'k');
+INSERT INTO parted VALUES (1, 1, 1);
+--@ refused: cannot change the definition of distributed table "…" so
+CREATE TRIGGER nothing BEFORE INSERT ON parted FOR EACH ROW EXECUTE FUNCTION nothing();
+--@ refused: cannot alter the type of column "…" of partitioned distributed table "…"
+ALTER TABLE parted ALTER COLUMN v TYPE bigint;
+--@ refused: cannot detach a partition of distributed table "…" concurrently
+ALTER TABLE parted DETACH PARTITION parted_1 CONCURRENTLY;
+--@ refused: cannot undistribute table "…"
+SELECT undistribute_table('parted_1');
+CREATE TABLE elsewhere (k int, at int, v int);
+SELECT create_distributed_table('elsewhere', 'at');
+--@ refused: cannot attach distributed table "…" to distributed table "…"
+ALTER TABLE parted ATTACH PARTITION elsewhere FOR VALUES FROM (20) TO (30);
+CREATE TABLE local_parted (k int, at int, v int) PARTITION BY RANGE (at);
+--@ refused: distributed table "…" cannot take part in inheritance
+ALTER TABLE local_parted ATTACH PARTITION elsewhere FOR VALUES FROM (20) TO (30);
+
 -- Writes.
 --@ refused: cannot modify the distribution column "…" of table "…"
 UPDATE trig SET k = k + 1;
@@ -83,7 +105,11 @@ ROLLBACK;
 --@ refused: cannot run this INSERT into the distributed table "…"
 DO $$ BEGIN INSERT INTO d (k) VALUES (1) ON CONFLICT (k) DO UPDATE SET n = (SELECT 1); END $$;
 --@ refused: cannot run MERGE into the distributed table "…"
+MERGE INTO d USING local l ON d.k = l.id WHEN MATCHED THEN UPDATE SET v = l.v;
+SET datestyle = 'German';
+--@ refused: cannot run this MERGE with its source sent to the workers
 MERGE INTO d USING other o ON d.k = o.k WHEN MATCHED THEN UPDATE SET v = o.v;
+RESET datestyle;
 -- without a case: `cannot run MERGE into a local table from distributed tables`: the coordinator runs it
 -- without a case: `distributed tables cannot be used by a trigger or constraint that runs at COMMIT`: needs the failure of COMMIT, see crates/pgherd/tests/lost.rs
 -- without a case: `cannot modify a distributed table in a common table expression over several shards`: postgres_fdw sends no such statement
@@ -97,10 +123,44 @@ DO $$ DECLARE r record; BEGIN FOR r IN INSERT INTO d (k) VALUES (1) ON CONFLICT 
 --@ refused: cannot run this ON CONFLICT on distributed table … inside a function
 DO $$ DECLARE x int := 3; BEGIN INSERT INTO d (k) VALUES (1) ON CONFLICT (k) DO UPDATE SET n = x; END $$;
 -- without a case: `cannot insert into distributed table "…" while another statement does`: a default that inserts into its own table
+--@ refused: cannot move rows to another partition from inside the coordinator
+DO $$ BEGIN UPDATE parted SET at = 11; END $$;
 --@ refused: cannot read distributed table "…" while a statement inside the coordinator changes its rows
 UPDATE d SET n = (SELECT count(*) FROM d x WHERE x.n < d.n);
 --@ refused: writing distributed tables from a procedure or DO block that ends transactions itself is not supported
 DO $$ BEGIN UPDATE d SET n = 1; COMMIT; END $$;
+CREATE ROLE refused_owner;
+CREATE ROLE refused_reader;
+GRANT CREATE ON SCHEMA public TO refused_owner;
+CREATE TABLE hidden (k int PRIMARY KEY, v text);
+SELECT create_distributed_table('hidden', 'k');
+INSERT INTO hidden SELECT g, 'v' || g FROM generate_series(1, 20) g;
+ALTER TABLE hidden ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE hidden OWNER TO refused_owner;
+CREATE POLICY few ON hidden USING (k < 5);
+SET ROLE refused_owner;
+CREATE VIEW shown AS SELECT * FROM hidden;
+GRANT SELECT ON shown, hidden TO refused_reader;
+--@ refused: cannot change a foreign table that leads to the router
+DO $$ BEGIN EXECUTE format('ALTER TABLE pgherd.%I OPTIONS (ADD table_name ''d'')', 'ft_' || 'hidden'::regclass::oid); END $$;
+SET ROLE refused_reader;
+--@ refused: cannot use distributed table "…" with the rights of another role
+SELECT count(*) FROM shown;
+SET ROLE refused_owner;
+CREATE TABLE lent (k int PRIMARY KEY);
+SELECT create_distributed_table('lent', 'k');
+CREATE VIEW lends AS SELECT * FROM lent;
+INSERT INTO lent VALUES (1);
+GRANT SELECT ON lends TO refused_reader;
+SET ROLE refused_reader;
+BEGIN;
+DECLARE early CURSOR FOR SELECT FROM lends a, LATERAL (SELECT FROM lends b WHERE b.k = a.k OFFSET 0) b;
+--@ refused: cannot read distributed table "…" as it was when the cursor was declared
+FETCH early;
+ROLLBACK;
+RESET ROLE;
+DROP OWNED BY refused_owner, refused_reader;
+DROP ROLE refused_owner, refused_reader;
 -- without a case: `this INSERT into a distributed table from inside the coordinator is not supported`: postgres_fdw sends no such statement
 -- without a case: `this write to a distributed table from inside the coordinator is not supported yet`: postgres_fdw sends no such statement
 -- without a case: `cannot run this statement inside a statement of the coordinator`: postgres_fdw sends no such statement

@@ -68,6 +68,18 @@ SELECT a FROM attic.pals WHERE id = 5;
 INSERT INTO attic.pals VALUES (1000, 1, 2, NULL), (1001, 1, 2, NULL);
 ALTER SCHEMA attic RENAME TO cellar;
 SELECT count(*) FROM cellar.pals;
+-- By way of the coordinator.
+SELECT count(*) FROM cellar.pals WHERE id IN (SELECT g FROM generate_series(1, 5) g WHERE random() < 2);
+CREATE FUNCTION pals_of(text) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE n bigint; BEGIN EXECUTE format('SELECT count(*) FROM %I.pals', $1) INTO n; RETURN n; END $$;
+SELECT pals_of('cellar');
+BEGIN;
+ALTER SCHEMA cellar RENAME TO loft;
+SELECT pals_of('loft');
+INSERT INTO loft.pals VALUES (1002, 1, 2, NULL);
+ROLLBACK;
+SELECT pals_of('cellar');
+DROP FUNCTION pals_of;
 DROP SCHEMA cellar CASCADE;
 --@ error: 42P01
 SELECT count(*) FROM cellar.pals;

@@ -192,3 +192,21 @@ SELECT id FROM users WHERE name = E'\xff';
 -- The session goes on.
 SELECT count(*) FROM users;
 SELECT name FROM users WHERE id = 5;
+
+-- What a statement that writes would return is described once it has been written.
+CREATE TABLE returned (k int PRIMARY KEY, v int CHECK (v < 100), w text);
+--@ cluster: SELECT create_distributed_table('returned', 'k')
+INSERT INTO returned VALUES (1, 1, 'a'), (2, 2, 'b') RETURNING k, w;
+--@ error: 23505
+INSERT INTO returned VALUES (1, 1, 'a') RETURNING k, w;
+--@ error: 23514
+UPDATE returned SET v = 1000 WHERE k = 2 RETURNING *;
+--@ error: 22012
+UPDATE returned SET v = v / (v - v) WHERE k = 1 RETURNING v;
+--@ error: 22012
+DELETE FROM returned WHERE k = 1 RETURNING 1 / (v - v);
+--@ error: 22P02
+INSERT INTO returned VALUES (3, 1, 'x') RETURNING w::int;
+DELETE FROM returned WHERE k = 7 RETURNING *;
+UPDATE returned SET w = w || '!' WHERE k = 1 RETURNING w, v;
+SELECT * FROM returned;

@@ -186,3 +186,18 @@ ROLLBACK TO s;
 --@ error: 23505
 INSERT INTO stock (item, n) SELECT id, 1 FROM users WHERE id = 4 RETURNING (SELECT count(*) FROM users);
 ROLLBACK;
+
+-- Keys whose type has a modifier.
+CREATE TABLE prices (k numeric(6,2), a int, b text, PRIMARY KEY (k, a));
+CREATE TABLE codes (k char(4), b varchar(5), PRIMARY KEY (k));
+--@ cluster: SELECT create_distributed_table('prices', 'k'), create_distributed_table('codes', 'k')
+CREATE FUNCTION one_more(int) RETURNS int LANGUAGE sql VOLATILE AS 'SELECT $1 + 1';
+INSERT INTO prices VALUES (3.001, 1, 'x') ON CONFLICT (k, a) DO UPDATE SET b = excluded.b RETURNING k, one_more(a);
+INSERT INTO prices VALUES (2.999, 1, 'y') ON CONFLICT (k, a) DO UPDATE SET b = prices.b || excluded.b RETURNING k, b, one_more(a);
+INSERT INTO codes VALUES ('a', 'x'), ('b', 'y') ON CONFLICT (k) DO UPDATE SET b = excluded.b RETURNING k, b, one_more(1);
+INSERT INTO codes VALUES ('a  ', 'z') ON CONFLICT (k) DO UPDATE SET b = codes.b || excluded.b RETURNING k, b, one_more(1);
+DO $$ BEGIN INSERT INTO prices SELECT g / 3.0, g, 'p' || g FROM generate_series(1, 9) g ON CONFLICT (k, a) DO UPDATE SET b = 'again'; END $$;
+DO $$ BEGIN INSERT INTO prices SELECT g / 3.0, g, 'p' || g FROM generate_series(5, 12) g ON CONFLICT (k, a) DO UPDATE SET b = 'again'; END $$;
+SELECT * FROM prices;
+SELECT b FROM prices WHERE k = 3.00;
+SELECT * FROM codes WHERE k = 'a';

@@ -26,7 +26,6 @@ MERGE INTO stock s USING (SELECT k, sum(n) AS n FROM delivery GROUP BY k) d ON s
 SELECT count(*), sum(n), count(*) FILTER (WHERE note = 'sum') FROM stock;
 MERGE INTO stock s USING (SELECT * FROM delivery WHERE kind = 'add') d ON d.k = s.k WHEN MATCHED THEN UPDATE SET note = DEFAULT WHEN NOT MATCHED THEN INSERT (n, k) VALUES (d.n, d.k);
 SELECT note, count(*) FROM stock GROUP BY note;
---@ refused: 0A000
 WITH few AS (SELECT * FROM delivery WHERE k < 20) MERGE INTO stock s USING few d ON s.k = d.k WHEN MATCHED THEN UPDATE SET n = s.n - 1;
 SELECT sum(n) FROM stock;
 MERGE INTO stock s USING delivery d ON s.k = d.k WHEN MATCHED AND s.n > 15 THEN UPDATE SET (n, note) = (d.n, 'pair');
@@ -96,3 +95,49 @@ ROLLBACK TO a;
 SELECT count(*) FROM stock;
 ROLLBACK;
 SELECT count(*) FROM stock;
+
+-- From sources that are elsewhere: their rows go to where the target's are.
+CREATE TABLE arrivals (id int PRIMARY KEY, k int, n int, big bigint, at timestamptz DEFAULT '2022-05-06 07:08:09+00');
+--@ cluster: SELECT create_distributed_table('arrivals', 'id', colocate_with => 'none')
+INSERT INTO arrivals SELECT g, nullif(g + 5, 12), g * 100, g FROM generate_series(1, 40) g;
+MERGE INTO stock s USING arrivals a ON s.k = a.k WHEN MATCHED THEN UPDATE SET n = a.n, note = 'arrived';
+SELECT * FROM stock;
+MERGE INTO stock s USING arrivals a ON s.k = a.k AND a.n > 1000
+  WHEN MATCHED AND a.id % 2 = 0 THEN DELETE
+  WHEN NOT MATCHED AND a.k IS NOT NULL AND a.k > 30 THEN INSERT (k, n, note) VALUES (a.k, a.n, 'new ' || a.id);
+SELECT * FROM stock;
+MERGE INTO stock s USING (SELECT k, sum(n) AS n, count(*) FROM arrivals WHERE k < 60 GROUP BY k) a ON a.k = s.k
+  WHEN MATCHED THEN UPDATE SET n = s.n + a.n, note = DEFAULT
+  WHEN NOT MATCHED THEN INSERT VALUES (a.k, a.n);
+SELECT count(*), sum(n), sum(k) FROM stock;
+MERGE INTO stock s USING (SELECT a.k, u.name FROM arrivals a JOIN users u ON u.id = a.id) a ON a.k = s.k WHEN MATCHED THEN UPDATE SET note = a.name WHEN NOT MATCHED THEN DO NOTHING;
+SELECT k, note FROM stock;
+MERGE INTO stock s USING arrivals a ON s.k = a.big WHEN MATCHED THEN UPDATE SET n = -a.big;
+SELECT sum(n) FROM stock;
+--@ refused: 0A000
+MERGE INTO stock s USING (SELECT k FROM arrivals UNION ALL SELECT k FROM arrivals) a ON s.k = a.k WHEN MATCHED THEN UPDATE SET n = 0;
+--@ refused: 0A000
+MERGE INTO stock s USING (SELECT id % 10 AS k FROM arrivals) a ON s.k = a.k WHEN MATCHED THEN UPDATE SET n = 0;
+--@ error: 23502
+MERGE INTO stock s USING arrivals a ON s.k = a.k WHEN NOT MATCHED THEN INSERT VALUES (a.k, 1);
+BEGIN;
+DELETE FROM stock WHERE k % 2 = 0;
+UPDATE arrivals SET n = 7 WHERE id < 20;
+MERGE INTO stock s USING arrivals a ON s.k = a.k WHEN MATCHED THEN UPDATE SET n = a.n WHEN NOT MATCHED AND a.k IS NOT NULL THEN INSERT VALUES (a.k, a.n, 'in a block');
+SELECT count(*), sum(n), count(*) FILTER (WHERE note = 'in a block') FROM stock;
+SAVEPOINT s;
+--@ error: 22012
+MERGE INTO stock s USING arrivals a ON s.k = a.k WHEN MATCHED THEN UPDATE SET n = 1 / (a.n - a.n);
+ROLLBACK TO s;
+SELECT count(*), sum(n) FROM stock;
+ROLLBACK;
+SELECT count(*), sum(n) FROM stock;
+--@ params: 7, 'seven'
+--@ params: 3, 'three'
+MERGE INTO stock s USING (SELECT * FROM arrivals WHERE id > $1::int) a ON s.k = a.k WHEN MATCHED THEN UPDATE SET note = $2::text;
+SELECT note, count(*) FROM stock GROUP BY note;
+MERGE INTO stock s USING regions r ON s.k = r.tax::int WHEN MATCHED THEN UPDATE SET note = r.name;
+WITH few AS (SELECT k, n FROM delivery WHERE k < 20), more AS MATERIALIZED (SELECT k, n + 1 AS n FROM few) MERGE INTO stock s USING more m ON s.k = m.k WHEN MATCHED THEN UPDATE SET n = m.n WHEN NOT MATCHED THEN INSERT VALUES (m.k, m.n);
+SELECT count(*), sum(n) FROM stock;
+--@ refused: 0A000
+WITH gone AS (DELETE FROM arrivals RETURNING k) MERGE INTO stock s USING gone g ON s.k = g.k WHEN MATCHED THEN DELETE;

@@ -198,15 +198,11 @@ GRANT SELECT ON amounts, amounts_invoker, guarded TO corpus_team;
 CREATE FUNCTION amount_of(int) RETURNS int STABLE LANGUAGE sql SECURITY DEFINER SET search_path = public AS 'SELECT amount FROM accounts WHERE k = $1';
 CREATE FUNCTION amount_as(int) RETURNS int STABLE LANGUAGE sql AS 'SELECT amount FROM accounts WHERE k = $1';
 SET ROLE corpus_ann;
---@ refused: 42501
 SELECT * FROM amounts;
 --@ error: 42501
 SELECT * FROM amounts_invoker;
---@ refused: 42501
 SELECT count(*) FROM guarded;
---@ refused: 42501
 SELECT amount FROM guarded WHERE k = 3;
---@ refused: 42501
 SELECT amount_of(3), amount_of(4);
 --@ error: 42501
 SELECT amount_as(3);
@@ -218,7 +214,6 @@ SELECT amount_of(3);
 RESET ROLE;
 GRANT EXECUTE ON FUNCTION amount_of(int) TO corpus_ann;
 SET ROLE corpus_ann;
---@ refused: 42501
 SELECT amount_of(3);
 SELECT current_user, session_user = current_user;
 RESET ROLE;

@@ -136,7 +136,8 @@ SELECT created FROM users WHERE id = 1;
 DISCARD ALL;
 RESET ALL;
 SHOW application_name;
-SELECT current_setting('my.setting', true);
+-- What a connection has had a setting for, it has an empty one for.
+SELECT coalesce(current_setting('my.setting', true), '');
 
 -- Temporary tables.
 CREATE TEMP TABLE tmp (id bigint, v text);

@@ -65,3 +65,11 @@ WITH s AS (SELECT box AS k, shelf AS v FROM moves WHERE at = date '2024-01-05' G
 SELECT count(*) FROM boxes b WHERE b.size = 1 AND NOT EXISTS (SELECT FROM moves m WHERE m.box = b.id AND m.shelf = b.shelf);
 ROLLBACK;
 SELECT count(*) FROM parcels WHERE weight = 1000;
+-- Where workers cannot have tables of large parts.
+SET default_transaction_read_only = on;
+SELECT count(*), sum(m.step), sum(p.weight), count(DISTINCT b.owner) FROM parcels p, moves m, boxes b WHERE m.parcel = p.id AND b.id = p.box AND b.shelf = p.shelf;
+RESET default_transaction_read_only;
+SELECT count(*), sum(m.step), sum(p.weight), count(DISTINCT b.owner) FROM parcels p, moves m, boxes b WHERE m.parcel = p.id AND b.id = p.box AND b.shelf = p.shelf;
+SELECT m.shelf, count(*), sum(p.weight) FROM moves m JOIN parcels p ON p.id = m.parcel GROUP BY m.shelf ORDER BY 1;
+SELECT count(*) FROM moves m WHERE NOT EXISTS (SELECT FROM parcels p WHERE p.id = m.parcel AND p.box = m.box);
+SELECT p.label FROM parcels p JOIN moves m ON m.parcel = p.id JOIN boxes b ON b.id = m.box WHERE b.owner LIKE 'owner 3%' ORDER BY p.id, m.step LIMIT 7;

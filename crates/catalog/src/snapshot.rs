@@ -67,6 +67,8 @@ pub struct Snapshot {
     /// `(schema, name)` of every other relation that users may name (local tables, views, foreign tables, …), so that
     /// an unqualified name is resolved through the search path as PostgreSQL does.
     pub other_relations: HashSet<(String, String)>,
+    /// What stands for `*` of pg_class where the catalog itself is read and some table is a leaf; empty where none is.
+    pub class_columns: String,
     /// Names of functions and aggregates outside `pg_catalog` (any schema): a call of one of these is not built in.
     pub user_functions: HashSet<String>,
     /// Names of operators defined outside `pg_catalog`.
@@ -87,6 +89,14 @@ pub struct Snapshot {
     pub window_functions: HashSet<String>,
     /// Names of functions (any schema) that return a set.
     pub set_returning_functions: HashSet<String>,
+    /// Numbers on the coordinator of the roles that own distributed tables, by table.
+    pub owners: HashMap<Oid, Oid>,
+    /// Names of those that callbacks tell apart ([`Self::owners`] and the first superuser).
+    pub told_apart: HashMap<Oid, String>,
+    /// Roles with views or SECURITY DEFINER functions, through which others may reach tables.
+    pub definers: HashSet<String>,
+    /// Tables that views with `security_barrier` read.
+    pub behind_barriers: HashSet<Oid>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,6 +123,12 @@ pub struct Table {
     /// True where a partition named directly would not behave like the table (row security, statement triggers,
     /// rules, inheritance of the user's own, partitions of the user's own): always go by the parent's name.
     pub parent_only: bool,
+    /// Partitioned by the user: workers have tables for its partitions' shards only, and ONLY means no rows.
+    pub is_partitioned: bool,
+    /// The coordinator has it partitioned further: a partition of the user's, or one that was detached.
+    pub is_leaf: bool,
+    /// The distributed table that it is a partition of.
+    pub parent: Option<Oid>,
     /// Some column's type is not built in, so object ids in its binary form differ between servers.
     pub has_user_types: bool,
     /// The table has triggers of the user's (any kind).
@@ -269,6 +285,38 @@ impl Snapshot {
     /// Every distributed and reference table, in no order.
     pub fn all_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.by_oid.values()
+    }
+
+    /// All tables of the tree of partitions that a table is in, parents first; without partitioning itself alone.
+    pub fn partition_tree(&self, table: &Arc<Table>) -> Vec<Arc<Table>> {
+        let mut root = table;
+        while let Some(parent) = root.parent.and_then(|oid| self.by_oid.get(&oid)) {
+            root = parent;
+        }
+        let mut out = vec![root.clone()];
+        let mut at = 0;
+        while let Some(parent) = out.get(at).map(|t| t.oid) {
+            out.extend(self.all_tables().filter(|t| t.parent == Some(parent)).cloned());
+            at += 1;
+        }
+        out
+    }
+
+    /// A view with `security_barrier` reads it, or the table that it is a partition of.
+    pub fn is_behind_barrier(&self, table: &Table) -> bool {
+        let above = table.parent.and_then(|oid| self.by_oid.get(&oid));
+        self.behind_barriers.contains(&table.oid) || above.is_some_and(|above| self.is_behind_barrier(above))
+    }
+
+    /// How many tables are above one in its tree of partitions.
+    pub fn depth(&self, table: &Table) -> usize {
+        let mut parent = table.parent;
+        let mut depth = 0;
+        while let Some(above) = parent.and_then(|oid| self.by_oid.get(&oid)) {
+            parent = above.parent;
+            depth += 1;
+        }
+        depth
     }
 
     /// The primary of a group.

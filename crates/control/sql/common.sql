@@ -20,9 +20,9 @@ DECLARE
     found int;
 BEGIN
     SELECT max(version) INTO found FROM pgherd.schema_version;
-    IF found > 1 THEN
+    IF found > 2 THEN
         RAISE EXCEPTION USING ERRCODE = '55000',
-            MESSAGE = format('schema "pgherd" of this database has version %s, newer than this program''s version 1', found),
+            MESSAGE = format('schema "pgherd" of this database has version %s, newer than this program''s version 2', found),
             HINT = 'Use the newer program.';
     END IF;
 END
@@ -31,6 +31,10 @@ $$;
 -- On the coordinator: triggers of distributed tables, which fire on the workers only, and their state as the user knows it
 -- (pg_trigger.tgenabled).
 CREATE TABLE IF NOT EXISTS pgherd.worker_trigger (trigger oid PRIMARY KEY, relation oid NOT NULL, enabled "char" NOT NULL);
+
+-- On the coordinator: partitions of users' distributed tables, which are partitioned further there so that they can have a
+-- foreign child (docs/decisions/0012), and tables that were detached. Elsewhere empty, for describe.sql.
+CREATE TABLE IF NOT EXISTS pgherd.leaf (relation oid PRIMARY KEY);
 
 -- Commit records -----------------------------------------------------------------------------------------------------
 
@@ -146,6 +150,68 @@ REVOKE EXECUTE ON FUNCTION pgherd.change_placement(int, bigint) FROM PUBLIC;
 
 -- Shard schemas ------------------------------------------------------------------------------------------------------
 
+-- What the router knows of this server and no user does: it vouches with it for what pgherd_<shard>.as_owner() is given.
+-- On the coordinator it is the password of callbacks.
+CREATE TABLE IF NOT EXISTS pgherd.secret (secret text NOT NULL);
+CREATE UNIQUE INDEX IF NOT EXISTS secret_single_row ON pgherd.secret ((true));
+REVOKE ALL ON pgherd.secret FROM PUBLIC;
+-- Without a policy: not for pg_read_all_data either.
+ALTER TABLE pgherd.secret ENABLE ROW LEVEL SECURITY;
+INSERT INTO pgherd.secret VALUES (replace(pg_catalog.gen_random_uuid()::text || pg_catalog.gen_random_uuid()::text, '-', ''))
+    ON CONFLICT DO NOTHING;
+
+-- Fails unless the router has given this text for this role to this very backend. What a pass consists of is never told:
+-- it goes to the server as a parameter, and nothing of the user's runs between.
+CREATE OR REPLACE FUNCTION pgherd.check_pass(pass text, query text, owner text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    known text;
+    inner_hash text;
+BEGIN
+    SELECT s.secret INTO STRICT known FROM pgherd.secret s;
+    inner_hash := encode(sha256(convert_to(concat_ws(E'\n', known, pg_backend_pid(), length(owner), owner, query), 'UTF8')), 'hex');
+    IF pass IS DISTINCT FROM encode(sha256(convert_to(concat_ws(E'\n', known, inner_hash), 'UTF8')), 'hex') THEN
+        RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = 'only the router may run this';
+    END IF;
+END
+$$;
+
+-- What the session's role may do with a table here, whether policies hide rows of it from that role, and whether writing it
+-- runs anything of the user's, which may be there without the coordinator's knowledge.
+CREATE OR REPLACE FUNCTION pgherd.table_rights(table_schema text, table_name text, OUT me text, OUT owner text, OUT reads bool,
+    OUT inserts bool, OUT updates bool, OUT deletes bool, OUT filtered bool, OUT forced bool, OUT runs bool)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT current_user::text, pg_get_userbyid(c.relowner)::text, u.ok AND has_table_privilege(c.oid, 'SELECT'),
+        u.ok AND has_table_privilege(c.oid, 'INSERT'), u.ok AND has_table_privilege(c.oid, 'UPDATE'),
+        u.ok AND has_table_privilege(c.oid, 'DELETE'), row_security_active(c.oid), c.relrowsecurity AND c.relforcerowsecurity,
+        EXISTS (SELECT FROM pg_partition_tree(c.oid) t WHERE EXISTS (SELECT FROM pg_rewrite r WHERE r.ev_class = t.relid)
+            OR EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = t.relid AND NOT g.tgisinternal)
+            OR EXISTS (SELECT FROM pg_constraint k WHERE k.confrelid = t.relid AND k.contype = 'f'))
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace, LATERAL (SELECT has_schema_privilege(n.oid, 'USAGE') AS ok) u
+    WHERE n.nspname = table_schema AND c.relname = table_name
+$$;
+
+-- What a view or function of another role reads of a table, the coordinator reads with that role's rights, which it has
+-- checked. Here it is read by this function of the table's owner. It gives rows as text; it belongs to the owner, who could
+-- do with it only what he can do anyway. He must not change it: it would run in the sessions of others.
+CREATE OR REPLACE FUNCTION pgherd.create_as_owner(shard bigint, owner text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    EXECUTE format($f$
+        CREATE OR REPLACE FUNCTION pgherd_%s.as_owner(query text, pass text) RETURNS SETOF text
+        LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO, MDY'
+            SET intervalstyle = 'postgres' SET extra_float_digits = 3 AS $b$
+        BEGIN
+            PERFORM pgherd.check_pass(pass, query, current_user::text);
+            RETURN QUERY EXECUTE query;
+        END
+        $b$ $f$, shard);
+    EXECUTE format('ALTER FUNCTION pgherd_%s.as_owner(text, text) OWNER TO %I', shard, owner);
+    EXECUTE format('GRANT EXECUTE ON FUNCTION pgherd_%s.as_owner(text, text) TO PUBLIC', shard);
+END
+$$;
+REVOKE EXECUTE ON FUNCTION pgherd.create_as_owner(bigint, text) FROM PUBLIC;
+
 -- A table's owner need not have CREATE on the database, so this function makes the schemas in which partitions live.
 CREATE OR REPLACE FUNCTION pgherd.create_shard_schemas(shards bigint[], owner text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -159,6 +225,10 @@ BEGIN
         EXECUTE format('CREATE SCHEMA %I AUTHORIZATION %I', 'pgherd_' || shard, owner);
         EXECUTE format('GRANT USAGE ON SCHEMA %I TO PUBLIC', 'pgherd_' || shard);
     END LOOP;
+    -- One of a table is enough.
+    IF cardinality(shards) > 0 THEN
+        PERFORM pgherd.create_as_owner((SELECT min(s.id) FROM unnest(shards) s(id)), owner);
+    END IF;
 END
 $$;
 
@@ -174,6 +244,9 @@ BEGIN
             RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = format('must be owner of schema pgherd_%s', shard);
         END IF;
         EXECUTE format('ALTER SCHEMA %I OWNER TO %I', 'pgherd_' || shard, new_owner);
+        IF to_regprocedure(format('pgherd_%s.as_owner(text, text)', shard)) IS NOT NULL THEN
+            PERFORM pgherd.create_as_owner(shard, new_owner);
+        END IF;
     END LOOP;
 END
 $$;

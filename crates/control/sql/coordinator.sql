@@ -165,11 +165,70 @@ BEGIN
             WHERE srvname = 'pgherd_router' AND 'analyze_sampling=off' = ANY (srvoptions)) THEN
         EXECUTE 'ALTER SERVER pgherd_router OPTIONS (ADD analyze_sampling ''off'')';
     END IF;
-    IF NOT EXISTS (SELECT FROM pg_catalog.pg_user_mappings WHERE srvname = 'pgherd_router' AND umuser = 0) THEN
-        CREATE USER MAPPING FOR PUBLIC SERVER pgherd_router OPTIONS (user 'pgherd_callback', password_required 'false');
+    -- Users know the name that a callback brings, but not this: the router believes what postgres_fdw says.
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_user_mappings WHERE srvname = 'pgherd_router' AND umuser = 0
+            AND (SELECT 'password=' || secret FROM pgherd.secret) = ANY (umoptions)) THEN
+        DROP USER MAPPING IF EXISTS FOR PUBLIC SERVER pgherd_router;
+        EXECUTE format('CREATE USER MAPPING FOR PUBLIC SERVER pgherd_router OPTIONS (user ''pgherd_callback'', password %L, '
+            'password_required ''false'')', (SELECT secret FROM pgherd.secret));
     END IF;
 END
 $$;
+
+DO $$
+DECLARE
+    mapped record;
+BEGIN
+    FOR mapped IN SELECT m.usename FROM pg_catalog.pg_user_mappings m WHERE m.srvname = 'pgherd_router' AND m.umuser <> 0
+        AND NOT EXISTS (SELECT FROM pgherd.secret s WHERE 'password=' || s.secret = ANY (m.umoptions))
+    LOOP
+        EXECUTE format('DROP USER MAPPING FOR %I SERVER pgherd_router', mapped.usename);
+    END LOOP;
+END
+$$;
+
+-- postgres_fdw has a connection for each user mapping, and takes the one of the role with whose rights it reads: a view's
+-- or function's owner, perhaps. Owners of distributed tables, and of views, rules and SECURITY DEFINER functions where there
+-- are any, have one of their own, so that the router can tell them from who asks; it goes with the last of these. So has the
+-- first superuser, whom nobody can drop.
+CREATE OR REPLACE FUNCTION pgherd.map_owners() RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
+DECLARE
+    changed record;
+BEGIN
+    FOR changed IN
+        SELECT coalesce(o.role, m.umuser) AS role, o.role IS NULL AS is_gone
+        FROM (WITH owner(role) AS (SELECT c.relowner FROM pgherd.pg_dist_partition p JOIN pg_class c ON c.oid = p.logicalrelid
+                WHERE p.partmethod = 'h')
+            SELECT 10::oid AS role UNION SELECT role FROM owner
+            UNION SELECT d.role FROM (
+                SELECT c.relowner FROM pg_rewrite r JOIN pg_class c ON c.oid = r.ev_class
+                    WHERE r.oid >= 16384 AND c.relnamespace <> 'pgherd'::regnamespace AND c.relpersistence <> 't'
+                UNION SELECT p.proowner FROM pg_proc p
+                    WHERE p.prosecdef AND p.oid >= 16384 AND p.pronamespace <> 'pgherd'::regnamespace
+                ) d(role) WHERE EXISTS (SELECT FROM owner)) o
+            FULL JOIN (SELECT u.umuser FROM pg_user_mappings u WHERE u.srvname = 'pgherd_router' AND u.umuser <> 0) m
+                ON m.umuser = o.role
+        WHERE o.role IS NULL OR m.umuser IS NULL
+    LOOP
+        -- Two that find the same role wait for each other.
+        PERFORM pg_advisory_xact_lock(1885825124, -2);
+        IF changed.is_gone THEN
+            EXECUTE format('DROP FUNCTION IF EXISTS pgherd.forward_rows_%s()', changed.role);
+            EXECUTE format('DROP USER MAPPING IF EXISTS FOR %I SERVER pgherd_router', pg_get_userbyid(changed.role));
+        ELSE
+            EXECUTE format('CREATE USER MAPPING IF NOT EXISTS FOR %I SERVER pgherd_router OPTIONS (user %L, '
+                'password_required ''false'')', pg_get_userbyid(changed.role), 'pgherd_callback_' || changed.role);
+            -- Not in a text of its own, which the context of an error would show to whoever runs this.
+            UPDATE pg_user_mapping m SET umoptions = m.umoptions || ('password=' || s.secret)
+                FROM pgherd.secret s, pg_foreign_server f
+                WHERE m.umuser = changed.role AND f.oid = m.umserver AND f.srvname = 'pgherd_router'
+                    AND NOT ('password=' || s.secret) = ANY (m.umoptions);
+        END IF;
+    END LOOP;
+END
+$$;
+SELECT pgherd.map_owners();
 
 -- Reading it with command = '…' makes the router run that command on every worker.
 CREATE FOREIGN TABLE IF NOT EXISTS pgherd.remote_command (command text, nodename text, nodeport int, success bool, result text)
@@ -179,18 +238,44 @@ CREATE FOREIGN TABLE IF NOT EXISTS pgherd.remote_command (command text, nodename
 CREATE OR REPLACE FUNCTION pgherd.row_by_row() RETURNS trigger
 LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
 
--- Who may change a distributed table's metadata: its owner. Works for callers that are SECURITY DEFINER functions.
+-- Who may change a distributed table's metadata: its owner. Works for callers that are SECURITY DEFINER functions of ours. From
+-- inside of anything else the session's role would lend its rights to whoever has written that: the router calls by itself.
 CREATE OR REPLACE FUNCTION pgherd.require_owner(relation regclass) RETURNS void
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    context text;
 BEGIN
+    GET DIAGNOSTICS context = PG_CONTEXT;
+    IF EXISTS (SELECT FROM regexp_split_to_table(context, E'\n') line WHERE line !~ '^[^"]* pgherd\.[a-z_]+\('
+            AND line !~ '"SELECT pgherd\.[a-z_]+\([a-z_.]+\)"$' AND line !~ '^[^"(]* inline_code_block [^(]*$') THEN
+        RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = 'only the router may change what it knows of distributed tables';
+    END IF;
     IF NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = relation AND pg_has_role(session_user, c.relowner, 'MEMBER')) THEN
         RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = format('must be owner of table %s', relation);
     END IF;
 END
 $$;
 
--- Gives a distributed table its foreign child and its guard. The child is owned like the table, so that DDL that
--- recurses is allowed. Repeating it is harmless.
+-- A child is read through its parent, whose rights are asked. Of itself it is for the owner only, whatever default privileges
+-- or a grant for the whole schema have said.
+CREATE OR REPLACE FUNCTION pgherd.keep_child(child regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    grantee text;
+BEGIN
+    FOR grantee IN
+        SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END
+        FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = child AND a.grantee <> c.relowner
+    LOOP
+        EXECUTE format('REVOKE ALL ON %s FROM %s', child, grantee);
+    END LOOP;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION pgherd.keep_child(regclass) FROM PUBLIC;
+
+-- Gives a distributed table its foreign child and its guard. The child leads to the table that has its number, whatever that
+-- is called. It is owned like the table, so that DDL that
+-- recurses is allowed. A partitioned table of the user's has its children below its partitions. Repeating it is harmless.
 CREATE OR REPLACE FUNCTION pgherd.attach_child(relation regclass) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
 DECLARE
@@ -198,20 +283,51 @@ DECLARE
     table_name name;
     owner name;
     child name := 'ft_' || relation::oid;
+    is_partitioned bool;
+    is_leaf bool;
+    hidden_indexes oid[];
+    hidden_keys oid[];
 BEGIN
     PERFORM pgherd.require_owner(relation);
-    SELECT n.nspname, c.relname, pg_get_userbyid(c.relowner) INTO STRICT table_schema, table_name, owner
+    SELECT n.nspname, c.relname, pg_get_userbyid(c.relowner), c.relkind = 'p', EXISTS (SELECT FROM pgherd.leaf l WHERE l.relation = c.oid)
+        INTO STRICT table_schema, table_name, owner, is_partitioned, is_leaf
         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation;
+    IF NOT EXISTS (SELECT FROM pgherd.pg_dist_partition p WHERE p.logicalrelid = relation AND p.partmethod = 'h') THEN
+        RAISE EXCEPTION USING ERRCODE = '42809', MESSAGE = format('table %s is not distributed', relation);
+    END IF;
     EXECUTE format('DROP FOREIGN TABLE IF EXISTS pgherd.%I', child);
     -- The guard first: once the child is there, pgherd.guard_definitions watches the table.
     PERFORM pgherd.unguard(relation);
-    PERFORM pgherd.guard_heap(relation);
-    EXECUTE format('CREATE FOREIGN TABLE pgherd.%I () INHERITS (%I.%I) SERVER pgherd_router OPTIONS (schema_name %L, table_name %L)',
-        child, table_schema, table_name, table_schema, table_name);
+    IF is_partitioned THEN
+        PERFORM pgherd.guard_partitioned(relation);
+    ELSE
+        PERFORM pgherd.guard_heap(relation);
+    END IF;
+    IF is_partitioned AND NOT is_leaf THEN
+        RETURN;
+    END IF;
+    IF is_leaf THEN
+        -- PostgreSQL allows no foreign partition below unique indexes and foreign keys, which it could not enforce. The
+        -- workers do, so they are out of its sight for a moment; the table is locked.
+        WITH hidden AS (UPDATE pg_index i SET indisunique = false WHERE i.indrelid = relation AND i.indisunique RETURNING indexrelid)
+            SELECT array_agg(indexrelid) INTO hidden_indexes FROM hidden;
+        WITH hidden AS (UPDATE pg_constraint k SET contype = 'x' WHERE k.conrelid = relation AND k.contype = 'f' RETURNING oid)
+            SELECT array_agg(oid) INTO hidden_keys FROM hidden;
+        EXECUTE format('CREATE FOREIGN TABLE pgherd.%I PARTITION OF %I.%I FOR VALUES WITH (MODULUS 1, REMAINDER 0) '
+            'SERVER pgherd_router', child, table_schema, table_name);
+        UPDATE pg_constraint k SET contype = 'f' WHERE k.oid = ANY (hidden_keys);
+        UPDATE pg_index i SET indisunique = true WHERE i.indexrelid = ANY (hidden_indexes);
+        -- What the backend has remembered of the table meanwhile is forgotten.
+        UPDATE pg_class c SET relname = c.relname WHERE c.oid = relation;
+    ELSE
+        EXECUTE format('CREATE FOREIGN TABLE pgherd.%I () INHERITS (%I.%I) SERVER pgherd_router', child, table_schema, table_name);
+    END IF;
     -- Row by row: so the router sees which statement changes rows, and where it would read what it has changed.
     EXECUTE format('CREATE TRIGGER pgherd_row_by_row AFTER UPDATE OR DELETE ON pgherd.%I '
         'FOR EACH ROW EXECUTE FUNCTION pgherd.row_by_row()', child);
     EXECUTE format('ALTER FOREIGN TABLE pgherd.%I OWNER TO %I', child, owner);
+    PERFORM pgherd.keep_child(format('pgherd.%I', child)::regclass);
+    PERFORM pgherd.map_owners();
 END
 $$;
 
@@ -228,18 +344,170 @@ BEGIN
 END
 $$;
 
+-- A table of another form takes the place of a partition of the user's: this takes the old one, with its rows, out of its tree
+-- and into a schema of its own. Gives the sequences that it owned.
+CREATE OR REPLACE FUNCTION pgherd.set_aside(relation regclass) RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
+DECLARE
+    parent text;
+    view_name text;
+    owned jsonb;
+    sequence text;
+BEGIN
+    PERFORM pgherd.require_owner(relation);
+    SELECT r.ev_class::regclass INTO view_name
+        FROM pg_depend d JOIN pg_rewrite r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
+        WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = relation AND r.ev_class <> relation LIMIT 1;
+    IF view_name IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = '0A000',
+            MESSAGE = format('cannot distribute table "%s"', (SELECT c.relname FROM pg_class c WHERE c.oid = relation)),
+            DETAIL = format('It is a partition, and view %s reads it.', view_name),
+            HINT = 'Drop the view, and create it again afterwards.';
+    END IF;
+    SELECT pgherd.qualified(c.relnamespace, c.relname) INTO parent
+        FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhparent WHERE i.inhrelid = relation;
+    IF parent IS NOT NULL THEN
+        EXECUTE format('ALTER TABLE %s DETACH PARTITION %s', parent, relation);
+    END IF;
+    SELECT coalesce(jsonb_agg(jsonb_build_object('sequence', d.objid::regclass::text, 'column', a.attname)), '[]') INTO owned
+        FROM pg_depend d JOIN pg_class s ON s.oid = d.objid AND s.relkind = 'S'
+            JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+        WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = relation AND d.deptype = 'a';
+    FOR sequence IN SELECT x->>'sequence' FROM jsonb_array_elements(owned) x LOOP
+        EXECUTE format('ALTER SEQUENCE %s OWNED BY NONE', sequence);
+    END LOOP;
+    EXECUTE format('CREATE SCHEMA %I', 'pgherd_aside_' || relation::oid);
+    EXECUTE format('GRANT USAGE ON SCHEMA %I TO PUBLIC', 'pgherd_aside_' || relation::oid);
+    EXECUTE format('ALTER TABLE %s SET SCHEMA %I', relation, 'pgherd_aside_' || relation::oid);
+    RETURN owned;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION pgherd.require_aside(relation regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+            WHERE c.oid = relation AND n.nspname = 'pgherd_aside_' || relation::oid) THEN
+        RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = format('%s is not set aside', relation);
+    END IF;
+END
+$$;
+
+-- The new table is in its place: it gets the sequences and the metadata. leaf: it is partitioned further, for its child.
+CREATE OR REPLACE FUNCTION pgherd.replace_aside(aside regclass, relation regclass, owned jsonb, leaf bool) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
+DECLARE
+    entry jsonb;
+BEGIN
+    PERFORM pgherd.require_owner(aside);
+    PERFORM pgherd.require_owner(relation);
+    PERFORM pgherd.require_aside(aside);
+    FOR entry IN SELECT x FROM jsonb_array_elements(owned) x LOOP
+        IF NOT EXISTS (SELECT FROM pg_class s JOIN pg_class t ON t.oid = aside AND t.relowner = s.relowner
+                WHERE s.oid = (entry->>'sequence')::regclass AND s.relkind = 'S') THEN
+            RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = format('%s is no sequence of the table''s owner', entry->>'sequence');
+        END IF;
+        EXECUTE format('ALTER SEQUENCE %s OWNED BY %s.%I', (entry->>'sequence')::regclass, relation, entry->>'column');
+    END LOOP;
+    FOR entry IN
+        SELECT jsonb_build_object('on', CASE WHEN c.oid = aside AND a.attname IS NULL THEN format('TABLE %s', relation)
+                WHEN c.oid = aside THEN format('COLUMN %s.%I', relation, a.attname)
+                ELSE format('INDEX %I.%I', (SELECT n.nspname FROM pg_namespace n JOIN pg_class r ON r.relnamespace = n.oid
+                    WHERE r.oid = relation), c.relname) END, 'text', d.description)
+        FROM pg_description d JOIN pg_class c ON c.oid = d.objoid AND (c.oid = aside
+                OR EXISTS (SELECT FROM pg_index i WHERE i.indexrelid = c.oid AND i.indrelid = aside
+                    AND EXISTS (SELECT FROM pg_index n JOIN pg_class m ON m.oid = n.indexrelid
+                        WHERE n.indrelid = relation AND m.relname = c.relname)))
+            LEFT JOIN pg_attribute a ON a.attrelid = aside AND a.attnum = d.objsubid AND d.objsubid > 0
+        WHERE d.classoid = 'pg_class'::regclass
+        UNION ALL SELECT jsonb_build_object('on', format('CONSTRAINT %I ON %s', k.conname, relation), 'text', d.description)
+        FROM pg_description d JOIN pg_constraint k ON d.classoid = 'pg_constraint'::regclass AND k.oid = d.objoid AND k.conrelid = aside
+            JOIN pg_constraint n ON n.conrelid = relation AND n.conname = k.conname
+    LOOP
+        EXECUTE format('COMMENT ON %s IS %L', entry->>'on', entry->>'text');
+    END LOOP;
+    UPDATE pgherd.pg_dist_partition p SET logicalrelid = relation WHERE p.logicalrelid = aside;
+    UPDATE pgherd.pg_dist_shard s SET logicalrelid = relation WHERE s.logicalrelid = aside;
+    DELETE FROM pgherd.leaf l WHERE l.relation = aside;
+    IF leaf THEN
+        INSERT INTO pgherd.leaf (relation) VALUES ($2);
+    END IF;
+END
+$$;
+
+-- Nobody needs it any more.
+CREATE OR REPLACE FUNCTION pgherd.drop_aside(aside regclass) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
+BEGIN
+    PERFORM pgherd.require_owner(aside);
+    PERFORM pgherd.require_aside(aside);
+    EXECUTE format('DROP TABLE %s', aside);
+    EXECUTE format('DROP SCHEMA %I', 'pgherd_aside_' || aside::oid);
+END
+$$;
+
 -- Definitions of distributed tables change through the router, which takes the foreign child away meanwhile. What comes any
 -- other way (a DO block, a function, a client of the coordinator itself) would leave the workers behind.
+CREATE OR REPLACE FUNCTION pgherd.has_child(relation oid) RETURNS bool
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    WITH RECURSIVE below(relation) AS (
+        SELECT $1
+        UNION ALL SELECT i.inhrelid FROM below b JOIN pg_inherits i ON i.inhparent = b.relation
+    )
+    SELECT EXISTS (SELECT FROM below b JOIN pg_inherits h ON h.inhparent = b.relation JOIN pg_class f ON f.oid = h.inhrelid
+        WHERE f.relname = 'ft_' || b.relation AND f.relnamespace = 'pgherd'::regnamespace)
+$$;
+
+-- After ALTER SCHEMA … RENAME, whoever owns the tables: the metadata has the names that the catalog has.
+CREATE OR REPLACE FUNCTION pgherd.follow_schemas() RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    UPDATE pgherd.pg_dist_partition p SET schemaname = n.nspname
+        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = p.logicalrelid AND p.schemaname <> n.nspname
+$$;
+
 CREATE OR REPLACE FUNCTION pgherd.guard_definitions() RETURNS event_trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     changed record;
 BEGIN
+    IF TG_TAG ~ '^(CREATE|ALTER) (VIEW|MATERIALIZED VIEW|RULE|FUNCTION|PROCEDURE|ROUTINE|SCHEMA|EXTENSION|TABLE)$|^REASSIGN OWNED$'
+        OR TG_EVENT = 'sql_drop' AND TG_TAG <> 'DROP USER MAPPING' THEN
+        PERFORM pgherd.map_owners();
+    END IF;
+    -- The child belongs to the table's owner, who must not have it lead to another's table, nor run anything of his.
+    IF TG_EVENT = 'ddl_command_end' AND NOT (SELECT r.rolsuper FROM pg_roles r WHERE r.rolname = current_user)
+        AND EXISTS (SELECT FROM pg_event_trigger_ddl_commands() d JOIN pg_foreign_table f ON f.ftrelid = CASE d.classid
+                WHEN 'pg_class'::regclass THEN d.objid
+                WHEN 'pg_trigger'::regclass THEN (SELECT t.tgrelid FROM pg_trigger t WHERE t.oid = d.objid)
+                WHEN 'pg_rewrite'::regclass THEN (SELECT r.ev_class FROM pg_rewrite r WHERE r.oid = d.objid)
+                WHEN 'pg_constraint'::regclass THEN (SELECT n.conrelid FROM pg_constraint n WHERE n.oid = d.objid)
+                WHEN 'pg_attrdef'::regclass THEN (SELECT a.adrelid FROM pg_attrdef a WHERE a.oid = d.objid)
+                WHEN 'pg_policy'::regclass THEN (SELECT y.polrelid FROM pg_policy y WHERE y.oid = d.objid) END
+            JOIN pg_foreign_server s ON s.oid = f.ftserver WHERE s.srvname = 'pgherd_router') THEN
+        RAISE EXCEPTION USING ERRCODE = 'PH001', MESSAGE = 'cannot change a foreign table that leads to the router',
+            DETAIL = 'It belongs to a distributed table.';
+    END IF;
+    SELECT NULL::oid AS oid, NULL::name AS relname INTO changed;
+    -- The router says, with a pass that nobody else has, that the workers will hear of a schema's new name.
+    IF TG_EVENT = 'ddl_command_end' AND TG_TAG = 'ALTER SCHEMA' THEN
+        IF coalesce(current_setting('pgherd.schema_follows', true), '') <> '' THEN
+            PERFORM pgherd.check_pass(current_setting('pgherd.schema_follows'), 'schema follows', '');
+            PERFORM pgherd.follow_schemas();
+        END IF;
+        SELECT c.oid, c.relname INTO changed
+        FROM pgherd.pg_dist_partition p JOIN pg_class c ON c.oid = p.logicalrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE p.schemaname <> n.nspname
+        LIMIT 1;
+    END IF;
     -- CONCURRENTLY cannot be nested in anything, so its text is the client's own.
-    IF TG_EVENT = 'ddl_command_end' AND (TG_TAG IN ('COMMENT', 'SECURITY LABEL', 'REINDEX') OR current_query() ~* '\mconcurrently\M') THEN
+    IF changed.oid IS NULL AND TG_EVENT = 'ddl_command_end'
+        AND (TG_TAG IN ('COMMENT', 'SECURITY LABEL', 'REINDEX')
+            OR TG_TAG = 'CREATE INDEX' AND current_query() ~* '\mconcurrently\M') THEN
         RETURN;
     END IF;
-    IF TG_EVENT = 'ddl_command_end' THEN
+    IF changed.oid IS NOT NULL THEN
+        NULL;
+    ELSIF TG_EVENT = 'ddl_command_end' THEN
         SELECT c.oid, c.relname INTO changed
         FROM pg_event_trigger_ddl_commands() d
             JOIN pgherd.pg_dist_partition p ON p.partmethod = 'h' AND p.logicalrelid::oid = CASE d.classid
@@ -250,12 +518,22 @@ BEGIN
                 WHEN 'pg_statistic_ext'::regclass THEN (SELECT s.stxrelid FROM pg_statistic_ext s WHERE s.oid = d.objid)
                 WHEN 'pg_constraint'::regclass THEN (SELECT n.conrelid FROM pg_constraint n WHERE n.oid = d.objid) END
             JOIN pg_class c ON c.oid = p.logicalrelid
-        WHERE EXISTS (SELECT FROM pg_inherits h JOIN pg_class f ON f.oid = h.inhrelid
-            WHERE h.inhparent = c.oid AND f.relname = 'ft_' || c.oid AND f.relnamespace = 'pgherd'::regnamespace)
+        WHERE pgherd.has_child(c.oid)
         LIMIT 1;
+        IF changed.oid IS NULL THEN
+            -- A new partition of a distributed table.
+            SELECT c.oid, c.relname INTO changed
+            FROM pg_event_trigger_ddl_commands() d
+                JOIN pg_inherits i ON d.classid = 'pg_class'::regclass AND i.inhrelid = d.objid
+                JOIN pgherd.pg_dist_partition p ON p.partmethod = 'h' AND p.logicalrelid = i.inhparent
+                JOIN pg_class c ON c.oid = i.inhparent AND c.relkind = 'p'
+            WHERE d.schema_name <> 'pgherd' AND pgherd.has_child(c.oid)
+                AND NOT EXISTS (SELECT FROM pgherd.pg_dist_partition o WHERE o.logicalrelid::oid = d.objid)
+            LIMIT 1;
+        END IF;
     ELSE
         -- The table together with its child; or something of the table while the child is there.
-        SELECT d.objid AS oid, d.object_name AS relname INTO changed
+        SELECT d.objid AS oid, d.object_name::name AS relname INTO changed
         FROM pg_event_trigger_dropped_objects() d
             JOIN pgherd.pg_dist_partition p ON p.partmethod = 'h' AND p.logicalrelid::oid = d.objid
                 AND d.classid = 'pg_class'::regclass AND d.objsubid = 0
@@ -269,6 +547,19 @@ BEGIN
             DETAIL = format('%s would not reach the workers.', TG_TAG),
             HINT = 'Send it as a statement of its own through the router.';
     END IF;
+END
+$$;
+
+-- Children of early versions lead to their tables by name.
+DO $$
+DECLARE
+    child record;
+BEGIN
+    FOR child IN SELECT f.ftrelid::regclass AS name FROM pg_catalog.pg_foreign_table f JOIN pg_catalog.pg_class c ON c.oid = f.ftrelid
+        WHERE c.relnamespace = 'pgherd'::pg_catalog.regnamespace AND c.relname ~ '^ft_[0-9]+$' AND f.ftoptions::text LIKE '%table_name=%'
+    LOOP
+        EXECUTE format('ALTER FOREIGN TABLE %s OPTIONS (DROP schema_name, DROP table_name)', child.name);
+    END LOOP;
 END
 $$;
 
@@ -352,8 +643,10 @@ BEGIN
         WHERE s.shardid = p.shardid AND s.logicalrelid = relation::regclass;
     DELETE FROM pgherd.pg_dist_shard s WHERE s.logicalrelid = relation::regclass;
     DELETE FROM pgherd.pg_dist_partition p WHERE p.logicalrelid = relation::regclass;
+    DELETE FROM pgherd.leaf l WHERE l.relation = $1;
     DELETE FROM pgherd.pg_dist_colocation c
         WHERE NOT EXISTS (SELECT FROM pgherd.pg_dist_partition p WHERE p.colocationid = c.colocationid);
+    PERFORM pgherd.map_owners();
 END
 $$;
 
@@ -385,6 +678,26 @@ LANGUAGE sql STABLE AS $$
             WHERE s.logicalrelid = p.logicalrelid))), '[]')
     FROM pgherd.pg_dist_partition p
     WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = p.logicalrelid)
+$$;
+
+-- TRUNCATE of a table that is partitioned here: no rows are, but rights, locks and sequences.
+CREATE OR REPLACE FUNCTION pgherd.begin_truncate(relation regclass, restart_identity bool) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    sequence text;
+BEGIN
+    IF NOT has_table_privilege(relation, 'TRUNCATE') THEN
+        RAISE EXCEPTION USING ERRCODE = '42501',
+            MESSAGE = format('permission denied for table %s', (SELECT relname FROM pg_class WHERE oid = relation));
+    END IF;
+    EXECUTE format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE', relation);
+    FOR sequence IN SELECT d.objid::regclass FROM pg_depend d JOIN pg_class s ON s.oid = d.objid AND s.relkind = 'S'
+        WHERE restart_identity AND d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
+            AND d.refobjid = relation AND d.deptype IN ('a', 'i')
+    LOOP
+        EXECUTE format('ALTER SEQUENCE %s RESTART', sequence);
+    END LOOP;
+END
 $$;
 
 -- Operations ---------------------------------------------------------------------------------------------------------
@@ -525,7 +838,11 @@ LANGUAGE sql STABLE AS $$
             FROM pgherd.pg_dist_colocation c),
         'tables', (SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object('oid', p.logicalrelid::oid::bigint,
                 'schema', n.nspname, 'name', c.relname, 'method', p.partmethod, 'key', p.partkey,
-                'colocation', p.colocationid, 'shards', s.shards) ORDER BY p.logicalrelid), '[]')
+                'colocation', p.colocationid, 'shards', s.shards,
+                'is_partitioned', c.relkind = 'p' AND NOT EXISTS (SELECT FROM pgherd.leaf l WHERE l.relation = c.oid),
+                'parent', CASE WHEN c.relispartition THEN
+                    (SELECT i.inhparent::bigint FROM pg_catalog.pg_inherits i WHERE i.inhrelid = c.oid) END)
+                ORDER BY p.logicalrelid), '[]')
             FROM pgherd.pg_dist_partition p
             JOIN pg_catalog.pg_class c ON c.oid = p.logicalrelid
             JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -777,6 +1094,19 @@ BEGIN
 END
 $$;
 
+-- The columns of pg_class, in which partitions of distributed tables look as users have made them.
+CREATE OR REPLACE FUNCTION pgherd.class_columns() RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $f$
+    SELECT string_agg(CASE a.attname
+        WHEN 'relkind' THEN $c$CASE WHEN relkind = 'p' AND EXISTS (SELECT FROM pgherd.leaf l WHERE l.relation = pg_class.oid) THEN 'r'
+            WHEN relkind = 'I' AND EXISTS (SELECT FROM pg_catalog.pg_index i JOIN pgherd.leaf l ON l.relation = i.indrelid
+                WHERE i.indexrelid = pg_class.oid) THEN 'i' ELSE relkind END::pg_catalog."char" AS relkind$c$
+        WHEN 'relam' THEN $c$CASE WHEN relkind = 'p' AND EXISTS (SELECT FROM pgherd.leaf l WHERE l.relation = pg_class.oid) THEN 2
+            ELSE relam END::pg_catalog.oid AS relam$c$
+        ELSE quote_ident(a.attname) END, ', ' ORDER BY a.attnum)
+    FROM pg_attribute a WHERE a.attrelid = 'pg_class'::regclass AND a.attnum > 0
+$f$;
+
 -- Catalogs without our objects ---------------------------------------------------------------------------------------
 
 -- The router reads these in place of the catalogs when a client does (CATALOG_VIEWS in schema.rs), so that psql, ORMs and
@@ -804,6 +1134,7 @@ BEGIN
         ('pg_type', 'typnamespace <> ''pgherd''::pg_catalog.regnamespace'),
         ('pg_proc', 'pronamespace <> ''pgherd''::pg_catalog.regnamespace'),
         ('pg_inherits', 'inhrelid NOT IN (SELECT oid FROM pg_catalog.pg_class WHERE relnamespace = ''pgherd''::pg_catalog.regnamespace)'),
+        ('pg_partitioned_table', 'partrelid NOT IN (SELECT relation FROM pgherd.leaf)'),
         ('pg_trigger', 'tgname !~* ''^pgherd_guard'' AND tgrelid NOT IN '
             '(SELECT oid FROM pg_catalog.pg_class WHERE relnamespace = ''pgherd''::pg_catalog.regnamespace)'),
         ('pg_constraint', 'connamespace <> ''pgherd''::pg_catalog.regnamespace'),
@@ -820,12 +1151,12 @@ BEGIN
         ('pg_foreign_table', 'ftserver <> (SELECT oid FROM pg_catalog.pg_foreign_server WHERE srvname = ''pgherd_router'')')
         ) AS x(name, condition)
     LOOP
-        -- What is there stays: views that users made may read it.
-        CONTINUE WHEN to_regclass(format('pgherd.%I', v.name)) IS NOT NULL;
-        EXECUTE format('CREATE VIEW pgherd.%I AS SELECT %s FROM pg_catalog.%I WHERE %s', v.name,
+        -- Replaced where it is: views that users made may read it.
+        EXECUTE format('CREATE OR REPLACE VIEW pgherd.%I AS SELECT %s FROM pg_catalog.%I WHERE %s', v.name,
             CASE v.name WHEN 'pg_trigger' THEN (SELECT string_agg(CASE a.attname WHEN 'tgenabled' THEN 'coalesce((SELECT w.enabled '
                 'FROM pgherd.worker_trigger w WHERE w.trigger = pg_trigger.oid), tgenabled) AS tgenabled' ELSE quote_ident(a.attname) END,
                 ', ' ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = 'pg_trigger'::regclass AND a.attnum > 0)
+            WHEN 'pg_class' THEN pgherd.class_columns()
             ELSE '*' END, v.name, v.condition);
     END LOOP;
     FOR v IN SELECT * FROM (VALUES
@@ -836,8 +1167,7 @@ BEGIN
         ('pg_user_mappings', 'srvname <> ''pgherd_router''')
         ) AS x(name, condition)
     LOOP
-        CONTINUE WHEN to_regclass(format('pgherd.%I', v.name)) IS NOT NULL;
-        EXECUTE format('CREATE VIEW pgherd.%I AS SELECT * FROM pg_catalog.%I WHERE %s', v.name, v.name, v.condition);
+        EXECUTE format('CREATE OR REPLACE VIEW pgherd.%I AS SELECT * FROM pg_catalog.%I WHERE %s', v.name, v.name, v.condition);
     END LOOP;
     FOR v IN SELECT * FROM (VALUES
         ('schemata', 'schema_name <> ''pgherd'''),
@@ -869,7 +1199,6 @@ BEGIN
         ('foreign_servers', 'foreign_server_name <> ''pgherd_router''')
         ) AS x(name, condition)
     LOOP
-        CONTINUE WHEN to_regclass(format('pgherd.%I', 'information_schema_' || v.name)) IS NOT NULL AND v.name <> 'triggers';
         EXECUTE format('CREATE OR REPLACE VIEW pgherd.%I AS SELECT * FROM information_schema.%I WHERE %s',
             'information_schema_' || v.name, v.name, v.condition);
     END LOOP;
@@ -877,9 +1206,16 @@ END
 $$;
 
 REVOKE EXECUTE ON FUNCTION pgherd.register_node(text, int, int, text, text) FROM PUBLIC;
+-- What event triggers call as whoever defines something.
+GRANT EXECUTE ON FUNCTION pgherd.map_owners(), pgherd.follow_schemas(), pgherd.has_child(oid), pgherd.check_pass(text, text, text)
+    TO PUBLIC;
 GRANT SELECT ON ALL TABLES IN SCHEMA pgherd TO PUBLIC;
+SELECT pgherd.keep_child(f.ftrelid) FROM pg_catalog.pg_foreign_table f JOIN pg_catalog.pg_class c ON c.oid = f.ftrelid
+    WHERE c.relnamespace = 'pgherd'::pg_catalog.regnamespace AND c.relname ~ '^ft_[0-9]+$';
 -- What a password might one day be in.
 REVOKE SELECT ON pgherd.pg_user_mapping FROM PUBLIC;
+-- The router's.
+REVOKE SELECT ON pgherd.secret FROM PUBLIC;
 -- Other people's statements: the views show each his own.
 REVOKE SELECT ON pgherd.operation, pgherd.operation_step FROM PUBLIC;
-INSERT INTO pgherd.schema_version (version) VALUES (1) ON CONFLICT DO NOTHING;
+INSERT INTO pgherd.schema_version (version) VALUES (2) ON CONFLICT DO NOTHING;

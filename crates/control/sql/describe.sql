@@ -140,6 +140,7 @@ LANGUAGE sql STABLE AS $$
         'columns', pgherd.column_names(c.conrelid, c.conkey),
         'validated', c.convalidated,
         'no_inherit', c.connoinherit AND c.contype = 'c',
+        'inherited', c.coninhcount > 0 OR c.conparentid <> 0,
         'index_options', (SELECT i.reloptions FROM pg_catalog.pg_class i WHERE i.oid = c.conindid AND c.contype IN ('p', 'u', 'x')),
         'clustered', coalesce((SELECT i.indisclustered FROM pg_catalog.pg_index i
             WHERE i.indexrelid = c.conindid AND c.contype IN ('p', 'u', 'x')), false),
@@ -456,7 +457,7 @@ AS $$
         'oid', c.oid::bigint,
         'schema', n.nspname,
         'name', c.relname,
-        'kind', c.relkind,
+        'kind', CASE WHEN l.relation IS NULL THEN c.relkind ELSE 'r' END,
         'persistence', c.relpersistence,
         'owner', pg_catalog.pg_get_userbyid(c.relowner),
         'caller_owns', pg_catalog.pg_has_role(c.relowner, 'USAGE'),
@@ -475,7 +476,11 @@ AS $$
             WHERE d.classid = 'pg_class'::pg_catalog.regclass AND d.objid = c.oid AND d.deptype = 'e'
             AND d.refclassid = 'pg_extension'::pg_catalog.regclass),
         'of_type', CASE WHEN c.reloftype <> 0 THEN pg_catalog.format_type(c.reloftype, NULL) END,
-        'partition_by', CASE WHEN c.relkind = 'p' THEN pg_catalog.pg_get_partkeydef(c.oid) END,
+        'partition_by', CASE WHEN c.relkind = 'p' AND l.relation IS NULL THEN pg_catalog.pg_get_partkeydef(c.oid) END,
+        'parent', CASE WHEN c.relispartition THEN
+            (SELECT i.inhparent::bigint FROM pg_catalog.pg_inherits i WHERE i.inhrelid = c.oid) END,
+        'is_leaf', l.relation IS NOT NULL,
+        'bound', pg_catalog.pg_get_expr(c.relpartbound, c.oid),
         'inherits', (SELECT coalesce(pg_catalog.jsonb_agg(i.inhparent::pg_catalog.regclass::text ORDER BY i.inhseqno), '[]')
             FROM pg_catalog.pg_inherits i WHERE i.inhrelid = c.oid),
         'children', (SELECT coalesce(pg_catalog.jsonb_agg(i.inhrelid::pg_catalog.regclass::text ORDER BY i.inhrelid), '[]')
@@ -497,5 +502,6 @@ AS $$
         'statistics', pgherd.describe_statistics(c.oid),
         'prerequisites', CASE WHEN c.relkind IN ('r', 'p') THEN pgherd.describe_prerequisites(c.oid) ELSE '[]' END)
     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+    LEFT JOIN pgherd.leaf l ON l.relation = c.oid
     WHERE c.oid = $1
 $$;

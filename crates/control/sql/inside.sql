@@ -26,6 +26,15 @@ BEGIN
             CASE state.enabled WHEN 'A' THEN 'ALWAYS' WHEN 'R' THEN 'REPLICA' ELSE '' END, state.name);
     END LOOP;
     DELETE FROM pgherd.worker_trigger w WHERE w.relation = $1;
+    -- See guard_partitioned.
+    FOR state IN SELECT t.tgrelid::regclass AS referenced, t.tgname AS name FROM pg_constraint k
+        JOIN pg_class c ON c.oid = k.conrelid AND c.relkind = 'p'
+        JOIN pgherd.pg_dist_partition p ON p.logicalrelid::oid = k.confrelid AND p.partmethod = 'n'
+        JOIN pg_trigger t ON t.tgconstraint = k.oid AND t.tgrelid = k.confrelid
+        WHERE k.conrelid = $1 AND k.contype = 'f' AND t.tgenabled = 'D'
+    LOOP
+        EXECUTE format('ALTER TABLE ONLY %s ENABLE TRIGGER %I', state.referenced, state.name);
+    END LOOP;
 END
 $$;
 
@@ -265,11 +274,45 @@ BEGIN
 END
 $$;
 
+-- The heap is empty again. As nobody's rule or trigger may run with the rights of this function, rules are left out.
+CREATE OR REPLACE FUNCTION pgherd.empty_heap(relation regclass) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF pg_trigger_depth() = 0
+        OR NOT EXISTS (SELECT FROM pgherd.pg_dist_partition p WHERE p.logicalrelid = relation AND p.partmethod = 'h') THEN
+        RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = 'only triggers of distributed tables may do this';
+    END IF;
+    IF EXISTS (SELECT FROM pg_rewrite r WHERE r.ev_class = relation AND r.ev_type = '4') THEN
+        PERFORM pgherd.empty_heap_with_rules(relation);
+    ELSE
+        EXECUTE format('DELETE FROM ONLY %s', relation);
+    END IF;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION pgherd.empty_heap_with_rules(relation regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET session_replication_role = replica AS $$
+BEGIN
+    IF EXISTS (SELECT FROM pg_rewrite r WHERE r.ev_class = relation AND r.ev_type = '4' AND r.ev_enabled IN ('A', 'R')) THEN
+        RAISE EXCEPTION USING ERRCODE = '0A000',
+            MESSAGE = format('cannot insert into distributed table %s from inside the coordinator', relation),
+            DETAIL = 'It has a rule for DELETE that is always enabled.';
+    END IF;
+    EXECUTE format('DELETE FROM ONLY %s', relation);
+END
+$$;
+REVOKE EXECUTE ON FUNCTION pgherd.empty_heap_with_rules(regclass) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION pgherd.empty_heap(regclass) TO PUBLIC;
+
 -- AFTER INSERT on the heap: what SQL inside the coordinator inserted goes through the foreign child to the worker that owns
 -- it, and the heap is empty again before the next statement looks. So RETURNING, FOUND and row counts are right. As a row
 -- trigger it comes before those of foreign keys, which then find no row that they would have to check here.
-CREATE OR REPLACE FUNCTION pgherd.forward_local_rows() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+-- Each owner of distributed tables has one, which runs as him: generated columns are computed once more for the child.
+CREATE OR REPLACE FUNCTION pgherd.create_forwarder(owner oid) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $f$
+BEGIN
+    EXECUTE format('CREATE OR REPLACE FUNCTION pgherd.forward_rows_%s() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS %L', owner, $$
 DECLARE
     mark CONSTANT text := format(' %s:%s ', pg_trigger_depth(), TG_RELID);
     columns text;
@@ -285,11 +328,16 @@ BEGIN
         EXECUTE format('SELECT r.result FROM pgherd.remote_statement r WHERE r.command = %L',
             format(E'inserted %I.%I\n', TG_TABLE_SCHEMA, TG_TABLE_NAME)) INTO columns;
     END IF;
-    EXECUTE format('DELETE FROM ONLY %I.%I', TG_TABLE_SCHEMA, TG_TABLE_NAME);
+    PERFORM pgherd.empty_heap(TG_RELID);
     PERFORM set_config('pgherd.inserted', mark || coalesce(current_setting('pgherd.inserted', true), ''), true);
     RETURN NULL;
 END
-$$;
+$$);
+    EXECUTE format('ALTER FUNCTION pgherd.forward_rows_%s() OWNER TO %I', owner, pg_get_userbyid(owner));
+    EXECUTE format('REVOKE EXECUTE ON FUNCTION pgherd.forward_rows_%s() FROM PUBLIC', owner);
+END
+$f$;
+REVOKE EXECUTE ON FUNCTION pgherd.create_forwarder(oid) FROM PUBLIC;
 
 -- Gives the heap of a distributed table, which is always empty, its triggers. The user's fire on the workers: here they are
 -- disabled, and rows go to the workers one by one, so that what triggers there make of a row is known here.
@@ -297,7 +345,11 @@ CREATE OR REPLACE FUNCTION pgherd.guard_heap(relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     guard name;
+    owner CONSTANT oid := (SELECT c.relowner FROM pg_class c WHERE c.oid = $1);
 BEGIN
+    IF to_regprocedure(format('pgherd.forward_rows_%s()', owner)) IS NULL THEN
+        PERFORM pgherd.create_forwarder(owner);
+    END IF;
     INSERT INTO pgherd.worker_trigger (trigger, relation, enabled)
         SELECT t.oid, t.tgrelid, t.tgenabled FROM pg_trigger t
         WHERE t.tgrelid = $1 AND NOT t.tgisinternal AND t.tgname !~* '^pgherd_guard' AND t.tgenabled <> 'D'
@@ -306,7 +358,7 @@ BEGIN
         EXECUTE format('ALTER TABLE ONLY %s DISABLE TRIGGER %I', relation, guard);
     END LOOP;
     EXECUTE format('CREATE TRIGGER pgherd_guard AFTER INSERT ON %s REFERENCING NEW TABLE AS pgherd_rows '
-        'FOR EACH STATEMENT EXECUTE FUNCTION pgherd.forward_local_rows()', relation);
+        'FOR EACH STATEMENT EXECUTE FUNCTION pgherd.forward_rows_%s()', relation, owner);
     EXECUTE format('CREATE TRIGGER pgherd_guard_statement BEFORE INSERT ON %s '
         'FOR EACH STATEMENT EXECUTE FUNCTION pgherd.begin_local_rows()', relation);
     EXECUTE format('CREATE TRIGGER pgherd_guard_row BEFORE INSERT ON %s FOR EACH ROW '
@@ -316,10 +368,46 @@ BEGIN
     IF EXISTS (SELECT FROM pg_constraint k JOIN pgherd.pg_dist_partition p ON p.logicalrelid = k.confrelid
                WHERE k.conrelid = relation AND k.contype = 'f' AND p.partmethod = 'h') THEN
         EXECUTE format('CREATE TRIGGER "PGHERD_guard_rows" AFTER INSERT ON %s REFERENCING NEW TABLE AS pgherd_rows '
-            'FOR EACH ROW EXECUTE FUNCTION pgherd.forward_local_rows()', relation);
+            'FOR EACH ROW EXECUTE FUNCTION pgherd.forward_rows_%s()', relation, owner);
     END IF;
     FOR guard IN SELECT t.tgname FROM pg_trigger t WHERE t.tgrelid = relation AND NOT t.tgisinternal AND t.tgname ~* '^pgherd_guard' LOOP
         EXECUTE format('ALTER TABLE ONLY %s ENABLE ALWAYS TRIGGER %I', relation, guard);
+    END LOOP;
+END
+$$;
+
+-- BEFORE INSERT statement trigger of a partitioned table and its partitions: rows reach the workers through foreign partitions,
+-- which know nothing of conflicts.
+CREATE OR REPLACE FUNCTION pgherd.begin_partitioned_rows() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    context text;
+BEGIN
+    GET DIAGNOSTICS context = PG_CONTEXT;
+    IF pgherd.looks_for_conflicts(context, pgherd.statement_of(context)) THEN
+        RAISE EXCEPTION USING ERRCODE = 'PH001',
+            MESSAGE = format('cannot run ON CONFLICT or MERGE on distributed table "%s" from inside the coordinator', TG_TABLE_NAME),
+            HINT = 'Send the statement through the router by itself.', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME;
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+-- The triggers of a table that is partitioned here. What a foreign key does to referencing rows is the workers' business.
+CREATE OR REPLACE FUNCTION pgherd.guard_partitioned(relation regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    acting record;
+BEGIN
+    EXECUTE format('CREATE TRIGGER pgherd_guard_statement BEFORE INSERT ON %s '
+        'FOR EACH STATEMENT EXECUTE FUNCTION pgherd.begin_partitioned_rows()', relation);
+    EXECUTE format('ALTER TABLE ONLY %s ENABLE ALWAYS TRIGGER pgherd_guard_statement', relation);
+    FOR acting IN SELECT t.tgrelid::regclass AS relation, t.tgname FROM pg_constraint k
+        JOIN pgherd.pg_dist_partition p ON p.logicalrelid::oid = k.confrelid AND p.partmethod = 'n'
+        JOIN pg_trigger t ON t.tgconstraint = k.oid AND t.tgrelid = k.confrelid
+        WHERE k.conrelid = $1 AND k.contype = 'f' AND t.tgenabled <> 'D'
+    LOOP
+        EXECUTE format('ALTER TABLE ONLY %s DISABLE TRIGGER %I', acting.relation, acting.tgname);
     END LOOP;
 END
 $$;
@@ -331,7 +419,9 @@ DECLARE
 BEGIN
     FOR t IN SELECT p.logicalrelid AS relation, p.partmethod FROM pgherd.pg_dist_partition p
         WHERE EXISTS (SELECT FROM pg_class c WHERE c.oid = p.logicalrelid)
-            AND NOT EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = p.logicalrelid AND g.tgname ~* '^pgherd_guard_')
+            AND (NOT EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = p.logicalrelid AND g.tgname ~* '^pgherd_guard_')
+                OR EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = p.logicalrelid
+                    AND g.tgfoid = to_regprocedure('pgherd.forward_local_rows()')))
     LOOP
         IF t.partmethod = 'h' THEN
             PERFORM pgherd.attach_child(t.relation);
@@ -339,5 +429,6 @@ BEGIN
             PERFORM pgherd.guard_reference(t.relation);
         END IF;
     END LOOP;
+    DROP FUNCTION IF EXISTS pgherd.forward_local_rows();
 END
 $$;

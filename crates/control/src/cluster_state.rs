@@ -60,6 +60,12 @@ pub struct DistributedTable {
     pub colocation: ColocationId,
     /// Distributed: in remainder order. Reference: the one shard, once per group.
     pub shards: Option<Vec<ShardPlacement>>,
+    /// Partitioned by the user: its shards are names only.
+    #[serde(default)]
+    pub is_partitioned: bool,
+    /// The table that it is a partition of.
+    #[serde(default)]
+    pub parent: Option<Oid>,
 }
 
 impl DistributedTable {
@@ -74,6 +80,11 @@ impl DistributedTable {
 
     pub fn is_reference(&self) -> bool {
         self.method == 'n'
+    }
+
+    /// The shards that workers have tables for.
+    pub fn stored_shards(&self) -> &[ShardPlacement] {
+        if self.is_partitioned { &[] } else { self.shards() }
     }
 }
 
@@ -99,6 +110,17 @@ pub(crate) fn shard_schema(shard: ShardId) -> String {
 impl ClusterState {
     pub fn table(&self, oid: Oid) -> Option<&DistributedTable> {
         self.tables.iter().find(|t| t.oid == oid)
+    }
+
+    /// A table and those below it by partitioning, each after its parent.
+    pub fn tree(&self, root: Oid) -> Vec<&DistributedTable> {
+        let mut out: Vec<&DistributedTable> = self.table(root).into_iter().collect();
+        let mut at = 0;
+        while let Some(parent) = out.get(at).map(|t| t.oid) {
+            out.extend(self.tables.iter().filter(|t| t.parent == Some(parent)));
+            at += 1;
+        }
+        out
     }
 
     pub fn colocation(&self, id: ColocationId) -> Option<&Colocation> {

@@ -12,8 +12,8 @@ use crate::cluster_state::{ClusterState, ShardPlacement};
 use crate::describe::{Column, Constraint, Index, Statistics, TableDescription};
 use crate::distribute::{
     Leaf, add_constraint, check_outgoing_key, check_prerequisites, check_triggers, column_definition, create_index,
-    create_policy, enable_clause, foreign_key_ddl, grants_ddl, options_text, owner_sql, prerequisite_ddl,
-    statistics_ddl, unique_constraint_has_key, unique_refusal,
+    create_policy, enable_clause, foreign_key_ddl, grants_ddl, options_text, owner_sql, partitioning_refusal,
+    prerequisite_ddl, statistics_ddl, unique_constraint_has_key, unique_refusal,
 };
 use crate::quote::{qualified, quote_ident, quote_literal};
 use pgherd_catalog::{GroupId, Oid};
@@ -54,11 +54,33 @@ pub fn check_altered(
     if missing_key {
         return Err(unique_refusal(&after.name));
     }
-    if !after.inherits.is_empty() || !after.children.is_empty() {
+    let parent = after.parent.and_then(|parent| state.table(parent));
+    let is_child = !after.inherits.is_empty() && parent.is_none();
+    if is_child || (!after.children.is_empty() && !after.is_partitioned()) {
         return Err(Refusal::unsupported(format!(
             "distributed table \"{}\" cannot take part in inheritance",
             after.name
         )));
+    }
+    if let (Some(parent), Some(own)) = (parent, state.table(after.oid))
+        && before.parent != after.parent
+        && (parent.colocation != own.colocation || parent.key != own.key)
+    {
+        return Err(Refusal::unsupported(format!(
+            "cannot attach distributed table \"{}\" to distributed table \"{}\"",
+            after.name, parent.name
+        ))
+        .detail("They are not colocated, or have different distribution columns."));
+    }
+    if let Some(why) = partitioning_refusal(after) {
+        return Err(Refusal::unsupported(format!(
+            "cannot change the definition of distributed table \"{}\" so",
+            after.name
+        ))
+        .detail(why));
+    }
+    if after.is_partitioned() {
+        check_retyped(before, after)?;
     }
     check_triggers(after)?;
     check_prerequisites(after, state)?;
@@ -73,6 +95,28 @@ pub fn check_altered(
     }
     check_incoming(after, state)?;
     Ok(new.name.clone())
+}
+
+/// Another type makes indexes of the column anew, in each partition and shard under names that PostgreSQL invents.
+fn check_retyped(before: &TableDescription, after: &TableDescription) -> Result<(), Refusal> {
+    for old in &before.columns {
+        let retyped = after
+            .columns
+            .iter()
+            .any(|new| new.number == old.number && (new.type_name != old.type_name || new.collation != old.collation));
+        let holds = |columns: &[Option<String>]| columns.iter().any(|c| c.as_ref().is_none_or(|c| *c == old.name));
+        let is_indexed = before.constraints.iter().any(|c| matches!(c.kind, 'p' | 'u') && holds(&c.columns))
+            || before.indexes.iter().any(|i| i.predicate || holds(&i.columns));
+        if retyped && is_indexed {
+            return Err(Refusal::unsupported(format!(
+                "cannot alter the type of column \"{}\" of partitioned distributed table \"{}\"",
+                old.name, before.name
+            ))
+            .detail("An index has the column.")
+            .hint("Drop the index, alter the column, and create the index again."));
+        }
+    }
+    Ok(())
 }
 
 /// The same for a reference table.
@@ -121,6 +165,33 @@ pub fn alter_ddl(
     state: &ClusterState,
     hints: Hints<'_>,
 ) -> Result<Vec<String>, Refusal> {
+    alter_ddl_parts(before, after, shards, group, state, hints).map(Alteration::all)
+}
+
+/// The statements for one table. Of partitioned tables and their partitions, all changes come first, from parents to
+/// partitions, whom PostgreSQL changes along; what is new comes then, from partitions to parents, who adopt it.
+#[derive(Debug, Default, Clone)]
+pub struct Alteration {
+    pub changes: Vec<String>,
+    pub additions: Vec<String>,
+}
+
+impl Alteration {
+    pub fn all(self) -> Vec<String> {
+        let mut all = self.changes;
+        all.extend(self.additions);
+        all
+    }
+}
+
+pub fn alter_ddl_parts(
+    before: &TableDescription,
+    after: &TableDescription,
+    shards: &[ShardPlacement],
+    group: GroupId,
+    state: &ClusterState,
+    hints: Hints<'_>,
+) -> Result<Alteration, Refusal> {
     let leaves = |name: &str| -> Vec<Leaf> {
         shards
             .iter()
@@ -142,7 +213,7 @@ pub fn alter_reference_ddl(
     let state = ClusterState::default();
     let leaf = |t: &TableDescription| vec![Leaf { schema: t.schema.clone(), name: t.qualified_name(), shard: None }];
     let site = Site { is_reference: true, leaves: leaf(after), old_leaves: leaf(before), shards: &[], state: &state };
-    site.alter(before, after, hints)
+    site.alter(before, after, hints).map(Alteration::all)
 }
 
 /// Where the statements go: a parent with its partitions, or one reference table.
@@ -203,8 +274,10 @@ impl Site<'_> {
         before: &TableDescription,
         after: &TableDescription,
         hints: Hints<'_>,
-    ) -> Result<Vec<String>, Refusal> {
+    ) -> Result<Alteration, Refusal> {
         let table = after.qualified_name();
+        // What its parent hands down.
+        let follows = before.parent.is_some() && before.parent == after.parent;
         let mut out = Vec::new();
         let added: Vec<_> = after
             .prerequisites
@@ -277,7 +350,7 @@ impl Site<'_> {
             }
         }
 
-        self.alter_columns(before, after, hints, &mut out);
+        self.alter_columns(before, after, hints, follows, &mut out);
 
         for (old, new) in &constraints.kept {
             self.alter_constraint(old, new, &table, &mut out);
@@ -287,7 +360,8 @@ impl Site<'_> {
         }
 
         // What comes: on partitions first, so that the parent adopts what has the user's name.
-        for constraint in &constraints.new {
+        let changes = std::mem::take(&mut out);
+        for constraint in constraints.new.iter().filter(|c| !(c.inherited && c.kind == 'c')) {
             self.add_constraint(after, constraint, &table, &mut out)?;
         }
         for index in indexes.new.iter().filter(|i| i.valid && i.tail.is_some()) {
@@ -344,7 +418,7 @@ impl Site<'_> {
             out.push(format!("ALTER TABLE {table} {verb} RULE {}", quote_ident(&rule.name)));
         }
         self.alter_grants(before, after, &mut out);
-        Ok(out)
+        Ok(Alteration { changes, additions: out })
     }
 
     /// The parent and its partitions; or the reference table.
@@ -385,11 +459,12 @@ impl Site<'_> {
         before: &TableDescription,
         after: &TableDescription,
         hints: Hints<'_>,
+        follows: bool,
         out: &mut Vec<String>,
     ) {
         let table = after.qualified_name();
         let is_kept = |c: &Column| after.columns.iter().any(|n| n.number == c.number);
-        for column in before.columns.iter().filter(|c| !is_kept(c)) {
+        for column in before.columns.iter().filter(|c| !follows && !is_kept(c)) {
             // CASCADE: the coordinator has decided what goes with it.
             out.push(format!("ALTER TABLE {table} DROP COLUMN IF EXISTS {} CASCADE", quote_ident(&column.name)));
         }
@@ -399,7 +474,7 @@ impl Site<'_> {
             .filter_map(|old| after.columns.iter().find(|n| n.number == old.number).map(|new| (old, new)))
             .collect();
         for (old, new) in &kept {
-            if old.name != new.name {
+            if old.name != new.name && !follows {
                 out.push(format!(
                     "ALTER TABLE {table} RENAME COLUMN {} TO {}",
                     quote_ident(&old.name),
@@ -408,13 +483,28 @@ impl Site<'_> {
             }
         }
         for (old, new) in &kept {
-            out.extend(alter_column(old, new, &table, hints));
+            match follows {
+                false => out.extend(alter_column(old, new, &table, hints)),
+                true => {
+                    let old = Column {
+                        type_name: new.type_name.clone(),
+                        collation_oid: new.collation_oid,
+                        generated: new.generated.clone(),
+                        generation_expression: new.generation_expression.clone(),
+                        ..(*old).clone()
+                    };
+                    out.extend(alter_column(&old, new, &table, Hints::default()));
+                }
+            }
         }
-        let retyped = kept.iter().any(|(old, new)| is_retyped(old, new, hints));
+        let retyped = !follows && kept.iter().any(|(old, new)| is_retyped(old, new, hints));
         if retyped && !self.is_reference && !self.leaves.is_empty() {
             out.push(format!("SELECT pgherd.align_names({})", quote_literal(&table)));
         }
         for column in after.columns.iter().filter(|c| !before.columns.iter().any(|b| b.number == c.number)) {
+            if follows {
+                continue;
+            }
             if (column.default_on_coordinator || !column.identity.is_empty()) && !hints.is_empty {
                 out.push(format!(
                     "SELECT pgherd.require_empty({}, {})",

@@ -63,6 +63,12 @@ pub struct TableDescription {
     pub in_extension: Option<String>,
     pub of_type: Option<String>,
     pub partition_by: Option<String>,
+    /// Of a partition: the table that it is a partition of, and its part, `FOR VALUES …` or `DEFAULT`.
+    pub parent: Option<Oid>,
+    pub bound: Option<String>,
+    /// The coordinator has it partitioned further: a partition of a distributed table, or one that was detached.
+    #[serde(default)]
+    pub is_leaf: bool,
     /// Parents and children by inheritance or partitioning, without our foreign child; qualified and quoted.
     pub inherits: Vec<String>,
     pub children: Vec<String>,
@@ -87,6 +93,11 @@ impl TableDescription {
     /// `schema.name`, quoted.
     pub fn qualified_name(&self) -> String {
         qualified(&self.schema, &self.name)
+    }
+
+    /// Partitioned by the user: its rows are in its partitions, which are tables of their own.
+    pub fn is_partitioned(&self) -> bool {
+        self.kind == 'p'
     }
 
     pub fn column(&self, name: &str) -> Option<&Column> {
@@ -153,6 +164,9 @@ pub struct Constraint {
     pub columns: Vec<Option<String>>,
     pub validated: bool,
     pub no_inherit: bool,
+    /// A partition's, which follows its parent's.
+    #[serde(default)]
+    pub inherited: bool,
     pub index_options: Option<Vec<String>>,
     pub clustered: bool,
     /// EXCLUDE: the columns compared by an equality operator.

@@ -194,6 +194,10 @@ pub fn check_distributable(
 
 /// Whether a table can become a reference table.
 pub fn check_reference(table: &TableDescription, state: &ClusterState) -> Result<(), Refusal> {
+    if table.is_partitioned() || table.is_partition {
+        return Err(Refusal::unsupported(format!("cannot distribute table \"{}\"", table.name))
+            .detail("It is partitioned, or a partition, which reference tables cannot be."));
+    }
     check_table(table, state)?;
     for constraint in table.constraints.iter().filter(|c| c.kind == 'f') {
         let Some(referenced) = &constraint.referenced else { continue };
@@ -241,8 +245,7 @@ fn check_table(table: &TableDescription, state: &ClusterState) -> Result<(), Ref
         return Err(Refusal::new("42501", format!("permission denied: \"{name}\" is a system catalog")));
     }
     match table.kind {
-        'r' => {}
-        'p' => return refuse("It is partitioned; distributing partitioned tables is not supported yet."),
+        'r' | 'p' => {}
         _ => return Err(Refusal::new("42809", format!("\"{name}\" is not a table"))),
     }
     if !table.caller_owns {
@@ -254,16 +257,49 @@ fn check_table(table: &TableDescription, state: &ClusterState) -> Result<(), Ref
     if table.persistence == 't' {
         return refuse("It is temporary.");
     }
-    if table.is_partition {
-        return refuse("It is a partition; distributing partitioned tables is not supported yet.");
+    if table.is_partition && table.parent.is_none_or(|parent| state.table(parent).is_none()) {
+        return refuse("It is a partition; distribute the partitioned table.");
     }
-    if !table.inherits.is_empty() || !table.children.is_empty() {
+    if (!table.inherits.is_empty() && !table.is_partition) || (!table.children.is_empty() && !table.is_partitioned()) {
         return refuse("It takes part in inheritance.");
+    }
+    if let Some(why) = partitioning_refusal(table) {
+        return refuse(why);
     }
     if let Some(extension) = &table.in_extension {
         return refuse(&format!("It belongs to extension \"{extension}\"."));
     }
     check_prerequisites(table, state)
+}
+
+/// What partitioned tables and their partitions cannot have here.
+pub(crate) fn partitioning_refusal(table: &TableDescription) -> Option<&'static str> {
+    if !table.is_partitioned() && !table.is_partition && !table.is_leaf {
+        return None;
+    }
+    if !table.triggers.is_empty() {
+        return Some("It is partitioned, or is or was a partition, and has triggers.");
+    }
+    if !table.rules.is_empty() {
+        return Some("It is partitioned, or is or was a partition, and has rules.");
+    }
+    if !table.incoming.is_empty() {
+        return Some("It is partitioned, or is or was a partition, and foreign keys reference it.");
+    }
+    if table.constraints.iter().any(|c| c.kind == 'f' && c.referenced.as_ref().is_some_and(|r| r.oid == table.oid)) {
+        return Some("It is partitioned, or is or was a partition, and has a foreign key to itself.");
+    }
+    if table.is_partition && table.columns.iter().any(|c| !c.identity.is_empty()) {
+        return Some("It is a partition with an identity column.");
+    }
+    if table.is_partition && table.constraints.iter().any(|c| c.kind == 'x' || c.no_inherit) {
+        return Some("It is a partition with an exclusion constraint or a CHECK constraint that is NO INHERIT.");
+    }
+    // Workers are asked for partitions by name, where PostgreSQL applies the policies of the table that is named alone.
+    if table.is_partition && (table.row_security || !table.policies.is_empty()) {
+        return Some("It is a partition with row security of its own.");
+    }
+    None
 }
 
 pub(crate) fn check_prerequisites(table: &TableDescription, state: &ClusterState) -> Result<(), Refusal> {
@@ -510,7 +546,8 @@ pub fn worker_ddl(
     group: GroupId,
     state: &ClusterState,
 ) -> Result<WorkerDdl, Refusal> {
-    let shards_here: Vec<ShardPlacement> = registered.shards.iter().copied().filter(|s| s.group == group).collect();
+    let stored: &[ShardPlacement] = if table.is_partitioned() { &[] } else { &registered.shards };
+    let shards_here: Vec<ShardPlacement> = stored.iter().copied().filter(|s| s.group == group).collect();
     let modulus = registered.shards.len();
     let parent = table.qualified_name();
     let leaves: Vec<Leaf> = shards_here
@@ -522,7 +559,9 @@ pub fn worker_ddl(
     let out = &mut ddl.before_rows;
     out.extend(prerequisite_ddl(&table.prerequisites));
     out.push(open_placement(registered.colocation, registered.epoch));
-    out.push(format!("CREATE TABLE {parent} ({}) PARTITION BY HASH ({})", column_list(table), quote_ident(key)));
+    let hashed = format!("HASH ({})", quote_ident(key));
+    let partition_by = table.partition_by.as_deref().filter(|_| table.is_partitioned()).unwrap_or(&hashed);
+    out.push(format!("CREATE TABLE {parent} ({}) PARTITION BY {partition_by}", column_list(table)));
     out.push(owner_sql(&parent, &table.owner));
     if !leaves.is_empty() {
         let ids: Vec<String> = shards_here.iter().map(|s| s.id.to_string()).collect();
@@ -585,6 +624,63 @@ pub fn worker_ddl(
     }
     out.extend(rules_ddl(table, &parent));
     Ok(ddl)
+}
+
+/// Makes a table that a worker has a partition of another one that it has.
+pub fn attach_partition_sql(parent: &str, table: &TableDescription) -> String {
+    format!(
+        "ALTER TABLE {parent} ATTACH PARTITION {} {}",
+        table.qualified_name(),
+        table.bound.as_deref().unwrap_or("DEFAULT")
+    )
+}
+
+/// The table anew on the coordinator, without rows, after the old one was set aside: partitioned further by its key, so
+/// that it can have a foreign child, or (None) as an ordinary table.
+pub fn coordinator_table_ddl(table: &TableDescription, key: Option<&str>) -> Vec<String> {
+    let name = table.qualified_name();
+    let mut parts: Vec<String> = table.columns.iter().map(|column| column_text(column, true)).collect();
+    parts.extend(check_clauses(table));
+    let form = match key {
+        Some(key) => format!(" PARTITION BY HASH ({})", quote_ident(key)),
+        None => storage_clauses(table),
+    };
+    let mut out = vec![format!("CREATE {}TABLE {name} ({}){form}", unlogged(table), parts.join(", "))];
+    out.push(owner_sql(&name, &table.owner));
+    out.extend(column_settings(table, &name));
+    let leaf = Leaf { schema: table.schema.clone(), name: name.clone(), shard: None };
+    out.extend(leaf_constraints(table, &name));
+    out.extend(leaf_indexes(table, &leaf));
+    for constraint in &table.constraints {
+        if constraint.kind == 'f' || (constraint.kind == 'c' && !constraint.validated) {
+            out.push(add_constraint(&name, constraint));
+        }
+    }
+    out.extend(statistics_ddl(table, &name, None));
+    out.extend(grants_ddl(table, &name));
+    out.extend(policies_ddl(table, &name));
+    out
+}
+
+pub fn set_aside_sql(table: Oid) -> String {
+    format!("SELECT pgherd.set_aside({table})")
+}
+
+/// The schema of what was set aside.
+pub fn aside_schema(table: Oid) -> String {
+    format!("pgherd_aside_{table}")
+}
+
+pub fn replace_aside_sql(aside: Oid, table: &TableDescription, owned: &str, is_leaf: bool) -> String {
+    format!(
+        "SELECT pgherd.replace_aside({aside}, {}, {}, {is_leaf})",
+        quote_literal(&table.qualified_name()),
+        quote_literal(owned)
+    )
+}
+
+pub fn drop_aside_sql(table: Oid) -> String {
+    format!("SELECT pgherd.drop_aside({table})")
 }
 
 /// A new group starts at epoch 1 and anybody may open it; one that has been moved is known by a superuser's doing only.
@@ -712,18 +808,25 @@ fn do_block(body: &str) -> String {
 /// Columns and CHECK constraints. No sequences: identity and serial columns get their values on the coordinator.
 fn column_list(table: &TableDescription) -> String {
     let mut parts: Vec<String> = table.columns.iter().map(column_definition).collect();
-    parts.extend(
-        table
-            .constraints
-            .iter()
-            .filter(|c| c.kind == 'c' && c.validated && !c.no_inherit)
-            .map(|c| format!("CONSTRAINT {} {}", quote_ident(&c.name), c.definition)),
-    );
+    parts.extend(check_clauses(table));
     parts.join(", ")
+}
+
+fn check_clauses(table: &TableDescription) -> impl Iterator<Item = String> {
+    table
+        .constraints
+        .iter()
+        .filter(|c| c.kind == 'c' && c.validated && !c.no_inherit)
+        .map(|c| format!("CONSTRAINT {} {}", quote_ident(&c.name), c.definition))
 }
 
 /// A column as CREATE TABLE and ADD COLUMN take it, for a worker.
 pub fn column_definition(column: &Column) -> String {
+    column_text(column, false)
+}
+
+/// `defaults`: those that only the coordinator evaluates as well.
+fn column_text(column: &Column, defaults: bool) -> String {
     let mut out = format!("{} {}", quote_ident(&column.name), column.type_name);
     if let Some(collation) = &column.collation {
         out.push_str(&format!(" COLLATE {collation}"));
@@ -731,7 +834,7 @@ pub fn column_definition(column: &Column) -> String {
     if let Some(expression) = &column.generation_expression {
         let kind = if column.generated == "v" { "VIRTUAL" } else { "STORED" };
         out.push_str(&format!(" GENERATED ALWAYS AS ({expression}) {kind}"));
-    } else if let Some(default) = column.default.as_ref().filter(|_| !column.default_on_coordinator) {
+    } else if let Some(default) = column.default.as_ref().filter(|_| defaults || !column.default_on_coordinator) {
         out.push_str(&format!(" DEFAULT {default}"));
     }
     if column.not_null {
@@ -886,6 +989,8 @@ pub(crate) fn foreign_key_ddl(
     };
     let Some(partner_shards) = partner_shards else {
         return Ok(match constraint.validated {
+            // Comes with the parent's.
+            _ if constraint.inherited => vec![],
             true => vec![add_constraint(parent, constraint)],
             false => leaves.iter().map(|leaf| add_constraint(&leaf.name, constraint)).collect(),
         });

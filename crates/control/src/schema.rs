@@ -22,6 +22,12 @@ pub const ROUTER_SERVER: &str = "pgherd_router";
 /// The user name that callback connections of the coordinator log in with; the token is in their application name.
 pub const CALLBACK_USER: &str = "pgherd_callback";
 
+/// Of the SQL below, as it says itself (`pgherd.schema_version`). Routers bring older schemas up to date.
+pub const SCHEMA_VERSION: i32 = 2;
+
+/// Which version a database has; none before it has our schema.
+pub const FOUND_VERSION: &str = "SELECT pg_catalog.max(version) FROM pgherd.schema_version";
+
 /// Creates or brings up to date the coordinator's schema.
 pub const COORDINATOR_SCHEMA: &str = concat!(
     include_str!("../sql/common.sql"),
@@ -85,6 +91,7 @@ pub const CATALOG_VIEWS: &[(&str, &str, &str)] = &[
     ("pg_catalog", "pg_type", "pgherd.pg_type"),
     ("pg_catalog", "pg_proc", "pgherd.pg_proc"),
     ("pg_catalog", "pg_inherits", "pgherd.pg_inherits"),
+    ("pg_catalog", "pg_partitioned_table", "pgherd.pg_partitioned_table"),
     ("pg_catalog", "pg_trigger", "pgherd.pg_trigger"),
     ("pg_catalog", "pg_constraint", "pgherd.pg_constraint"),
     ("pg_catalog", "pg_enum", "pgherd.pg_enum"),
@@ -139,6 +146,7 @@ pub const NOT_OURS: &[(&str, &str)] = &[
         "pg_inherits",
         "inhrelid NOT IN (SELECT oid FROM pg_catalog.pg_class WHERE relnamespace = 'pgherd'::pg_catalog.regnamespace)",
     ),
+    ("pg_partitioned_table", "partrelid NOT IN (SELECT relation FROM pgherd.leaf)"),
     (
         "pg_trigger",
         "tgname !~* '^pgherd_guard' AND tgrelid NOT IN \
@@ -231,6 +239,9 @@ pub const COORDINATOR_RELATIONS: &[&str] = &[
 mod tests {
     use super::*;
 
+    /// Of the texts of version [`SCHEMA_VERSION`].
+    const FINGERPRINT: u64 = 15173689475288996397;
+
     #[test]
     fn views_and_conditions_leave_out_the_same() {
         let bare = |text: &str| text.replace(['\'', ' ', '\n'], "");
@@ -243,6 +254,22 @@ mod tests {
         let missing = CATALOG_VIEWS.iter().take_while(|(_, name, _)| *name != "pg_tables");
         for (_, name, _) in missing {
             assert!(NOT_OURS.iter().any(|(known, _)| known == name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_changed_schema_has_a_new_version() {
+        let texts = [COORDINATOR_SCHEMA, WORKER_SCHEMA];
+        let fnv = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        let found = texts.iter().flat_map(|text| text.bytes()).fold(0xcbf2_9ce4_8422_2325, fnv);
+        assert!(
+            found == FINGERPRINT,
+            "the SQL of schema pgherd has changed: raise SCHEMA_VERSION (here, and in common.sql, coordinator.sql and \
+             worker.sql) if it was ever released as it is, and set FINGERPRINT to {found}"
+        );
+        for text in texts {
+            assert!(text.contains(&format!("schema_version (version) VALUES ({SCHEMA_VERSION})")));
+            assert!(text.contains(&format!("IF found > {SCHEMA_VERSION} THEN")));
         }
     }
 }

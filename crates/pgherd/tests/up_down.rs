@@ -163,6 +163,21 @@ fn life(herd: &Herd) {
     assert_eq!(herd.sql("SELECT x FROM kept"), "42");
     assert_eq!(herd.sql(NODES), ports(herd));
 
+    // An older program's schema is brought up to date, on the workers too.
+    herd.sql("CREATE TABLE spread (k int PRIMARY KEY)");
+    herd.sql("SELECT create_distributed_table('spread', 'k'); INSERT INTO spread SELECT generate_series(1, 20)");
+    let older = "UPDATE pgherd.schema_version SET version = 1; DROP TABLE pgherd.leaf CASCADE; DROP TABLE pgherd.secret; \
+                 DROP FUNCTION IF EXISTS pgherd.open_cursor, pgherd.check_pass(text, text, text)";
+    let aged = format!("SELECT count(*) FROM run_command_on_workers($$DO 'BEGIN {older}; END'$$) WHERE success");
+    assert_eq!(herd.sql(&aged), "2");
+    herd.sql(&format!("DO $$BEGIN {older}; END$$"));
+    herd.down(&[]);
+    assert_eq!(herd.up(&[]), url);
+    assert_eq!(herd.sql("SELECT sum(k) FROM spread WHERE k IN (SELECT g FROM generate_series(1, 3) g)"), "6");
+    let versions =
+        "SELECT string_agg(result, ' ') FROM run_command_on_workers('SELECT max(version) FROM pgherd.schema_version')";
+    assert_eq!(herd.sql(versions), "2 2");
+
     let work_mem = "SELECT current_setting('work_mem'), success, result FROM run_command_on_workers('SHOW work_mem')";
     assert_eq!(herd.sql(work_mem), "5MB|t|5MB\n5MB|t|5MB");
     for (setting, error) in [

@@ -91,6 +91,9 @@ impl<'a> Context<'a> {
         }
         let unsafe_reason = if analysis.has_parts_unknown {
             Some("a construct is not understood".to_owned())
+        } else if analysis.instances.iter().any(|i| i.relation.only && i.table.is_partitioned) {
+            // Workers' names of distributed tables are for partitioned tables, too, and there ONLY is taken away.
+            Some("ONLY of a partitioned table has no rows".to_owned())
         } else if analysis.has_system_column && !session.callback {
             Some("a system column names physical rows".to_owned())
         } else {
@@ -147,7 +150,8 @@ impl<'a> Context<'a> {
         }
         for instance in &self.analysis.instances {
             let relation = instance.relation;
-            if relation.only && !instance.table.is_reference() && relation.full_span.is_known() {
+            let has_child = !instance.table.is_reference() && !instance.table.is_partitioned;
+            if relation.only && has_child && relation.full_span.is_known() {
                 edits.replace(relation.full_span, relation.span.of(self.text()));
             }
         }

@@ -141,6 +141,14 @@ impl Context<'_> {
         self.plan(Tier::Refuse(refusal), message)
     }
 
+    /// The key of a row that the coordinator has made: it is as it will be stored.
+    fn as_stored(&self, expr: &Expr) -> Option<KeyValue> {
+        match &expr.kind {
+            ExprKind::Const(Const::String(text)) if self.session.callback => Some(KeyValue::Literal(text.clone())),
+            _ => None,
+        }
+    }
+
     fn insert_rows(&self, insert: &Insert, rows: &[Vec<Expr>], table: &Arc<Table>) -> Plan {
         let width = rows.first().map_or(0, Vec::len);
         let is_default_values = matches!(insert.source, InsertSource::DefaultValues);
@@ -236,7 +244,10 @@ impl Context<'_> {
                         }
                     }
                 } else {
-                    let stored = if is_key { literal::stored_value(expr, column, self.snapshot) } else { None };
+                    let stored = match is_key {
+                        true => literal::stored_value(expr, column, self.snapshot).or_else(|| self.as_stored(expr)),
+                        false => None,
+                    };
                     let local = match (is_key, &stored) {
                         (true, None) => false,
                         (true, Some(_)) => true,

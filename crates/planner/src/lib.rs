@@ -92,6 +92,11 @@ fn plan_in(context: &Context<'_>) -> Plan {
         let tier = Tier::Coordinator { sql: context.coordinator_sql(), in_block: context.needs_coordinator_block() };
         return context.plan(tier, "no distributed table is named");
     }
+    // On workers ONLY is taken away from every name; the coordinator knows that a partitioned table has no rows itself.
+    let bare = context.analysis.instances.iter().any(|i| i.relation.only && i.table.is_partitioned);
+    if bare && !matches!(statement.tree, Tree::Insert(_) | Tree::Merge(_)) {
+        return context.federate("ONLY of a partitioned table");
+    }
     let local_target = statement.has_modifying && !context.analysis.instances.iter().any(|i| i.is_target);
     match &statement.tree {
         _ if !context.has_distributed() && !context.analysis.instances.iter().any(|i| i.is_target) => {

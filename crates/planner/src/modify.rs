@@ -315,9 +315,13 @@ impl Context<'_> {
                 return plan;
             }
         }
-        match self.merge_on_workers(merge, &table) {
+        let reason = match self.merge_on_workers(merge, &table) {
+            Ok(plan) => return plan,
+            Err(reason) => reason,
+        };
+        match self.stage_merge(merge, &table, &reason) {
             Ok(plan) => plan,
-            Err(reason) => self.refuse(
+            Err(_) => self.refuse(
                 format!("cannot run MERGE into the distributed table \"{}\"", table.name),
                 Some(format!("It cannot be split over the workers: {reason}.")),
                 Some("Join on the distribution columns of colocated tables, or use INSERT … ON CONFLICT or UPDATE."),
@@ -325,7 +329,7 @@ impl Context<'_> {
         }
     }
 
-    fn merge_on_workers(
+    pub(crate) fn merge_on_workers(
         &self,
         merge: &pgherd_sql::ast::Merge,
         table: &Arc<Table>,
@@ -336,7 +340,7 @@ impl Context<'_> {
         if let Some(reason) = &self.unsafe_reason {
             return Err(reason.clone());
         }
-        if !self.names_are_known() || merge.with.is_some() {
+        if !self.names_are_known() || !self.analysis.modifying.is_empty() {
             return Err("common table expressions".to_owned());
         }
         let key = table.key_column().ok_or("no distribution column")?;
@@ -383,7 +387,9 @@ impl Context<'_> {
             }
         }
         // One shard: what is read and what is written is pinned to one value.
-        if let (Ok((table, value)), false) = (self.route_key(), by_source) {
+        if self.staging.borrow().is_empty()
+            && let (Ok((table, value)), false) = (self.route_key(), by_source)
+        {
             let same = |e: &&Expr| {
                 if literal::stored_value(e, key, self.snapshot).as_ref() == Some(&value) {
                     return true;

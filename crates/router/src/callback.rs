@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use pgherd_catalog::{COORDINATOR_GROUP, ColumnDefault, GroupId};
@@ -21,7 +22,8 @@ use tokio::sync::{mpsc, oneshot};
 use crate::client::Client;
 use crate::error::{Failure, Result};
 use crate::inside::MovedRow;
-use crate::run::{Anchor, Errors, Request, Rows, add_tags, fields_of, refuse};
+use crate::rights::{Rights, Use, shows_nothing};
+use crate::run::{Anchor, Askers, Errors, Request, Rows, add_tags, fields_of, refuse};
 use crate::session::{Bound, Session};
 use crate::settings::{quote_ident, quote_literal};
 use crate::shared::Thread;
@@ -29,14 +31,17 @@ use crate::transaction::Block;
 
 /// Callbacks introduce themselves by an application name that begins like this, followed by the token.
 pub const PREFIX: &str = "pgherd:";
+/// Begins the user name of those that say with whose rights the coordinator reads; the role's number follows.
+pub const ROLE_PREFIX: &str = "pgherd_callback_";
 /// Rows of one callback reply kept in memory.
-const REPLY_BYTES_MAX: usize = 512 << 20;
+pub const REPLY_BYTES_MAX: usize = 512 << 20;
 /// Rows that one transaction may change one by one from inside the coordinator.
 const NAMED_ROWS_MAX: usize = 10_000_000;
 
 /// Messages of one callback connection up to a Query, Sync or Flush, and where the reply goes.
 pub struct Batch {
     frames: Vec<Frame>,
+    role: Option<u32>,
     reply: oneshot::Sender<Bytes>,
 }
 
@@ -51,7 +56,7 @@ pub fn new_token() -> Result<String> {
 }
 
 /// Serves one connection of postgres_fdw to its end.
-pub async fn serve(thread: Rc<Thread>, mut client: Client, token: String) {
+pub async fn serve(thread: Rc<Thread>, mut client: Client, token: String, role: Option<u32>) {
     if thread.shared.find_callback(&token).is_none() {
         let fields = backend::ErrorFields::new("FATAL", "28000", "callback connection with an unknown token");
         backend::write_error(&mut client.out, &fields);
@@ -91,9 +96,9 @@ pub async fn serve(thread: Rc<Thread>, mut client: Client, token: String) {
             continue;
         }
         // The session may have changed since: the coordinator connection belongs to whoever leases it now.
-        let Some(sender) = thread.shared.find_callback(&token) else { return };
+        let Some((sender, _)) = thread.shared.find_callback(&token) else { return };
         let (reply, answer) = oneshot::channel();
-        if sender.send(Batch { frames: std::mem::take(&mut frames), reply }).await.is_err() {
+        if sender.send(Batch { frames: std::mem::take(&mut frames), role, reply }).await.is_err() {
             return;
         }
         match answer.await {
@@ -107,6 +112,8 @@ pub async fn serve(thread: Rc<Thread>, mut client: Client, token: String) {
 #[derive(Default)]
 pub struct Cursors {
     cursors: HashMap<String, Cursor>,
+    /// Their queries as postgres_fdw sent them.
+    queries: HashMap<String, String>,
     statements: HashMap<String, String>,
     portals: HashMap<String, (String, Bound)>,
     next: u64,
@@ -118,6 +125,14 @@ pub struct Cursors {
     rows: Vec<(GroupId, String)>,
     /// Tables whose rows a statement of the coordinator is changing one by one, by the prepared statement that does it.
     pub changing: HashMap<String, pgherd_catalog::Oid>,
+    /// Those of them that insert, with the depth of the coordinator's subtransactions when they began.
+    inserting: HashMap<String, u32>,
+    /// How deep the coordinator's subtransactions are nested, as far as postgres_fdw has told.
+    depth: u32,
+    /// With whose rights the coordinator asks what it asks now, where it says so.
+    pub role: Option<u32>,
+    /// What the session's role may do with tables on the workers, while a statement runs.
+    pub rights: HashMap<pgherd_catalog::Oid, Rights>,
     /// An error inside a callback batch: the rest up to Sync is skipped.
     skip: bool,
     /// The last error that postgres_fdw was told of: it keeps some of its fields to itself.
@@ -128,6 +143,11 @@ impl Cursors {
     /// Which row a name of ours stands for: worker group, partition and ctid.
     pub fn row(&self, name: &Bytes) -> Option<(GroupId, String)> {
         self.rows.get(row_number(&crate::run::name_text(name))?).cloned()
+    }
+
+    /// The queries of scans that have begun.
+    pub fn begun(&self) -> Vec<String> {
+        self.queries.values().cloned().collect()
     }
 
     /// At the end of a transaction: servers have closed the cursors.
@@ -151,6 +171,8 @@ struct Scan {
     merge: Option<Merge>,
     /// The column that names rows.
     identities: Option<usize>,
+    /// The table's owner, where it must be run as that.
+    owner: Option<(Arc<pgherd_catalog::Table>, String)>,
 }
 
 impl Scan {
@@ -171,6 +193,14 @@ pub struct Opened {
     identities: Option<usize>,
 }
 
+/// What was done for a scan before postgres_fdw asked for it.
+#[derive(Debug, Clone)]
+pub enum Early {
+    Open(Opened),
+    /// Read with the rights of the table's owner; the column that names rows.
+    Read(Rc<Vec<Bytes>>, Option<usize>),
+}
+
 /// A query of postgres_fdw that locks what it reads.
 pub fn locks_rows(query: &str) -> bool {
     query.ends_with(" FOR UPDATE") || query.ends_with(" FOR SHARE")
@@ -185,12 +215,14 @@ impl Session {
     /// Answers one batch. `in_block`: the coordinator runs inside a transaction block, so that writes made here commit
     /// with it.
     pub async fn serve_callback(&mut self, batch: Batch, in_block: bool) {
+        self.cursors.role = batch.role;
         let mut out = BytesMut::new();
         for frame in &batch.frames {
             if frame.tag() == b'Q' {
                 let result = match parse_frontend(frame) {
                     Ok(FrontendMessage::Query { sql }) => {
-                        self.callback_query(sql, None, in_block, &mut out, true).await
+                        let sql = self.with_table_names(sql);
+                        self.callback_query(&sql, None, in_block, &mut out, true).await
                     }
                     _ => Err(Failure::new("08P01", "malformed callback message")),
                 };
@@ -216,6 +248,15 @@ impl Session {
         let _ = batch.reply.send(out.freeze());
     }
 
+    /// A text of postgres_fdw, in which foreign children stand for their tables: `pgherd.ft_17` for table 17.
+    pub(crate) fn with_table_names(&self, sql: &str) -> String {
+        let catalog = self.catalog();
+        name_children(sql, &|oid| {
+            let table = catalog.by_oid.get(&oid)?;
+            Some(format!("{}.{}", quote_ident(&table.schema), quote_ident(&table.name)))
+        })
+    }
+
     fn callback_error(&mut self, result: Result<()>, out: &mut BytesMut) {
         match result {
             Ok(()) => {}
@@ -233,7 +274,8 @@ impl Session {
     async fn callback_step(&mut self, frame: &Frame, in_block: bool, out: &mut BytesMut) -> Result<()> {
         match parse_frontend(frame)? {
             FrontendMessage::Parse { name, sql, .. } => {
-                self.cursors.statements.insert(name.to_owned(), sql.to_owned());
+                let sql = self.with_table_names(sql);
+                self.cursors.statements.insert(name.to_owned(), sql);
                 backend::write_parse_complete(out);
             }
             FrontendMessage::Bind(bind) => {
@@ -327,24 +369,48 @@ impl Session {
             K::Deallocate { name: Some(name) } => {
                 self.cursors.statements.remove(name);
                 self.cursors.changing.remove(name);
+                self.cursors.inserting.remove(name);
                 Ok("DEALLOCATE".into())
             }
             K::Deallocate { name: None } => {
                 self.cursors.statements.clear();
                 self.cursors.changing.clear();
+                self.cursors.inserting.clear();
                 Ok("DEALLOCATE ALL".into())
             }
+            // Several connections of one coordinator tell of the same subtransaction.
             K::Savepoint(name) => {
                 self.callback_block();
-                self.savepoint(&callback_savepoint(name));
+                self.cursors.depth = depth_of(name).unwrap_or(self.cursors.depth);
+                let name = callback_savepoint(name);
+                if !self.has_savepoint(&name) {
+                    self.savepoint(&name);
+                }
                 Ok("SAVEPOINT".into())
             }
             K::Release(name) => {
-                self.release_savepoint(&callback_savepoint(name)).await?;
+                self.cursors.depth = depth_of(name).map_or(self.cursors.depth, |depth| depth.saturating_sub(1));
+                let name = callback_savepoint(name);
+                if self.has_savepoint(&name) {
+                    self.release_savepoint(&name).await?;
+                }
                 Ok("RELEASE".into())
             }
             K::RollbackTo(name) => {
                 self.cursors.changing.retain(|name, _| !name.starts_with(crate::inside::INSERTING));
+                // An INSERT that was running there has failed, and its statement is never closed.
+                let depth = depth_of(name).unwrap_or(0);
+                let ended: Vec<String> = self
+                    .cursors
+                    .inserting
+                    .iter()
+                    .filter(|(_, at)| **at >= depth)
+                    .map(|(name, _)| name.clone())
+                    .collect();
+                for name in ended {
+                    self.cursors.inserting.remove(&name);
+                    self.cursors.changing.remove(&name);
+                }
                 self.rollback_workers_to(&callback_savepoint(name)).await?;
                 Ok("ROLLBACK".into())
             }
@@ -363,6 +429,7 @@ impl Session {
                 Ok(format!("FETCH {rows}"))
             }
             K::CloseCursor { name: Some(name) } => {
+                self.cursors.queries.remove(name);
                 if let Some(Cursor::Workers { name, groups, .. }) = self.cursors.cursors.remove(name) {
                     for group in groups {
                         self.run_quiet(group, &format!("CLOSE {}", quote_ident(&name))).await?;
@@ -373,7 +440,7 @@ impl Session {
             K::Update | K::Delete if statement.text.contains("WHERE ctid = $1") => {
                 self.callback_change_row(statement, bound, in_block, out).await
             }
-            K::Insert => self.callback_insert(statement, bound, in_block).await,
+            K::Insert => self.callback_insert(statement, bound, in_block, out).await,
             K::Update | K::Delete | K::Truncate { .. } => {
                 if !in_block {
                     return Err(ends_transactions());
@@ -418,35 +485,73 @@ impl Session {
         }
         let scan = scan_number(name);
         let locks = locks_rows(query);
-        if locks && let Some(opened) = self.opened_early(scan, query) {
-            return self.read_opened(name, opened).await;
-        }
+        self.cursors.queries.insert(name.to_owned(), query.to_owned());
+        let read = match self.done_early(scan, query) {
+            Some(Early::Open(opened)) => return self.read_opened(name, opened).await,
+            Some(Early::Read(rows, identities)) => Some((rows, identities)),
+            None => None,
+        };
         let query = match self.lock_wait {
             Some(wait) if locks => &format!("{query}{wait}"),
             _ => query,
         };
+        let moment = self.moment_of(scan);
+        let mut planned = self.callback_scan(query, bound).await?;
+        if moment.as_ref().is_some_and(|anchor| anchor.own) {
+            planned.owner = None;
+        }
         // What is locked is a row's latest version.
-        let anchor = self.moment_of(scan).filter(|_| !locks);
-        let planned = self.callback_scan(query, bound).await?;
-        if let (Some(merge), None) = (&planned.merge, &anchor) {
-            let rows = self.merge_for_callback(&planned.groups, &|group| planned.sql_on(group), merge, bound).await?;
+        let anchor = moment.filter(|_| !locks);
+        match (&planned.owner, read) {
+            (Some(_), Some((rows, identities))) => return self.keep_rows(name, rows.to_vec(), identities),
+            (Some((table, _)), None) if anchor.is_some() && !self.keeps_snapshot(&planned.groups).await? => {
+                return Err(Failure::refused(format!(
+                    "cannot read distributed table \"{}\" as it was when the cursor was declared",
+                    table.name
+                ))
+                .detail("It is read with the rights of another role, which is known when rows are fetched.")
+                .hint("Use REPEATABLE READ, and fetch before you write."));
+            }
+            _ => {}
+        }
+        if planned.owner.is_some() || planned.merge.is_some() && anchor.is_none() {
+            let rows = self.read_scan(&planned, bound).await?;
             return self.keep_rows(name, rows, planned.identities);
         }
         let opened = self.open_scan(planned, bound, anchor.as_ref()).await?;
         self.read_opened(name, opened).await
     }
 
-    /// A query of postgres_fdw that is opened before it asks for it.
-    pub async fn open_early(&mut self, query: &str) -> Result<Opened> {
+    /// These workers show now what they showed when the cursor was declared.
+    async fn keeps_snapshot(&mut self, groups: &[GroupId]) -> Result<bool> {
+        let Some(first) = groups.first() else { return Ok(true) };
+        if groups.iter().any(|group| self.txn.participants.get(group).is_some_and(|p| p.wrote)) {
+            return Ok(false);
+        }
+        let level = self.collect_on(*first, "SELECT pg_catalog.current_setting('transaction_isolation')").await?;
+        Ok(matches!(level.text(0, 0), Some("repeatable read" | "serializable")))
+    }
+
+    /// A query of postgres_fdw before it asks for it: opened where it locks rows, read where it has another's rights. A
+    /// cursor with those would be there for whoever may run SQL on that connection.
+    pub async fn do_early(&mut self, query: &str, askers: &Askers) -> Result<Option<Early>> {
+        let catalog = self.catalog();
+        self.cursors.role = self.table_of(&one(query)?).and_then(|table| askers.role_for(&catalog, &table));
         let planned = self.callback_scan(query, None).await?;
-        self.open_scan(planned, None, None).await
+        if planned.owner.is_some() && !askers.own {
+            let rows = self.read_scan(&planned, None).await?;
+            return Ok(Some(Early::Read(Rc::new(rows), planned.identities)));
+        }
+        match locks_rows(query) {
+            true => Ok(Some(Early::Open(self.open_scan(planned, None, None).await?))),
+            false => Ok(None),
+        }
     }
 
     async fn callback_scan(&mut self, query: &str, bound: Option<&Bound>) -> Result<Scan> {
         // Rows that will be changed one by one: a name of ours stands for (worker, partition, ctid).
         let identities = selected_columns(query).iter().position(|c| c == "ctid");
-        let (groups, sql, merge) = self.callback_plan(&one(query)?, bound).await?;
-        Ok(Scan { groups, sql, merge, identities })
+        Ok(Scan { identities, ..self.callback_plan(&one(query)?, bound).await? })
     }
 
     /// One cursor on each of the workers.
@@ -462,7 +567,8 @@ impl Session {
     async fn read_opened(&mut self, name: &str, opened: Opened) -> Result<()> {
         let Opened { cursor, groups, merge, identities } = opened;
         if let Some(merge) = merge {
-            let rows = self.merge_for_callback(&groups, &|_| format!("FETCH ALL FROM {cursor}"), &merge, None).await?;
+            let rows =
+                self.merge_for_callback(&groups, &|_| format!("FETCH ALL FROM {cursor}"), &merge, None, None).await?;
             for group in &groups {
                 if let Some(participant) = self.txn.participants.get_mut(group) {
                     participant.lease.add_step(format!("CLOSE {cursor}"));
@@ -484,12 +590,36 @@ impl Session {
         Ok(())
     }
 
-    /// The workers that have rows for a single-table query of postgres_fdw, joined and fenced, and its text for them.
-    async fn callback_plan(
+    /// All rows of a scan that is sorted, or that has another's rights.
+    async fn read_scan(&mut self, scan: &Scan, bound: Option<&Bound>) -> Result<Vec<Bytes>> {
+        let sql_on = |group| scan.sql_on(group);
+        let owner = scan.owner.as_ref().map(|(table, owner)| (&**table, owner.as_str()));
+        match (&scan.merge, owner) {
+            (Some(merge), _) => self.merge_for_callback(&scan.groups, &sql_on, merge, bound, owner).await,
+            (None, Some((table, owner))) => self.read_as_owner(&scan.groups, &sql_on, table, owner, bound).await,
+            (None, None) => Ok(Vec::new()),
+        }
+    }
+
+    /// All rows at once: a cursor would stay open for anybody to read who may run SQL on that connection.
+    async fn read_as_owner(
         &mut self,
-        statement: &Statement,
+        groups: &[GroupId],
+        sql: &dyn Fn(GroupId) -> String,
+        table: &pgherd_catalog::Table,
+        owner: &str,
         bound: Option<&Bound>,
-    ) -> Result<(Vec<GroupId>, String, Option<Merge>)> {
+    ) -> Result<Vec<Bytes>> {
+        let mut rows = Vec::new();
+        for group in groups {
+            rows.extend(self.run_as_owner(*group, table, owner, &sql(*group), bound).await?);
+            check_size(&rows)?;
+        }
+        Ok(rows)
+    }
+
+    /// The workers that have rows for a single-table query of postgres_fdw, joined and fenced, and its text for them.
+    async fn callback_plan(&mut self, statement: &Statement, bound: Option<&Bound>) -> Result<Scan> {
         let catalog = self.catalog();
         let plan = self.plan_statement(statement, &catalog, &["pg_catalog".to_owned()], true);
         let (groups, sql, merge) = match &plan.tier {
@@ -538,7 +668,20 @@ impl Session {
                 self.mark_writer(*group);
             }
         }
-        Ok((groups, sql, merge))
+        let using = match &statement.kind {
+            StatementKind::Update => Use::Update,
+            StatementKind::Delete => Use::Delete,
+            _ if statement.text.contains(" FOR UPDATE") || statement.text.contains(" FOR SHARE") => Use::Lock,
+            _ => Use::Read,
+        };
+        let owner = match (plan.tables.first(), groups.first()) {
+            (Some(table), Some(group)) => {
+                let owner = self.owner_for(*group, table, using, shows_nothing(statement, table)).await?;
+                owner.map(|owner| (table.clone(), owner))
+            }
+            _ => None,
+        };
+        Ok(Scan { groups, sql, merge, identities: None, owner })
     }
 
     async fn callback_write(
@@ -566,11 +709,11 @@ impl Session {
             }
             return Ok("TRUNCATE TABLE".to_owned());
         }
-        let (groups, sql, merge) = self.callback_plan(statement, bound).await?;
-        if merge.is_some() {
+        let scan = self.callback_plan(statement, bound).await?;
+        if scan.merge.is_some() {
             return Err(Failure::refused("callback needs a cursor for sorted rows"));
         }
-        self.callback_run(&groups, &sql, bound, out, describe).await
+        self.callback_run(&scan, bound, out, describe).await
     }
 
     async fn callback_select(
@@ -581,11 +724,11 @@ impl Session {
         describe: bool,
     ) -> Result<String> {
         self.callback_block();
-        let (groups, sql, merge) = self.callback_plan(statement, bound).await?;
-        if merge.is_some() {
+        let scan = self.callback_plan(statement, bound).await?;
+        if scan.merge.is_some() {
             return Err(Failure::refused("callback needs a cursor for sorted rows"));
         }
-        self.callback_run(&groups, &sql, bound, out, describe).await
+        self.callback_run(&scan, bound, out, describe).await
     }
 
     /// ANALYZE asks how many pages the table has: those of all shards.
@@ -608,15 +751,23 @@ impl Session {
 
     async fn callback_run(
         &mut self,
-        groups: &[GroupId],
-        sql: &str,
+        scan: &Scan,
         bound: Option<&Bound>,
         out: &mut BytesMut,
         describe: bool,
     ) -> Result<String> {
         let mut tag = String::new();
         let mut kept = Vec::new();
-        for group in groups {
+        for group in &scan.groups {
+            if let Some((table, owner)) = &scan.owner {
+                let rows = self.run_as_owner(*group, table, owner, &returning(&scan.sql), bound).await?;
+                let end = format!("{} {}", command_word(&scan.sql), rows.len());
+                tag = if tag.is_empty() { end } else { add_tags(&tag, &end) };
+                kept.extend(rows.into_iter().filter(|_| returns_rows(&scan.sql)));
+                check_size(&kept)?;
+                continue;
+            }
+            let sql = scan.sql.as_str();
             let styled = self.with_plain_styles(*group).await?;
             let request = Request { bound, ..Request::text(sql) };
             let end = self.run_request(*group, &request, Rows::Keep(&mut kept), Errors::default()).await?;
@@ -628,9 +779,7 @@ impl Session {
         if describe && !kept.is_empty() {
             describe_first(&kept, out)?;
         }
-        if kept.iter().map(Bytes::len).sum::<usize>() > REPLY_BYTES_MAX {
-            return Err(Failure::new("53200", "the rows of one callback do not fit in memory"));
-        }
+        check_size(&kept)?;
         for row in kept {
             out.extend_from_slice(&row);
         }
@@ -726,19 +875,26 @@ impl Session {
 
     /// From its first row to its DEALLOCATE, a prepared change belongs to one statement of the coordinator.
     fn note_change(&mut self, name: &str, sql: &str) {
-        if !sql.contains("WHERE ctid = $1") || self.cursors.changing.contains_key(name) {
+        let inserts = sql.starts_with("INSERT INTO ");
+        if !(inserts || sql.contains("WHERE ctid = $1")) || self.cursors.changing.contains_key(name) {
             return;
         }
-        let catalog = self.catalog();
-        let table = one(sql).ok().and_then(|statement| {
-            let relation = statement.relations.first()?.clone();
-            match catalog.resolve(relation.schema.as_deref(), &relation.name, &[]) {
-                pgherd_catalog::Resolved::Table(table) => Some(table.oid),
-                pgherd_catalog::Resolved::Other => None,
+        // Rows for an ordinary table of the coordinator come at the end of their statement.
+        let table = one(sql).ok().and_then(|statement| self.table_of(&statement));
+        if let Some(table) = table.filter(|table| !inserts || table.is_leaf) {
+            if inserts {
+                self.cursors.inserting.insert(name.to_owned(), self.cursors.depth);
             }
-        });
-        if let Some(oid) = table {
-            self.cursors.changing.insert(name.to_owned(), oid);
+            self.cursors.changing.insert(name.to_owned(), table.oid);
+        }
+    }
+
+    /// The table that a statement of postgres_fdw names first.
+    fn table_of(&self, statement: &Statement) -> Option<Arc<pgherd_catalog::Table>> {
+        let relation = statement.relations.first()?;
+        match self.catalog().resolve(relation.schema.as_deref(), &relation.name, &[]) {
+            pgherd_catalog::Resolved::Table(table) => Some(table.clone()),
+            pgherd_catalog::Resolved::Other => None,
         }
     }
 
@@ -748,6 +904,7 @@ impl Session {
         statement: &Statement,
         bound: Option<&Bound>,
         in_block: bool,
+        out: &mut BytesMut,
     ) -> Result<String> {
         if !in_block {
             return Err(ends_transactions());
@@ -761,6 +918,16 @@ impl Session {
             pgherd_catalog::Resolved::Other => return Err(not_understood()),
         };
         let pgherd_sql::ast::InsertSource::Values(rows) = &insert.source else { return Err(not_understood()) };
+        if insert.on_conflict.is_some() {
+            return Err(Failure::new(
+                "PH001",
+                format!(
+                    "cannot run ON CONFLICT or MERGE on distributed table \"{}\" from inside the coordinator",
+                    table.name
+                ),
+            )
+            .hint("Send the statement through the router by itself."));
+        }
         // The workers compute generated columns as the coordinator did.
         let is_stored = |name: &str| table.column(name).is_none_or(|c| c.default != ColumnDefault::Generated);
         let stored: Vec<bool> = insert.columns.iter().map(|(name, _)| is_stored(name)).collect();
@@ -769,7 +936,21 @@ impl Session {
         let key = table.key_column().and_then(|k| columns.iter().position(|c| *c == k.name));
         let params = bound.map(|b| b.params.as_slice()).unwrap_or_default();
         let mut by_group: std::collections::BTreeMap<GroupId, BytesMut> = std::collections::BTreeMap::new();
+        let mut owned: std::collections::BTreeMap<GroupId, Vec<String>> = std::collections::BTreeMap::new();
+        let mut owner = None;
         let mut count = 0u64;
+        // Into a partition: as it is given, without triggers that could change it.
+        let mut returning = Vec::new();
+        for item in &insert.returning {
+            let position = match &item.expr.kind {
+                pgherd_sql::ast::ExprKind::Column(path) => {
+                    path.last().and_then(|c| columns.iter().position(|n| n == c))
+                }
+                _ => None,
+            };
+            returning.push(position.filter(|_| !table.has_triggers).ok_or_else(not_understood)?);
+        }
+        let mut returned = BytesMut::new();
         for row in rows {
             let mut values = Vec::with_capacity(row.len());
             for (field, _) in row.iter().zip(&stored).filter(|(_, stored)| **stored) {
@@ -785,8 +966,54 @@ impl Session {
             let value = key.and_then(|k| values.get(k).cloned().flatten());
             let remainder = self.remainder_of_stored_text(&table, value.as_deref()).await?;
             let group = table.shards().get(remainder).map_or(COORDINATOR_GROUP, |s| s.group);
-            pgherd_wire::copy::write_text_row(by_group.entry(group).or_default(), &values);
+            if !returning.is_empty() {
+                let row: Vec<Option<Bytes>> = returning.iter().map(|at| values.get(*at).cloned().flatten()).collect();
+                backend::write_data_row(&mut returned, &row);
+            }
+            if count == 0 {
+                self.callback_block();
+                self.join(group).await?;
+                owner = self.owner_for(group, &table, Use::Insert, false).await?;
+            }
             count += 1;
+            // COPY is refused where policies apply.
+            if owner.is_some() || table.row_security {
+                let literal = |v: &Option<Bytes>| match v {
+                    Some(value) => quote_literal(&String::from_utf8_lossy(value)),
+                    None => "NULL".to_owned(),
+                };
+                let list: Vec<String> = values.iter().map(literal).collect();
+                owned.entry(group).or_default().push(format!("({})", list.join(", ")));
+            } else {
+                pgherd_wire::copy::write_text_row(by_group.entry(group).or_default(), &values);
+            }
+        }
+        let names: Vec<String> = columns.iter().map(|c| quote_ident(c)).collect();
+        for (group, rows) in owned {
+            self.join(group).await?;
+            if let Some(epoch) = catalog.placement_epochs.get(&table.colocation) {
+                self.fence(group, table.colocation, *epoch);
+            }
+            self.mark_writer(group);
+            let sql = format!(
+                "INSERT INTO {}.{} ({}) OVERRIDING SYSTEM VALUE VALUES {}",
+                quote_ident(&table.schema),
+                quote_ident(&table.name),
+                names.join(", "),
+                rows.join(", ")
+            );
+            match &owner {
+                Some(owner) => {
+                    self.run_as_owner(group, &table, owner, &format!("{sql} RETURNING 1"), None).await?;
+                }
+                None => {
+                    let styled = self.with_plain_styles(group).await?;
+                    self.run_quiet(group, &sql).await?;
+                    if styled {
+                        self.with_client_styles(group).await?;
+                    }
+                }
+            }
         }
         for (group, lines) in by_group {
             let styled = if self.txn.participants.contains_key(&group) || self.has_styles() {
@@ -801,6 +1028,7 @@ impl Session {
             }
             copied.map_err(without_copy_context)?;
         }
+        out.extend_from_slice(&returned);
         Ok(format!("INSERT 0 {count}"))
     }
 
@@ -833,10 +1061,24 @@ impl Session {
         let sql = statement.text.replacen("WHERE ctid = $1", &format!("WHERE ctid = $1 AND tableoid = {partition}"), 1);
         self.join(group).await?;
         self.mark_writer(group);
-        let request = Request { bound: Some(&bound), ..Request::text(sql) };
+        let using = match &statement.kind {
+            StatementKind::Delete => Use::Delete,
+            _ => Use::Update,
+        };
+        if let Some(table) = self.table_of(statement)
+            // A scan has shown it already.
+            && let Some(owner) = self.owner_for(group, &table, using, true).await?
+        {
+            let rows = self.run_as_owner(group, &table, &owner, &returning(&sql), Some(&bound)).await?;
+            let tag = format!("{} {}", command_word(&sql), rows.len());
+            rows.iter().filter(|_| returns_rows(&sql)).for_each(|row| out.extend_from_slice(row));
+            return Ok(tag);
+        }
+        let request = Request { bound: Some(&bound), ..Request::text(sql.clone()) };
         let mut kept = Vec::new();
         let styled = self.with_plain_styles(group).await?;
-        let end = self.run_request(group, &request, Rows::Keep(&mut kept), Errors::default()).await?;
+        let end = self.run_request(group, &request, Rows::Keep(&mut kept), Errors::default()).await;
+        let end = end.map_err(|failure| leaves_partition(failure, &sql))?;
         if styled {
             self.with_client_styles(group).await?;
         }
@@ -907,12 +1149,7 @@ impl Session {
     /// A subtransaction of the coordinator was rolled back: the workers follow, and only they.
     async fn rollback_workers_to(&mut self, name: &str) -> Result<()> {
         // The savepoint may be gone with one of the client's, which was rolled back to further out.
-        let known = self
-            .txn
-            .log
-            .iter()
-            .any(|item| matches!(item, crate::transaction::LogItem::Savepoint { name: n, .. } if n == name));
-        if !known {
+        if !self.has_savepoint(name) {
             return Ok(());
         }
         self.rollback_to_savepoint(name).await
@@ -1005,9 +1242,81 @@ fn without_copy_context(failure: Failure) -> Failure {
     }
 }
 
+/// The coordinator reads partition after partition: a row that came to a later one would be changed once more.
+fn leaves_partition(failure: Failure, sql: &str) -> Failure {
+    match failure {
+        Failure::Statement(fields)
+            if fields.sqlstate() == "23514"
+                && sql.starts_with("UPDATE ")
+                && fields.message().ends_with(" violates partition constraint") =>
+        {
+            Failure::refused("cannot move rows to another partition from inside the coordinator")
+                .detail(fields.message())
+                .hint("Send the UPDATE through the router by itself, with conditions that workers can evaluate.")
+        }
+        other => other,
+    }
+}
+
+/// The number in postgres_fdw's names of savepoints, `s2`.
+fn depth_of(savepoint: &str) -> Option<u32> {
+    savepoint.strip_prefix('s')?.parse().ok()
+}
+
 /// Savepoints of the coordinator's subtransactions, apart from the client's own names.
 fn callback_savepoint(name: &str) -> String {
     format!("pgherd_callback_{name}")
+}
+
+/// `name`: of a table, by its number. Quoted text is left as it is, but for the question of ANALYZE how large the table
+/// is.
+fn name_children(sql: &str, name: &dyn Fn(u32) -> Option<String>) -> String {
+    const CHILD: &str = "pgherd.ft_";
+    const SIZE: &str = "SELECT pg_catalog.pg_relation_size('";
+    let mut out = String::with_capacity(sql.len());
+    let mut rest = sql;
+    if let Some(after) = sql.strip_prefix(SIZE)
+        && let Some((child, tail)) = after.split_once('\'')
+    {
+        let named = name_children(child, name).replace('\'', "''");
+        return format!("{SIZE}{named}'{tail}");
+    }
+    let mut quote = None;
+    let mut in_name = false;
+    while let Some(c) = rest.chars().next() {
+        if quote.is_none() && !in_name && rest.starts_with(CHILD) {
+            let digits = &rest[CHILD.len()..];
+            let digits = &digits[..digits.len() - digits.trim_start_matches(|d: char| d.is_ascii_digit()).len()];
+            let after = &rest[CHILD.len() + digits.len()..];
+            let ends = !after.starts_with(|c: char| c == '_' || c == '$' || c.is_alphanumeric());
+            if let Some(name) = digits.parse().ok().filter(|_| ends).and_then(name) {
+                out.push_str(&name);
+                rest = after;
+                in_name = true;
+                continue;
+            }
+        }
+        match quote {
+            // A doubled quote closes and opens again; backslashes escape where the literal begins with E.
+            Some((open, _)) if c == open => quote = None,
+            Some((_, true)) if c == '\\' => {
+                out.push(c);
+                rest = &rest[c.len_utf8()..];
+                let Some(escaped) = rest.chars().next() else { break };
+                out.push(escaped);
+                rest = &rest[escaped.len_utf8()..];
+                continue;
+            }
+            Some(_) => {}
+            None if c == '\'' => quote = Some((c, out.ends_with('E'))),
+            None if c == '"' => quote = Some((c, false)),
+            None => {}
+        }
+        in_name = c == '_' || c == '$' || c == '.' || c.is_alphanumeric();
+        out.push(c);
+        rest = &rest[c.len_utf8()..];
+    }
+    out
 }
 
 fn one(sql: &str) -> Result<Statement> {
@@ -1042,6 +1351,34 @@ fn write_columns(count: usize, out: &mut BytesMut) {
     let fields: Vec<backend::FieldDescription> =
         (0..count).map(|i| backend::FieldDescription::text(&format!("c{i}"))).collect();
     backend::write_row_description(out, &fields);
+}
+
+fn check_size(rows: &[Bytes]) -> Result<()> {
+    match rows.iter().map(Bytes::len).sum::<usize>() > REPLY_BYTES_MAX {
+        true => Err(too_large()),
+        false => Ok(()),
+    }
+}
+
+pub fn too_large() -> Failure {
+    Failure::new("53200", "the rows of one callback do not fit in memory")
+}
+
+/// UPDATE, DELETE or SELECT.
+fn command_word(sql: &str) -> &str {
+    sql.split_whitespace().next().unwrap_or_default()
+}
+
+fn returns_rows(sql: &str) -> bool {
+    sql.starts_with("SELECT ") || sql.contains(" RETURNING ")
+}
+
+/// A change whose rows are counted by what it returns.
+fn returning(sql: &str) -> String {
+    match returns_rows(sql) {
+        true => sql.to_owned(),
+        false => format!("{sql} RETURNING 1"),
+    }
 }
 
 /// How many columns a statement of postgres_fdw returns: plain names and constants, separated by commas.
@@ -1107,6 +1444,24 @@ fn selected_columns(query: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn children_stand_for_their_tables_outside_of_quotes() {
+        let named = |sql: &str| name_children(sql, &|oid| (oid == 17).then(|| "app.\"T\"".to_owned()));
+        assert_eq!(
+            named("SELECT a FROM pgherd.ft_17 WHERE b = 'pgherd.ft_17' AND c = E'\\'pgherd.ft_17'"),
+            "SELECT a FROM app.\"T\" WHERE b = 'pgherd.ft_17' AND c = E'\\'pgherd.ft_17'"
+        );
+        assert_eq!(named("INSERT INTO pgherd.ft_17(a) VALUES ($1)"), "INSERT INTO app.\"T\"(a) VALUES ($1)");
+        for other in ["FROM pgherd.ft_18", "FROM pgherd.ft_17x", "FROM apgherd.ft_17", "\"pgherd.ft_17\"", "pgherd.ft_"]
+        {
+            assert_eq!(named(other), other);
+        }
+        assert_eq!(
+            named("SELECT pg_catalog.pg_relation_size('pgherd.ft_17'::pg_catalog.regclass) / 8192"),
+            "SELECT pg_catalog.pg_relation_size('app.\"T\"'::pg_catalog.regclass) / 8192"
+        );
+    }
 
     #[test]
     fn the_command_is_read_out_of_the_pushed_down_filter() {

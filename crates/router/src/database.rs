@@ -4,11 +4,13 @@
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 
-use pgherd_backend::{BackendError, Connection, QueryResult, connect};
+use pgherd_backend::{Address, BackendError, Connection, QueryResult, connect};
 use pgherd_catalog::hash::KeyType;
-use pgherd_catalog::{Column, ColumnDefault, Node, Oid, Shard, Snapshot, Table, TableKind};
+use pgherd_catalog::{COORDINATOR_GROUP, Column, ColumnDefault, Node, Oid, Shard, Snapshot, Table, TableKind};
+use pgherd_control::schema::SCHEMA_VERSION;
 
 use crate::error::{Failure, Result};
 use crate::listen::{CoordinatorUrl, ServeError};
@@ -22,6 +24,10 @@ pub struct Database {
     snapshot: RwLock<Arc<Snapshot>>,
     /// Grows with every catalog that is put in place.
     version: AtomicU64,
+    /// What callbacks of this database prove themselves with; none where its schema is an older one.
+    pub callback_secret: Option<Arc<str>>,
+    /// What this database's workers know and no user does, likewise.
+    pub worker_secrets: Mutex<HashMap<Address, Option<Arc<str>>>>,
     /// Told when the database goes: nothing of ours must keep it alive.
     stopped: tokio::sync::watch::Sender<bool>,
     sessions: AtomicUsize,
@@ -78,6 +84,9 @@ impl Database {
     }
 }
 
+/// How long a worker may take to have its schema brought up to date.
+const UPDATE_TIMEOUT: Duration = Duration::from_secs(3);
+
 /// Creates or updates our schema in the coordinator's database (`pgherd init`).
 pub fn init(coordinator: &CoordinatorUrl) -> std::result::Result<(), ServeError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -133,21 +142,39 @@ pub async fn open(shared: &Arc<Shared>, name: &str) -> Result<Arc<Database>> {
         return Ok(database.clone());
     }
     let mut connection = connect(&shared.own_target(name)).await?;
-    let found = connection.query("SELECT to_regclass('pgherd.schema_version') IS NOT NULL").await?;
-    if found.text(0, 0) != Some("t") {
+    let version = version_of(&mut connection).await?;
+    if version.is_none_or(|version| version < SCHEMA_VERSION) {
         connection.query(&pgherd_control::schema::coordinator_schema_sql()).await?;
+    }
+    if version.is_none() {
         inherit_nodes(shared, name, &mut connection).await?;
     }
     if let Some((host, port)) = shared.callback_address() {
         connection.query(&pgherd_control::schema::callback_server_sql(&host, port)).await?;
     }
+    let callback_secret = secret_of(&mut connection).await?.map(Arc::from);
     let snapshot = load(&mut connection).await?;
+    let mut updates = tokio::task::JoinSet::new();
+    for node in snapshot.nodes.iter().filter(|n| n.is_active && n.group != COORDINATOR_GROUP) {
+        let (shared, node, name) = (shared.clone(), node.clone(), name.to_owned());
+        updates.spawn(async move {
+            let why = match tokio::time::timeout(UPDATE_TIMEOUT, update_worker(&shared, &node, &name)).await {
+                Ok(Ok(())) => return,
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => "it does not answer".to_owned(),
+            };
+            tracing::warn!("schema pgherd on {}:{}: {why}", node.host, node.port);
+        });
+    }
+    while updates.join_next().await.is_some() {}
     let database = Arc::new(Database {
         name: name.to_owned(),
         snapshot: RwLock::new(Arc::new(snapshot)),
         version: AtomicU64::new(1),
         stopped: tokio::sync::watch::channel(false).0,
         sessions: AtomicUsize::new(0),
+        callback_secret,
+        worker_secrets: Mutex::default(),
     });
     databases.insert(name.to_owned(), database.clone());
     let (learning, snapshot) = (shared.clone(), database.snapshot());
@@ -162,6 +189,35 @@ pub async fn open(shared: &Arc<Shared>, name: &str) -> Result<Arc<Database>> {
     });
     connection.close().await;
     Ok(database)
+}
+
+/// The version of our schema in a database; none: it has none.
+async fn version_of(connection: &mut Connection) -> std::result::Result<Option<i32>, BackendError> {
+    let known = connection.query("SELECT pg_catalog.to_regclass('pgherd.schema_version') IS NOT NULL").await?;
+    if known.text(0, 0) != Some("t") {
+        return Ok(None);
+    }
+    let found = connection.query(pgherd_control::schema::FOUND_VERSION).await?;
+    Ok(found.text(0, 0).and_then(|version| version.parse().ok()))
+}
+
+/// A worker whose schema an older router has made.
+async fn update_worker(shared: &Shared, node: &Node, database: &str) -> std::result::Result<(), BackendError> {
+    let mut connection = connect(&shared.own_target_on(node, database)).await?;
+    if version_of(&mut connection).await?.is_some_and(|version| version < SCHEMA_VERSION) {
+        connection.query(&pgherd_control::schema::worker_schema_sql()).await?;
+    }
+    connection.close().await;
+    Ok(())
+}
+
+/// What a server and the router know, read with the router's own rights. None: its schema is older than this program.
+pub async fn secret_of(connection: &mut Connection) -> std::result::Result<Option<String>, BackendError> {
+    let known = connection.query("SELECT pg_catalog.to_regclass('pgherd.secret') IS NOT NULL").await?;
+    if known.text(0, 0) != Some("t") {
+        return Ok(None);
+    }
+    Ok(connection.query("SELECT secret FROM pgherd.secret").await?.text(0, 0).map(str::to_owned))
 }
 
 /// A database that was made outside the router knows the nodes of the router's default database.
@@ -301,7 +357,10 @@ SELECT p.logicalrelid::oid, n.nspname, c.relname, p.partmethod, p.partkey, p.col
                      SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, x.indexrelid
                      FROM pg_catalog.pg_index x WHERE x.indrelid = c.oid)),
        EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND t.tginitdeferred),
-       EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.confrelid = c.oid AND k.contype = 'f')
+       EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.confrelid = c.oid AND k.contype = 'f'),
+       EXISTS (SELECT FROM pgherd.leaf l WHERE l.relation = c.oid), c.relkind = 'p',
+       CASE WHEN c.relispartition THEN (SELECT i.inhparent::oid FROM pg_catalog.pg_inherits i WHERE i.inhrelid = c.oid) END,
+       c.relowner::oid
 FROM pgherd.pg_dist_partition p
 JOIN pg_catalog.pg_class c ON c.oid = p.logicalrelid
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -420,6 +479,7 @@ async fn load_tables(connection: &mut Connection, snapshot: &mut Snapshot) -> st
         } else {
             TableKind::Reference { shard: list.first().map_or(0, |s| s.id) }
         };
+        snapshot.owners.insert(oid, number(&tables, row, 16));
         snapshot.insert_table(Table {
             oid,
             schema: string(&tables, row, 1),
@@ -433,6 +493,9 @@ async fn load_tables(connection: &mut Connection, snapshot: &mut Snapshot) -> st
             has_hidden_calls: truth(&tables, row, 10) || followed.contains(&oid),
             has_deferred: truth(&tables, row, 11),
             is_referenced: truth(&tables, row, 12),
+            is_partitioned: truth(&tables, row, 14) && !truth(&tables, row, 13),
+            is_leaf: truth(&tables, row, 13),
+            parent: tables.text(row, 15).and_then(|oid| oid.parse().ok()),
             parent_only: truth(&tables, row, 8) || truth(&tables, row, 6),
             unique_keys: keys_of.remove(&oid).unwrap_or_default(),
         });
@@ -478,6 +541,9 @@ fn is_literal(sql: &str) -> bool {
 }
 
 async fn load_names(connection: &mut Connection, snapshot: &mut Snapshot) -> std::result::Result<(), BackendError> {
+    if snapshot.by_oid.values().any(|t| t.is_leaf) {
+        snapshot.class_columns = string(&connection.query("SELECT pgherd.class_columns()").await?, 0, 0);
+    }
     let relations = connection
         .query(
             "SELECT n.nspname, c.relname FROM pg_catalog.pg_class c \
@@ -508,7 +574,24 @@ async fn load_names(connection: &mut Connection, snapshot: &mut Snapshot) -> std
              UNION SELECT 'v', proname FROM pg_catalog.pg_proc WHERE pronamespace = 'pg_catalog'::pg_catalog.regnamespace AND provolatile = 'v' \
              UNION SELECT 'a', proname FROM pg_catalog.pg_proc WHERE prokind = 'a' \
              UNION SELECT 'w', proname FROM pg_catalog.pg_proc WHERE prokind = 'w' \
-             UNION SELECT 's', proname FROM pg_catalog.pg_proc WHERE proretset",
+             UNION SELECT 's', proname FROM pg_catalog.pg_proc WHERE proretset \
+             UNION SELECT 'd', pg_catalog.pg_get_userbyid(proowner) FROM pg_catalog.pg_proc WHERE prosecdef AND oid >= 16384 \
+               AND pronamespace <> 'pgherd'::pg_catalog.regnamespace \
+             UNION SELECT 'd', pg_catalog.pg_get_userbyid(c.relowner) FROM pg_catalog.pg_rewrite r \
+               JOIN pg_catalog.pg_class c ON c.oid = r.ev_class WHERE r.oid >= 16384 \
+                 AND c.relnamespace <> 'pgherd'::pg_catalog.regnamespace \
+                 AND NOT coalesce(c.reloptions && '{security_invoker=true,security_invoker=on,security_invoker=1}', false) \
+             UNION SELECT 'B' || b.relation, '' FROM (WITH RECURSIVE behind (relation) AS ( \
+                 SELECT c.oid FROM pg_catalog.pg_class c WHERE c.relkind = 'v' \
+                   AND c.relnamespace <> 'pgherd'::pg_catalog.regnamespace \
+                   AND (SELECT o.option_value::pg_catalog.bool FROM pg_catalog.pg_options_to_table(c.reloptions) o \
+                        WHERE o.option_name = 'security_barrier') \
+               UNION SELECT d.refobjid FROM behind JOIN pg_catalog.pg_rewrite r ON r.ev_class = behind.relation \
+                 JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass \
+                   AND d.objid = r.oid AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass) \
+               SELECT relation FROM behind) b JOIN pgherd.pg_dist_partition p ON p.logicalrelid = b.relation \
+             UNION SELECT 'R' || m.umuser, pg_catalog.pg_get_userbyid(m.umuser) FROM pg_catalog.pg_user_mappings m \
+               WHERE m.srvname = 'pgherd_router' AND m.umuser <> 0",
         )
         .await?;
     for row in 0..names.rows.len() {
@@ -523,6 +606,15 @@ async fn load_names(connection: &mut Connection, snapshot: &mut Snapshot) -> std
             Some("a") => &mut snapshot.aggregates,
             Some("w") => &mut snapshot.window_functions,
             Some("s") => &mut snapshot.set_returning_functions,
+            Some("d") => &mut snapshot.definers,
+            Some(role) if role.starts_with('R') => {
+                snapshot.told_apart.insert(role[1..].parse().unwrap_or_default(), name);
+                continue;
+            }
+            Some(table) if table.starts_with('B') => {
+                snapshot.behind_barriers.insert(table[1..].parse().unwrap_or_default());
+                continue;
+            }
             _ => {
                 snapshot.local_triggers = true;
                 continue;

@@ -17,6 +17,7 @@ mod listen;
 mod login;
 mod placement;
 mod recovery;
+mod rights;
 mod run;
 mod session;
 mod settings;

@@ -27,6 +27,8 @@ type Cancellable = (Vec<u8>, Arc<CancelState>);
 type SearchPath = (u64, Rc<Vec<String>>);
 /// An object of a database on one server: the database, the server's group, its number there.
 type OnServer = (String, GroupId, u32);
+/// A session that callbacks go to, and the password that they bring.
+pub(crate) type Called = (CallbackSender, Option<Arc<str>>);
 /// Types of a list of columns by (oid, modifier).
 type ColumnTypes = Vec<(u32, i32)>;
 
@@ -35,7 +37,8 @@ pub struct Shared {
     /// One entry per database that a client asked for, loaded on first use.
     pub databases: tokio::sync::Mutex<HashMap<String, Arc<Database>>>,
     cancels: RwLock<HashMap<i32, Cancellable>>,
-    callbacks: Mutex<HashMap<String, CallbackSender>>,
+    /// By token: the session, and the password that a callback of its database brings.
+    callbacks: Mutex<HashMap<String, Called>>,
     /// Clients that are connected, and how many of them are sessions of each role.
     clients: AtomicUsize,
     roles: Mutex<HashMap<String, Arc<AtomicUsize>>>,
@@ -109,15 +112,15 @@ impl Shared {
     }
 
     /// From now on callbacks that carry `token` belong to the session behind `sender`.
-    pub fn register_callback(&self, token: &str, sender: CallbackSender) {
-        self.callbacks.lock().unwrap_or_else(PoisonError::into_inner).insert(token.to_owned(), sender);
+    pub fn register_callback(&self, token: &str, sender: CallbackSender, secret: Option<Arc<str>>) {
+        self.callbacks.lock().unwrap_or_else(PoisonError::into_inner).insert(token.to_owned(), (sender, secret));
     }
 
     pub fn unregister_callback(&self, token: &str) {
         self.callbacks.lock().unwrap_or_else(PoisonError::into_inner).remove(token);
     }
 
-    pub fn find_callback(&self, token: &str) -> Option<CallbackSender> {
+    pub(crate) fn find_callback(&self, token: &str) -> Option<Called> {
         self.callbacks.lock().unwrap_or_else(PoisonError::into_inner).get(token).cloned()
     }
 

@@ -35,8 +35,8 @@ pub async fn accept(thread: Rc<Thread>, stream: TcpStream) {
     };
     let failure = match result {
         Ok(Begun::Over) => return,
-        Ok(Begun::Callback { token }) => {
-            callback::serve(thread, client, token).await;
+        Ok(Begun::Callback { token, role }) => {
+            callback::serve(thread, client, token, role).await;
             return;
         }
         Ok(Begun::Session(new)) => match Session::start(thread, client, *new).await {
@@ -77,6 +77,8 @@ enum Begun {
     Over,
     Callback {
         token: String,
+        /// With whose rights the coordinator reads, where it says so.
+        role: Option<u32>,
     },
     Session(Box<NewSession>),
 }
@@ -128,7 +130,10 @@ async fn begin(thread: &Rc<Thread>, client: &mut Client) -> Result<Begun> {
         }
     }
     if let Some(token) = settings.get("application_name").and_then(|name| name.strip_prefix(callback::PREFIX)) {
-        return Ok(Begun::Callback { token: token.to_owned() });
+        let token = token.to_owned();
+        authenticate_callback(thread, client, &token).await?;
+        let role = user.as_deref().and_then(|user| user.strip_prefix(callback::ROLE_PREFIX)?.parse().ok());
+        return Ok(Begun::Callback { token, role });
     }
     let user = user
         .filter(|u| !u.is_empty())
@@ -150,6 +155,23 @@ async fn begin(thread: &Rc<Thread>, client: &mut Client) -> Result<Begun> {
     login.check_limits(seat.of_role(&user), database.sessions() + 1)?;
     let long_cancel_key = version.1 >= 2;
     Ok(Begun::Session(Box::new(NewSession { user, database, credentials, settings, long_cancel_key, seat })))
+}
+
+/// A token is known to who may run SQL on that connection of the coordinator. The password is not: what comes with it
+/// is asked by postgres_fdw itself.
+async fn authenticate_callback(thread: &Rc<Thread>, client: &mut Client, token: &str) -> Result<()> {
+    let failed = |what: &str| Failure::fatal("28000", format!("callback connection with {what}"));
+    let (_, secret) = thread.shared.find_callback(token).ok_or_else(|| failed("an unknown token"))?;
+    let Some(secret) = secret else { return Ok(()) };
+    backend::write_authentication_cleartext(&mut client.out);
+    client.flush().await?;
+    let given = password_message(client).await?;
+    let given = given.strip_suffix(b"\0").unwrap_or(&given);
+    let hash = |text: &[u8]| pgherd_wire::scram::sha256_hex(text);
+    match hash(given) == hash(secret.as_bytes()) {
+        true => Ok(()),
+        false => Err(failed("a wrong password")),
+    }
 }
 
 /// SCRAM-SHA-256 against the verifier that the coordinator holds. What the exchange reveals logs in to the servers.

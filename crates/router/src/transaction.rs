@@ -228,7 +228,7 @@ impl Session {
                     && let Some(token) = &lease.label
                 {
                     let sender = self.callback_sender();
-                    self.thread.shared.register_callback(token, sender);
+                    self.thread.shared.register_callback(token, sender, self.db.callback_secret.clone());
                     self.tokens.push(token.clone());
                 }
                 lease
@@ -359,6 +359,10 @@ impl Session {
             .iter()
             .rposition(|item| matches!(item, LogItem::Savepoint { name: n, .. } if n == name))
             .ok_or_else(|| Failure::new("3B001", format!("savepoint \"{name}\" does not exist")))
+    }
+
+    pub fn has_savepoint(&self, name: &str) -> bool {
+        self.txn.log.iter().any(|item| matches!(item, LogItem::Savepoint { name: n, .. } if n == name))
     }
 
     /// RELEASE SAVEPOINT: what was set since stays, the savepoints go.

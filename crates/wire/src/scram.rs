@@ -514,6 +514,11 @@ fn sha256(data: &[u8]) -> Key {
     Sha256::digest(data).into()
 }
 
+/// SHA-256 in hexadecimal, as `encode(sha256(…), 'hex')` writes it.
+pub fn sha256_hex(data: &[u8]) -> String {
+    sha256(data).iter().map(|b| format!("{b:02x}")).collect()
+}
+
 /// A signature of the three messages, joined by commas.
 fn sign(key: &Key, messages: &[&[u8]; 3]) -> Key {
     hmac(key, &[messages[0], b",", messages[1], b",", messages[2]])

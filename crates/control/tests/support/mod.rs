@@ -110,7 +110,16 @@ impl Server {
 
     /// Runs a text as one simple query (so as one transaction); its output without the last newline, or what psql said.
     pub fn try_run(&self, database: &str, sql: &str) -> Result<String, String> {
-        let out = self.psql(database).args(["-c", sql]).output().expect("psql");
+        // An argument has a limit.
+        const ARGUMENT_BYTES_MAX: usize = 100_000;
+        let out = match sql.len() > ARGUMENT_BYTES_MAX {
+            false => self.psql(database).args(["-c", sql]).output().expect("psql"),
+            true => {
+                let file = self.directory.join(format!("text-{database}.sql"));
+                std::fs::write(&file, sql).expect("a text for psql");
+                self.psql(database).args(["-1", "-f"]).arg(&file).output().expect("psql")
+            }
+        };
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end_matches('\n').to_owned();
         if out.status.success() { Ok(text(&out.stdout)) } else { Err(text(&out.stderr)) }
     }

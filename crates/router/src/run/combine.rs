@@ -6,12 +6,13 @@ use std::fmt::Write;
 use std::rc::Rc;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use pgherd_catalog::{COORDINATOR_GROUP, GroupId};
+use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Table};
 use pgherd_planner::{Merge, Plan, Scatter};
 use pgherd_wire::backend::FieldDescription;
+use pgherd_wire::frame::Frame;
 
 use super::partials::{PARTIAL_TABLE, Partials, Place};
-use super::request::{Announce, Errors, Request, Rows};
+use super::request::{Announce, Errors, Request, Rows, fields_of};
 use super::{Call, Completion};
 use crate::describe::Described;
 use crate::error::{Failure, Result};
@@ -146,7 +147,11 @@ impl Session {
         sql: &dyn Fn(GroupId) -> String,
         merge: &Merge,
         bound: Option<&Bound>,
+        owner: Option<(&Table, &str)>,
     ) -> Result<Vec<Bytes>> {
+        if let Some((table, owner)) = owner {
+            return self.merge_as_owner(groups, sql, merge, bound, table, owner).await;
+        }
         let mut partials = Partials::new(STUCK_MEMORY_MAX, false, None);
         // Partial rows, and what is made of them, pass as text.
         let mut styled = false;
@@ -159,16 +164,9 @@ impl Session {
             self.read_partials(*group, None, &mut partials, Errors::default()).await?;
         }
         if partials.place != Place::Memory {
-            return Err(Failure::new(
-                "53200",
-                "the rows of a distributed table that must be sorted do not fit in memory",
-            )
-            .detail(format!("The limit is {STUCK_MEMORY_MAX} bytes.")));
+            return Err(too_large_to_sort());
         }
-        let casts = self
-            .casts(groups[0], &partials.fields)
-            .await?
-            .ok_or_else(|| Failure::refused("rows of this type cannot be sorted for the coordinator"))?;
+        let casts = self.casts(groups[0], &partials.fields).await?.ok_or_else(cannot_sort)?;
         let types = partials.types();
         let first = bound.map_or(0, |b| b.params.len());
         let text = merge.render(&source(&casts, first), &types);
@@ -188,6 +186,73 @@ impl Session {
             self.with_client_styles(*group).await?;
         }
         Ok(kept)
+    }
+
+    /// The same with the rights of the table's owner, the merge as well: by the session's own settings PostgreSQL would
+    /// tell of its parameters, which are rows that nobody has chosen among yet.
+    async fn merge_as_owner(
+        &mut self,
+        groups: &[GroupId],
+        sql: &dyn Fn(GroupId) -> String,
+        merge: &Merge,
+        bound: Option<&Bound>,
+        table: &Table,
+        owner: &str,
+    ) -> Result<Vec<Bytes>> {
+        let mut arrays: Vec<BytesMut> = Vec::new();
+        let mut bytes = 0;
+        for group in groups {
+            for raw in self.run_as_owner(*group, table, owner, &sql(*group), bound).await? {
+                bytes += raw.len();
+                if bytes > STUCK_MEMORY_MAX {
+                    return Err(too_large_to_sort());
+                }
+                let fields = fields_of(&Frame { raw })?;
+                arrays.resize_with(fields.len(), BytesMut::new);
+                arrays.iter_mut().zip(&fields).for_each(|(array, field)| push_element(array, field.as_deref()));
+            }
+        }
+        let Some(first) = groups.first().filter(|_| !arrays.is_empty()) else { return Ok(Vec::new()) };
+        // Types have the numbers of the server that merges.
+        let fields = self.types_as_owner(*first, table, owner, &sql(*first), bound, arrays.len()).await?;
+        let casts = self.casts(*first, &fields).await?.ok_or_else(cannot_sort)?;
+        let types: Vec<u32> = fields.iter().map(|f| f.type_oid).collect();
+        let text = merge.render(&source(&casts, 0), &types);
+        let close = |mut array: BytesMut| {
+            array.put_u8(b'}');
+            Some(array.freeze())
+        };
+        let arrays = Bound { params: arrays.into_iter().map(close).collect(), ..Bound::default() };
+        self.run_as_owner(*first, table, owner, &text, Some(&arrays)).await
+    }
+
+    /// What columns a query has that is run as a table's owner. Of a domain the type below, as queries describe it.
+    async fn types_as_owner(
+        &mut self,
+        group: GroupId,
+        table: &Table,
+        owner: &str,
+        sql: &str,
+        bound: Option<&Bound>,
+        count: usize,
+    ) -> Result<Vec<FieldDescription>> {
+        let names: Vec<String> = (1..=count).map(|i| format!("c{i}")).collect();
+        let types: Vec<String> =
+            names.iter().map(|n| format!("pg_catalog.pg_typeof(coalesce(q.{n}, NULL))::pg_catalog.oid")).collect();
+        let question = format!(
+            "SELECT {} FROM (SELECT 1) AS one LEFT JOIN ({sql}) AS q({}) ON false",
+            types.join(", "),
+            names.join(", ")
+        );
+        let raw = self.run_as_owner(group, table, owner, &question, bound).await?.pop().unwrap_or_default();
+        let numbers = fields_of(&Frame { raw })?;
+        let number = |text: &Option<Bytes>| String::from_utf8_lossy(text.as_deref()?).parse().ok();
+        let field = |(name, oid): (&String, &Option<Bytes>)| {
+            let mut field = FieldDescription::text(name);
+            field.type_oid = number(oid).unwrap_or_default();
+            field
+        };
+        Ok(names.iter().zip(&numbers).map(field).collect())
     }
 
     /// The general way, inside the block that is open.
@@ -211,8 +276,8 @@ impl Session {
         }
         // The worker's numbers mean something on that worker only.
         let sql = format!(
-            "SELECT CASE WHEN n.nspname = 'pg_catalog' THEN pg_catalog.format_type(t.oid, v.m) \
-             ELSE pg_catalog.format('%I.%I', n.nspname, t.typname) END \
+            "SELECT CASE WHEN n.nspname = 'pg_catalog' AND pg_catalog.format_type(t.oid, v.m) ~ '{KEYWORD_TYPES}' \
+             THEN pg_catalog.format_type(t.oid, v.m) ELSE pg_catalog.format('%I.%I', n.nspname, t.typname) END \
              FROM (VALUES {list}) v(o, m) JOIN pg_catalog.pg_type t ON t.oid = v.o \
              JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace"
         );
@@ -251,6 +316,10 @@ impl Session {
     }
 }
 
+/// Types that the grammar knows, and that alone have modifiers: nothing of the user's can have their names.
+const KEYWORD_TYPES: &str = "^(bigint|bit|boolean|character|double precision|integer|interval|numeric|real|smallint\
+                             |time|timestamp)($|[^a-z0-9_])";
+
 /// The FROM item: one text array per column, each element cast to its type.
 fn source(casts: &[String], first_param: usize) -> String {
     let mut select = String::new();
@@ -260,10 +329,33 @@ fn source(casts: &[String], first_param: usize) -> String {
         let separator = if index == 0 { "" } else { ", " };
         let number = index + 1;
         let _ = write!(select, "{separator}(pgherd_u.c{number})::{cast} AS c{number}");
-        let _ = write!(arrays, "{separator}${}::pg_catalog.text[]", first_param + number);
+        let _ = write!(arrays, "{separator}pg_catalog.unnest(${}::pg_catalog.text[])", first_param + number);
         let _ = write!(names, "{separator}c{number}");
     }
-    format!("(SELECT {select} FROM unnest({arrays}) AS pgherd_u({names})) AS pgherd_partial")
+    format!("(SELECT {select} FROM ROWS FROM ({arrays}) AS pgherd_u({names})) AS pgherd_partial")
+}
+
+fn too_large_to_sort() -> Failure {
+    Failure::new("53200", "the rows of a distributed table that must be sorted do not fit in memory")
+        .detail(format!("The limit is {STUCK_MEMORY_MAX} bytes."))
+}
+
+fn cannot_sort() -> Failure {
+    Failure::refused("rows of this type cannot be sorted for the coordinator")
+}
+
+/// One more value of a text array's literal, whose end is still open.
+fn push_element(array: &mut BytesMut, value: Option<&[u8]>) {
+    array.put_u8(if array.is_empty() { b'{' } else { b',' });
+    let Some(value) = value else { return array.put_slice(b"NULL") };
+    array.put_u8(b'"');
+    for byte in value {
+        if matches!(byte, b'"' | b'\\') {
+            array.put_u8(b'\\');
+        }
+        array.put_u8(*byte);
+    }
+    array.put_u8(b'"');
 }
 
 /// A one-dimensional text array in binary form (array_recv in src/backend/utils/adt/arrayfuncs.c).
@@ -291,4 +383,18 @@ pub fn text_array(values: &[Option<Bytes>]) -> Bytes {
         }
     }
     out.freeze()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn array_literals_are_as_postgresql_reads_them() {
+        let mut array = BytesMut::new();
+        for value in [Some("a"), None, Some(""), Some(r#"b"\,{}"#), Some("NULL")] {
+            push_element(&mut array, value.map(str::as_bytes));
+        }
+        assert_eq!(array, r#"{"a",NULL,"","b\"\\,{}","NULL""#);
+    }
 }

@@ -65,7 +65,8 @@ impl Session {
         let catalog = self.catalog();
         for relation in &statement.relations {
             let resolved = catalog.resolve(relation.schema.as_deref(), &relation.name, &path);
-            if relation.only && matches!(resolved, Resolved::Table(_)) && relation.span.is_known() {
+            let has_child = matches!(resolved, Resolved::Table(table) if !table.is_partitioned);
+            if relation.only && has_child && relation.span.is_known() {
                 edits.replace(relation.full_span, relation.span.of(&statement.text));
             }
             let rest = statement.text.get(relation.full_span.end..).unwrap_or("");
@@ -99,6 +100,7 @@ impl Session {
             Tree::Query(query) => query.with.iter().flat_map(|w| &w.ctes).any(|cte| cte.name == name),
             _ => false,
         };
+        let class_columns = self.catalog().class_columns.clone();
         let mut found = Vec::new();
         for relation in statement.relations.iter().filter(|r| r.span.is_known()) {
             let schema = relation.schema.as_deref();
@@ -118,7 +120,11 @@ impl Session {
                 )),
                 Some(view) if views => Some(view.to_owned()),
                 _ if reads && restricted && is_catalog && condition.is_some() => condition.map(|condition| {
-                    format!("(SELECT *, tableoid, xmin FROM pg_catalog.{} WHERE {condition})", relation.name)
+                    let columns = match (relation.name.as_str(), class_columns.is_empty()) {
+                        ("pg_class", false) => class_columns.as_str(),
+                        _ => "*",
+                    };
+                    format!("(SELECT {columns}, tableoid, xmin FROM pg_catalog.{} WHERE {condition})", relation.name)
                 }),
                 None if subqueries && schema.is_none_or(|s| s == "pg_catalog") => self.session_view(&relation.name),
                 _ => None,
@@ -175,6 +181,7 @@ impl Session {
         if let Some(plain) = plain {
             text = plain.to_owned();
         }
+        let shown = (call.max_rows > 0 && call.bound.is_none_or(|b| b.params.is_empty())).then(|| text.clone());
         let completion = if self.may_return_rows_of_rules(call) {
             self.run_as_query(&text, errors).await?
         } else {
@@ -186,7 +193,7 @@ impl Session {
             && matches!(statement.kind, StatementKind::Select)
             && statement.relations.len() > 1
         {
-            self.keep_moment("", statement, None).await?;
+            self.keep_moment("", statement, shown.as_deref()).await?;
         }
         self.follow_set_config(call).await?;
         if calls_function {

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Resolved, Table};
+use pgherd_control::cluster_state::ClusterState;
 use pgherd_control::ddl::{self, Hints};
 use pgherd_control::describe::TableDescription;
 use pgherd_control::distribute;
@@ -47,6 +48,15 @@ impl Session {
                 }
                 for parent in &create.parents {
                     if let Some(table) = self.distributed(parent).await? {
+                        if create.partition_of && table.is_partitioned {
+                            let info = DdlInfo {
+                                tag: "CREATE TABLE",
+                                object: "table",
+                                relations: create.parents.clone(),
+                                ..DdlInfo::default()
+                            };
+                            return self.run_definition(call, &info).await;
+                        }
                         return Err(Failure::refused(format!(
                             "cannot create a child of distributed table \"{}\"",
                             table.name
@@ -195,6 +205,16 @@ impl Session {
         }
         let affected = self.affected_tables(info).await?;
         self.refuse_key_to_distributed(call, info, &affected).await?;
+        if info.concurrently
+            && info.tag == "ALTER TABLE"
+            && let Some(table) = affected.first()
+        {
+            return Err(Failure::refused(format!(
+                "cannot detach a partition of distributed table \"{}\" concurrently",
+                table.name
+            ))
+            .hint("Use DETACH PARTITION without CONCURRENTLY."));
+        }
         if info.concurrently && info.object == "index" && !affected.is_empty() {
             return self.run_concurrently(call, info, &affected).await;
         }
@@ -219,7 +239,15 @@ impl Session {
         }
         let sql = self.coordinator_text(call).await?;
         self.pin |= self.makes_temporary(call);
+        let renames_schema = info.tag == "RENAME" && info.object == "schema";
+        if renames_schema {
+            let pass = self.schema_pass();
+            self.run_quiet(COORDINATOR_GROUP, &format!("SET LOCAL pgherd.schema_follows = '{pass}'")).await?;
+        }
         let completion = self.run_coordinator_plan(call, &sql, true, true).await?;
+        if renames_schema {
+            self.run_quiet(COORDINATOR_GROUP, "SET LOCAL pgherd.schema_follows = ''").await?;
+        }
         self.follow_tables(&before, info, call).await?;
         if drops {
             self.drop_on_workers().await?;
@@ -323,9 +351,12 @@ impl Session {
             return Ok(Vec::new());
         }
         let mut found: Vec<Arc<Table>> = Vec::new();
+        // What happens to a partitioned table happens to its partitions, and often the other way round.
         let mut add = |table: Arc<Table>| {
-            if !found.iter().any(|t| t.oid == table.oid) {
-                found.push(table);
+            for table in catalog.partition_tree(&table) {
+                if !found.iter().any(|t| t.oid == table.oid) {
+                    found.push(table);
+                }
             }
         };
         if touches_unnamed(info) {
@@ -383,7 +414,9 @@ impl Session {
         call: &Call<'_>,
     ) -> Result<()> {
         let using = using_clauses(call.prepared.text(), info);
+        let hints = Hints { using: &using, is_empty: false };
         let state = self.cluster_state().await?;
+        let mut altered = Vec::new();
         for (table, old) in before {
             let exists = self
                 .collect_on(
@@ -399,43 +432,16 @@ impl Session {
             if oids(old) != oids(&new) {
                 self.run_quiet(COORDINATOR_GROUP, &format!("SELECT pgherd.indexes_changed({})", table.oid)).await?;
             }
-            let hints = Hints { using: &using, is_empty: false };
-            if table.is_reference() {
-                ddl::check_altered_reference(&new, &state).map_err(refusal)?;
-                if info.tag == "ALTER TABLE" {
-                    // DISABLE TRIGGER USER means the user's.
-                    let sql = format!("SELECT pgherd.guard_reference({})", table.oid);
-                    self.run_quiet(COORDINATOR_GROUP, &sql).await?;
-                }
-            } else {
-                let key = table.key_column().map_or("", |c| c.name.as_str());
-                let new_key = ddl::check_altered(old, &new, key, &state).map_err(refusal)?;
-                if old.name != new.name || old.schema != new.schema || new_key != key {
-                    let sql = format!("SELECT pgherd.table_renamed({}, {})", table.oid, quote_literal(&new_key));
-                    self.run_quiet(COORDINATOR_GROUP, &sql).await?;
-                } else {
-                    self.run_quiet(COORDINATOR_GROUP, &distribute::attach_child_sql(table.oid)).await?;
-                }
-            }
-            if table.is_reference() && (old.name != new.name || old.schema != new.schema) {
-                self.run_quiet(COORDINATOR_GROUP, &format!("SELECT pgherd.table_renamed({}, NULL)", table.oid)).await?;
-            }
-            // Rows that are there get a new column's default: one time for all of them, wherever they are.
-            let mut fixed = new.clone();
-            let mut defaults = Vec::new();
-            for column in fixed.columns.iter_mut().filter(|c| !old.columns.iter().any(|o| o.number == c.number)) {
-                let Some(default) = column.default.clone().filter(|d| pgherd_planner::default_reads_now(d)) else {
-                    continue;
-                };
-                let now = self.transaction_time().await?;
-                column.default = pgherd_planner::default_at(&default, &now, &self.catalog()).or(Some(default.clone()));
-                defaults.push(format!(
-                    "ALTER TABLE {}.{} ALTER COLUMN {} SET DEFAULT {default}",
-                    quote_ident(&new.schema),
-                    quote_ident(&new.name),
-                    quote_ident(&column.name)
-                ));
-            }
+            altered.push((table, old, new));
+        }
+        // Tables that are in no tree of partitions are brought up to date one by one.
+        let is_partial = |old: &TableDescription, new: &TableDescription| {
+            new.is_partitioned() || old.parent.is_some() || new.parent.is_some()
+        };
+        let (mut trees, single): (Vec<_>, Vec<_>) = altered.into_iter().partition(|(_, old, new)| is_partial(old, new));
+        for (table, old, new) in &single {
+            self.check_followed(table, old, new, &state, true).await?;
+            let (fixed, defaults) = self.fixed_columns(old, new).await?;
             let known = state.table(table.oid);
             let mut lists = Vec::new();
             for group in state.worker_groups() {
@@ -451,7 +457,71 @@ impl Session {
             }
             self.run_ddl_on(lists).await?;
         }
+        if trees.is_empty() {
+            return Ok(());
+        }
+        // Parents first.
+        trees.sort_by_key(|(table, _, _)| self.catalog().depth(table));
+        self.follow_trees(&trees, hints, &state).await
+    }
+
+    /// What must be so on the coordinator before the workers follow. `attach`: gives a distributed table its child
+    /// back.
+    pub(super) async fn check_followed(
+        &mut self,
+        table: &Arc<Table>,
+        old: &TableDescription,
+        new: &TableDescription,
+        state: &ClusterState,
+        attach: bool,
+    ) -> Result<()> {
+        if table.is_reference() {
+            ddl::check_altered_reference(new, state).map_err(refusal)?;
+            // DISABLE TRIGGER USER means the user's.
+            let sql = format!("SELECT pgherd.guard_reference({})", table.oid);
+            self.run_quiet(COORDINATOR_GROUP, &sql).await?;
+            if old.name != new.name || old.schema != new.schema {
+                self.run_quiet(COORDINATOR_GROUP, &format!("SELECT pgherd.table_renamed({}, NULL)", table.oid)).await?;
+            }
+            return Ok(());
+        }
+        let key = table.key_column().map_or("", |c| c.name.as_str());
+        let new_key = ddl::check_altered(old, new, key, state).map_err(refusal)?;
+        if old.name != new.name || old.schema != new.schema || new_key != key {
+            let sql = format!("SELECT pgherd.table_renamed({}, {})", table.oid, quote_literal(&new_key));
+            self.run_quiet(COORDINATOR_GROUP, &sql).await?;
+            if !attach {
+                self.run_quiet(COORDINATOR_GROUP, &distribute::detach_child_sql(table.oid)).await?;
+            }
+        } else if attach {
+            self.run_quiet(COORDINATOR_GROUP, &distribute::attach_child_sql(table.oid)).await?;
+        }
         Ok(())
+    }
+
+    /// Rows that are there get a new column's default: one time for all of them, wherever they are. The table as workers
+    /// make it, and what gives it its real defaults afterwards.
+    pub(super) async fn fixed_columns(
+        &mut self,
+        old: &TableDescription,
+        new: &TableDescription,
+    ) -> Result<(TableDescription, Vec<String>)> {
+        let mut fixed = new.clone();
+        let mut defaults = Vec::new();
+        for column in fixed.columns.iter_mut().filter(|c| !old.columns.iter().any(|o| o.number == c.number)) {
+            let Some(default) = column.default.clone().filter(|d| pgherd_planner::default_reads_now(d)) else {
+                continue;
+            };
+            let now = self.transaction_time().await?;
+            column.default = pgherd_planner::default_at(&default, &now, &self.catalog()).or(Some(default.clone()));
+            defaults.push(format!(
+                "ALTER TABLE {}.{} ALTER COLUMN {} SET DEFAULT {default}",
+                quote_ident(&new.schema),
+                quote_ident(&new.name),
+                quote_ident(&column.name)
+            ));
+        }
+        Ok((fixed, defaults))
     }
 
     /// Tables that the coordinator has dropped go from the workers and the metadata.
@@ -539,13 +609,27 @@ impl Session {
         };
         // On the coordinator the heaps of distributed tables are empty; their sequences and rights count.
         let mut on_coordinator: Vec<String> = local.iter().map(|n| quoted(n.schema.as_deref(), &n.name)).collect();
-        on_coordinator.extend(tables.iter().map(|t| format!("ONLY {}", quoted(Some(&t.schema), &t.name))));
+        let mut partitioned = Vec::new();
+        for table in &tables {
+            let name = quoted(Some(&table.schema), &table.name);
+            // There they are partitioned, and TRUNCATE would go on to the foreign partitions.
+            match table.is_partitioned || table.is_leaf {
+                true => partitioned.push(name),
+                false => on_coordinator.push(format!("ONLY {name}")),
+            }
+        }
         self.join(COORDINATOR_GROUP).await?;
         self.mark_writer(COORDINATOR_GROUP);
-        let sql = format!("TRUNCATE {}{}", on_coordinator.join(", "), options);
-        self.forward_copies(false);
-        self.run_quiet(COORDINATOR_GROUP, &sql).await.map_err(super::own::without_position)?;
-        self.forward_copies(true);
+        for name in &partitioned {
+            let sql = format!("SELECT pgherd.begin_truncate({}, {restart_identity})", quote_literal(name));
+            self.run_quiet(COORDINATOR_GROUP, &sql).await.map_err(super::own::without_position)?;
+        }
+        if !on_coordinator.is_empty() {
+            let sql = format!("TRUNCATE {}{}", on_coordinator.join(", "), options);
+            self.forward_copies(false);
+            self.run_quiet(COORDINATOR_GROUP, &sql).await.map_err(super::own::without_position)?;
+            self.forward_copies(true);
+        }
         let names: Vec<String> = tables.iter().map(|t| quoted(Some(&t.schema), &t.name)).collect();
         let sql = format!("TRUNCATE {}{}", names.join(", "), if cascade { " CASCADE" } else { "" });
         let catalog = self.catalog();

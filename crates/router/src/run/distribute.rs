@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Table};
-use pgherd_control::cluster_state::{self, ClusterState};
+use pgherd_control::cluster_state::{self, ClusterState, DistributedTable};
 use pgherd_control::describe::{self, DescriptionError, TableDescription};
 use pgherd_control::distribute::{self, ColocateWith};
 use pgherd_wire::backend;
@@ -45,6 +45,19 @@ impl Session {
         let placement = distribute::choose_placement(&table, column, &state, colocate_with, shard_count, default_count)
             .map_err(refusal)?;
         distribute::check_distributable(&table, key, &state, Some(&placement)).map_err(refusal)?;
+        if table.is_partition {
+            return Err(Failure::new("42P16", format!("table \"{}\" is a partition", table.name))
+                .hint("Distribute the partitioned table."));
+        }
+        if table.is_partitioned() {
+            self.register_partitioned(&table, key, &placement, &state).await?;
+            let mut made = vec![table.oid];
+            made.extend(self.adopt_partitions(table.oid).await?);
+            for oid in made {
+                self.run_quiet(COORDINATOR_GROUP, &distribute::attach_child_sql(oid)).await?;
+            }
+            return self.changed_catalog_in_block().await;
+        }
         let registered =
             self.collect_on(COORDINATOR_GROUP, &distribute::register_distributed_sql(&table, key, &placement)).await?;
         let registered = distribute::parse_registered(registered.text(0, 0).unwrap_or_default()).map_err(garbled)?;
@@ -140,7 +153,7 @@ impl Session {
     }
 
     /// The coordinator's rows go to the shards that own them; all workers load at the same time.
-    async fn move_rows_out(&mut self, table: &TableDescription, distributed: &Arc<Table>) -> Result<u64> {
+    pub(super) async fn move_rows_out(&mut self, table: &TableDescription, distributed: &Arc<Table>) -> Result<u64> {
         let copied: Vec<String> = distribute::copied_columns(table).into_iter().map(str::to_owned).collect();
         let key_name = distributed.key_column().map(|c| c.name.clone()).unwrap_or_default();
         let key = copied
@@ -241,25 +254,53 @@ impl Session {
                 .detail(format!("Its foreign key \"{}\" references a distributed table.", constraint.name))
                 .hint("Drop the foreign key first."));
         }
+        if table.is_partition {
+            return Err(Failure::refused(format!("cannot undistribute table \"{}\"", table.name))
+                .detail("It is a partition.")
+                .hint("Undistribute the partitioned table, or detach the partition first."));
+        }
         self.mark_writer(COORDINATOR_GROUP);
-        for sql in distribute::coordinator_undistribute_ddl(&table) {
-            self.run_quiet(COORDINATOR_GROUP, &sql).await?;
-        }
         let groups = state.worker_groups();
-        if !known.is_reference() {
-            let mut holders: Vec<GroupId> = known.shards().iter().map(|s| s.group).collect();
-            holders.sort_unstable();
-            holders.dedup();
-            self.fetch_rows_back(&table, &holders).await?;
+        let tree: Vec<DistributedTable> = state.tree(oid).into_iter().cloned().collect();
+        for below in &tree {
+            self.describe_locked(below.oid).await?;
+            self.run_quiet(COORDINATOR_GROUP, &distribute::detach_child_sql(below.oid)).await?;
         }
-        let drops = groups
-            .iter()
-            .map(|g| {
-                let shards: Vec<i64> =
-                    if known.is_reference() { Vec::new() } else { known.shards_of(*g).iter().map(|s| s.id).collect() };
-                (*g, distribute::drop_ddl(&table.schema, &table.name, &shards))
-            })
-            .collect();
+        for below in &tree {
+            let table = self.describe_table(below.oid).await?;
+            let is_leaf = self.catalog().by_oid.get(&below.oid).is_some_and(|t| t.is_leaf);
+            if is_leaf {
+                self.replace_on_coordinator(&table, false).await?;
+            }
+            if !known.is_reference() && !table.is_partitioned() {
+                let mut holders: Vec<GroupId> = below.shards().iter().map(|s| s.group).collect();
+                holders.sort_unstable();
+                holders.dedup();
+                if !is_leaf {
+                    self.run_quiet(COORDINATOR_GROUP, &distribute::unregister_sql(below.oid)).await?;
+                }
+                self.fetch_rows_back(&table, &holders).await?;
+            }
+            if is_leaf {
+                self.run_quiet(COORDINATOR_GROUP, &distribute::drop_aside_sql(below.oid)).await?;
+            }
+        }
+        let gone = self.cluster_state().await?;
+        for below in gone.tables.iter().filter(|t| tree.iter().any(|b| (&b.schema, &b.name) == (&t.schema, &t.name))) {
+            self.run_quiet(COORDINATOR_GROUP, &distribute::unregister_sql(below.oid)).await?;
+        }
+        let mut drops: Vec<(GroupId, Vec<String>)> = groups.iter().map(|g| (*g, Vec::new())).collect();
+        for below in &tree {
+            for (group, statements) in &mut drops {
+                let shards: Vec<i64> = below
+                    .stored_shards()
+                    .iter()
+                    .filter(|s| s.group == *group && !below.is_reference())
+                    .map(|s| s.id)
+                    .collect();
+                statements.extend(distribute::drop_ddl(&below.schema, &below.name, &shards));
+            }
+        }
         self.run_ddl_on(drops).await?;
         self.changed_catalog_in_block().await
     }
@@ -332,7 +373,7 @@ impl Session {
     }
 
     /// The table as the coordinator has it, locked against everything until the transaction ends.
-    async fn describe_locked(&mut self, oid: u32) -> Result<TableDescription> {
+    pub(super) async fn describe_locked(&mut self, oid: u32) -> Result<TableDescription> {
         let table = self.describe_table(oid).await?;
         if matches!(table.kind, 'r' | 'p') && table.caller_owns {
             let sql = format!("LOCK TABLE ONLY {} IN ACCESS EXCLUSIVE MODE", table.qualified_name());
@@ -354,7 +395,7 @@ impl Session {
         cluster_state::parse_cluster_state(result.text(0, 0).unwrap_or_default()).map_err(garbled)
     }
 
-    async fn has_rows(&mut self, table: &TableDescription) -> Result<bool> {
+    pub(super) async fn has_rows(&mut self, table: &TableDescription) -> Result<bool> {
         let sql = format!("SELECT EXISTS (SELECT FROM ONLY {})", table.qualified_name());
         Ok(self.collect_on(COORDINATOR_GROUP, &sql).await?.text(0, 0) == Some("t"))
     }
@@ -410,6 +451,6 @@ pub(super) fn parse_table(oid: u32, json: Option<&str>) -> Result<TableDescripti
     describe::parse_description(json).map_err(garbled)
 }
 
-fn garbled(error: DescriptionError) -> Failure {
+pub(super) fn garbled(error: DescriptionError) -> Failure {
     Failure::new("XX000", error.to_string()).hint("Run pgherd init to bring the schema pgherd up to date.")
 }

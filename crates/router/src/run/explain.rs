@@ -11,9 +11,10 @@ use super::analyze::{Analyzed, is_on, lines_of};
 use super::planned::{parameters, refuse};
 use super::request::{Errors, Request, Rows};
 use super::{Call, Completion, Staged};
-use crate::error::Result;
+use crate::error::{Failure, Result};
 use crate::session::{Bound, Session};
 use crate::settings::quote_ident;
+use crate::transaction::Block;
 
 /// One worker's part.
 pub(super) struct Task {
@@ -67,6 +68,7 @@ impl Session {
     ) -> Result<Completion> {
         let (catalog, path) = (self.catalog(), self.search_path().await?);
         let plan = self.plan_statement(statement, &catalog, &path, false);
+        let plan = self.plan_by_sizes(statement, &catalog, &path, plan).await;
         let format = options
             .iter()
             .rev()
@@ -93,9 +95,25 @@ impl Session {
             self.taint_coordinator(call);
             return Ok(completion);
         }
+        let own = self.txn.block == Block::None;
         self.open_implicit_block();
         let staged = match &plan.tier {
-            Tier::Stage(stage) if analyze => self.run_parts(inner, stage).await?,
+            Tier::Stage(stage) if analyze => {
+                let mut staged = self.run_parts(inner, stage).await?;
+                let alone = call.bound.is_none() || self.client.read.first() == Some(&b'S');
+                if let Some(parts) = staged.as_mut().filter(|_| own && alone && !plan.writes) {
+                    match self.keep_in_tables(inner, stage, parts).await {
+                        Ok(()) => {}
+                        Err(Failure::Statement(fields)) if fields.sqlstate() != "57014" => {
+                            self.rollback().await;
+                            self.open_implicit_block();
+                            staged = self.run_parts(inner, stage).await?;
+                        }
+                        Err(failure) => return Err(failure),
+                    }
+                }
+                staged
+            }
             Tier::Stage(stage) => self.without_rows(inner, stage).await?,
             _ => None,
         };
@@ -171,7 +189,7 @@ impl Session {
                 tasks.push(Task { group: COORDINATOR_GROUP, sql: self.coordinator_text(call).await?.as_written() });
             }
             Tier::Stage(stage) => {
-                let fill = |sql: &pgherd_sql::Splice| call.fill(&sql.as_written());
+                let fill = |sql: &pgherd_sql::Splice| call.fill_on_workers(&sql.as_written());
                 match &stage.rest {
                     Rest::Scatter(scatter) => {
                         for group in self.scatter_groups(call, scatter).await? {

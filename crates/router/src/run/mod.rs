@@ -18,6 +18,7 @@ mod objects;
 mod operation;
 mod own;
 mod partials;
+mod partitions;
 mod planned;
 mod request;
 mod session_views;
@@ -39,8 +40,8 @@ use crate::transaction::Block;
 
 pub use current_row::{Followed, name_text};
 pub use planned::{add_tags, refuse};
-pub use request::{Errors, Request, Rows, TableOrigin, fields_of};
-pub use snapshots::Anchor;
+pub use request::{Errors, Request, Rows, TableOrigin, fields_of, send};
+pub use snapshots::{Anchor, Askers};
 pub use stage::{Capture, Staged};
 
 /// One execution of a statement.
@@ -86,6 +87,11 @@ impl<'a> Call<'a> {
     /// A text of the rest of a statement with its parts in it.
     pub fn fill(&self, text: &str) -> String {
         self.staged.map_or_else(|| text.to_owned(), |staged| staged.fill(text))
+    }
+
+    /// The same for the workers, which have large parts as tables.
+    pub fn fill_on_workers(&self, text: &str) -> String {
+        self.staged.map_or_else(|| text.to_owned(), |staged| staged.fill_on_workers(text))
     }
 
     /// Types of those values; `own`: of the client's.
@@ -142,6 +148,7 @@ impl Session {
         if !self.temp.is_empty() && !is_transaction_control(&statement.kind) {
             self.refresh_temporary_names().await?;
         }
+        self.cursors.rights.clear();
         let result = self.dispatch(call, &statement.kind).await;
         if self.txn.block == Block::None {
             self.release_autocommit().await;

@@ -3,7 +3,7 @@
 
 use pgherd_backend::{Connection, connect};
 use pgherd_catalog::{COORDINATOR_GROUP, ColocationId, GroupId, Node};
-use pgherd_control::cluster_state::ClusterState;
+use pgherd_control::cluster_state::{ClusterState, DistributedTable};
 use pgherd_control::distribute;
 
 use super::own::Arguments;
@@ -50,7 +50,10 @@ impl Session {
     async fn copy_to_new_node(&mut self, id: i64) -> Result<()> {
         let state = self.cluster_state().await?;
         let Some(group) = state.nodes.iter().find(|n| i64::from(n.id) == id).map(|n| n.group) else { return Ok(()) };
-        for known in state.tables.clone() {
+        // Partitions after what they are partitions of.
+        let roots = state.tables.iter().filter(|t| t.parent.is_none_or(|parent| state.table(parent).is_none()));
+        let tables: Vec<DistributedTable> = roots.flat_map(|root| state.tree(root.oid)).cloned().collect();
+        for known in tables {
             let table = self.describe_table(known.oid).await?;
             if known.is_reference() {
                 // A router that does not know the new copy yet must not write the others without it.
@@ -72,7 +75,9 @@ impl Session {
                 let key = known.key.clone().unwrap_or_default();
                 let ddl = distribute::worker_ddl(&table, &key, &registered, group, &state)
                     .map_err(super::distribute::refusal)?;
-                self.run_ddl_on(vec![(group, ddl.all())]).await?;
+                let mut statements = ddl.all();
+                statements.extend(super::partitions::attach_below_parent(&table, &state));
+                self.run_ddl_on(vec![(group, statements)]).await?;
             }
         }
         self.changed_catalog_in_block().await

@@ -61,7 +61,7 @@ impl Partials {
         self.fields.iter().map(|f| f.type_oid).collect()
     }
 
-    fn describe(&mut self, group: GroupId, fields: Vec<FieldDescription>) {
+    pub(super) fn describe(&mut self, group: GroupId, fields: Vec<FieldDescription>) {
         if self.columns.is_empty() {
             self.columns = fields.iter().map(|_| TextArray::default()).collect();
             self.fields = fields;
@@ -128,7 +128,7 @@ impl Session {
         result
     }
 
-    async fn keep_partial(&mut self, partials: &mut Partials, frame: &Frame) -> Result<()> {
+    pub(super) async fn keep_partial(&mut self, partials: &mut Partials, frame: &Frame) -> Result<()> {
         match partials.place {
             Place::Memory => {
                 partials.push(frame)?;

@@ -209,9 +209,16 @@ impl Session {
             return Ok(Announce::Known(self.described(call.prepared).await?));
         }
         // A statement that was described before is described again where that may have changed, or it is an error.
-        Ok(match call.prepared.last_described() {
+        let announce = match call.prepared.last_described() {
             Some(_) => Announce::Known(self.described(call.prepared).await?),
             None => Announce::Columns(tables),
+        };
+        let kind = call.prepared.statement.as_ref().map(|s| &s.kind);
+        Ok(match kind {
+            Some(StatementKind::Insert | StatementKind::Update | StatementKind::Delete) => {
+                Announce::Written(Box::new(announce))
+            }
+            _ => announce,
         })
     }
 

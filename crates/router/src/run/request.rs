@@ -86,6 +86,8 @@ pub enum Announce<'a> {
     WithRows,
     /// What the coordinator has said of the client's own text.
     Known(Rc<Described>),
+    /// One of those, of a statement that writes: PostgreSQL has run it before it describes what it returns.
+    Written(Box<Announce<'a>>),
 }
 
 impl Announce<'_> {
@@ -186,6 +188,24 @@ impl Session {
         result
     }
 
+    /// Tells the client of the columns that a server describes.
+    async fn describe_rows(&mut self, group: GroupId, announce: &Announce<'_>, frame: &Frame) -> Result<()> {
+        match announce {
+            Announce::Columns(tables) if group != COORDINATOR_GROUP => {
+                let fields = backend::parse_row_description(frame)?;
+                let fields = self.coordinator_fields(group, fields, tables).await?;
+                backend::write_row_description(&mut self.client.out, &fields);
+            }
+            Announce::Columns(_) => self.client.forward(frame),
+            Announce::Known(known) => {
+                let fields = known.fields.as_deref().unwrap_or_default();
+                backend::write_row_description(&mut self.client.out, fields);
+            }
+            Announce::Nothing | Announce::WithRows | Announce::Written(_) => {}
+        }
+        Ok(())
+    }
+
     /// Reads one reply up to ReadyForQuery. `kept`: the number and length of a text that the server keeps once parsed.
     pub async fn read_reply(
         &mut self,
@@ -202,8 +222,12 @@ impl Session {
             let frame = self.next_frame(group, participant).await?;
             if matches!(frame.tag(), b'D' | b'C')
                 && let Some(described) = described.take()
+                && let Rows::Client { announce, .. } = &rows
             {
-                self.client.forward(&described);
+                match announce {
+                    Announce::Written(announce) => self.describe_rows(group, announce, &described).await?,
+                    _ => self.client.forward(&described),
+                }
             }
             match frame.tag() {
                 b'D' => {
@@ -225,18 +249,8 @@ impl Session {
                     }
                     if let Rows::Client { announce, .. } = &rows {
                         match announce {
-                            Announce::Nothing => {}
-                            Announce::WithRows => described = Some(frame),
-                            Announce::Columns(_) if group == COORDINATOR_GROUP => self.client.forward(&frame),
-                            Announce::Columns(tables) => {
-                                let fields = backend::parse_row_description(&frame)?;
-                                let fields = self.coordinator_fields(group, fields, tables).await?;
-                                backend::write_row_description(&mut self.client.out, &fields);
-                            }
-                            Announce::Known(known) => {
-                                let fields = known.fields.as_deref().unwrap_or_default();
-                                backend::write_row_description(&mut self.client.out, fields);
-                            }
+                            Announce::WithRows | Announce::Written(_) => described = Some(frame),
+                            _ => self.describe_rows(group, announce, &frame).await?,
                         }
                     }
                 }

@@ -3,7 +3,9 @@
 //! moment on the workers: a cursor of ours, the *anchor*, over a function that opens other cursors under the snapshot
 //! of its caller (`pgherd.open_cursor` in crates/control/sql/worker.sql). Nothing is read before it is fetched.
 
-use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Resolved};
+use std::collections::{HashMap, HashSet};
+
+use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Oid, Resolved, Snapshot, Table};
 use pgherd_planner::Tier;
 use pgherd_sql::ast::Tree;
 use pgherd_sql::{Statement, StatementKind};
@@ -11,8 +13,9 @@ use pgherd_wire::backend::FieldDescription;
 
 use super::Call;
 use super::request::{Errors, Request, Rows};
-use crate::callback::{COUNT_SCANS, Opened, locks_rows};
+use crate::callback::{COUNT_SCANS, Early, locks_rows};
 use crate::error::{Failure, Result};
+use crate::rights::{FIRST_SUPERUSER, with_values};
 use crate::session::{Bound, Session};
 use crate::settings::{quote_ident, quote_literal};
 use crate::transaction::{Block, LogItem};
@@ -28,13 +31,42 @@ pub struct Anchor {
     /// Scans of the coordinator that began before it have lower numbers.
     before: u64,
     is_open: bool,
-    /// Queries of scans that lock rows, which the function may not open: they have been opened already.
-    early: Vec<(String, Opened)>,
+    /// All that it reads is for the session's own role.
+    pub own: bool,
+    /// Queries of scans that the function may not open: those that lock rows have been opened already, those that have
+    /// another's rights have been read.
+    early: Vec<(String, Early)>,
+}
+
+/// For whom the coordinator reads tables in one statement: the owners of views, or the session's own role.
+#[derive(Debug, Default)]
+pub struct Askers {
+    /// For nobody but the session's role.
+    pub own: bool,
+    of: HashMap<Oid, HashSet<Oid>>,
+    /// The session's own role, where it is one of them.
+    me: Option<Oid>,
+}
+
+impl Askers {
+    /// A role that asks for a table and is not the session's own: one from whom nothing is hidden, if there is one.
+    /// What is read for one is the same for others; whether they may have it is known when they ask.
+    pub fn role_for(&self, catalog: &Snapshot, table: &Table) -> Option<Oid> {
+        let mut roles = HashSet::new();
+        let mut next = Some(table.oid);
+        while let Some(oid) = next {
+            roles.extend(self.of.get(&oid).into_iter().flatten());
+            next = catalog.by_oid.get(&oid).and_then(|table| table.parent);
+        }
+        let sees_all = |role: &Oid| *role == FIRST_SUPERUSER || catalog.owners.get(&table.oid) == Some(role);
+        roles.retain(|role| catalog.told_apart.contains_key(role) && Some(*role) != self.me);
+        roles.iter().find(|role| sees_all(role)).or_else(|| roles.iter().next()).copied()
+    }
 }
 
 impl Session {
-    /// After a DECLARE, or rows of a portal: scans that will begin later are to see what there is now. `sent`: DECLARE
-    /// as the coordinator got it.
+    /// After a DECLARE, or rows of a portal: scans that will begin later are to see what there is now. `sent`: what the
+    /// coordinator got, without parameters.
     pub(super) async fn keep_moment(&mut self, cursor: &str, statement: &Statement, sent: Option<&str>) -> Result<()> {
         // WITH HOLD, and its commit is next.
         if self.txn.block == Block::None || (self.txn.block == Block::Implicit && self.last_of_query) {
@@ -44,8 +76,82 @@ impl Session {
         if groups.is_empty() {
             return Ok(());
         }
-        let locking = matches!(&statement.tree, Tree::Query(query) if query.locking);
-        self.anchor(cursor, groups, sent.filter(|_| locking)).await
+        // Of a portal some scans have begun, and hold the rows that they have locked.
+        let locking = matches!(&statement.tree, Tree::Query(query) if query.locking) && !cursor.is_empty();
+        let askers = self.askers_of(statement).await?;
+        let told = sent.filter(|_| locking || !askers.own);
+        self.anchor(cursor, groups, told, &askers).await
+    }
+
+    async fn askers_of(&mut self, statement: &Statement) -> Result<Askers> {
+        let mut askers = Askers::default();
+        let path = self.search_path().await?;
+        let catalog = self.catalog();
+        // One in SQL may become a part of the plan.
+        let calls = statement
+            .calls
+            .iter()
+            .any(|(schema, name)| schema.as_deref() != Some("pg_catalog") && catalog.user_functions.contains(name));
+        let is_table = |r: &pgherd_sql::ast::Relation| {
+            matches!(catalog.resolve(r.schema.as_deref(), &r.name, &path), Resolved::Table(_))
+        };
+        askers.own = self.db.callback_secret.is_none()
+            || catalog.definers.is_empty()
+            || !calls && statement.relations.iter().all(is_table);
+        if calls || askers.own {
+            return Ok(askers);
+        }
+        let names: Vec<String> = statement
+            .relations
+            .iter()
+            .map(|r| match &r.schema {
+                Some(schema) => format!("{}.{}", quote_ident(schema), quote_ident(&r.name)),
+                None => quote_ident(&r.name),
+            })
+            .map(|name| format!("pg_catalog.to_regclass({})", quote_literal(&name)))
+            .collect();
+        // A view asks for its owner, wherever it stands, or for whoever runs the statement; a policy for whoever asks
+        // for its table.
+        let sql = format!(
+            "WITH RECURSIVE me AS (SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = current_user), \
+             seen (class, object, asker) AS ( \
+                 SELECT {CLASS}, r::pg_catalog.oid, me.oid \
+                 FROM pg_catalog.unnest(ARRAY[{}]::pg_catalog.regclass[]) r, me \
+                 UNION SELECT d.refclassid, d.refobjid, CASE WHEN o.rule IS NULL THEN seen.asker ELSE o.asker END \
+                 FROM seen CROSS JOIN LATERAL ( \
+                     SELECT r.oid, r.oid AS rule, CASE WHEN (SELECT o.option_value::pg_catalog.bool \
+                             FROM pg_catalog.pg_options_to_table(c.reloptions) o \
+                             WHERE o.option_name = 'security_invoker') \
+                         THEN (SELECT oid FROM me) ELSE c.relowner END AS asker \
+                     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_rewrite r ON r.ev_class = c.oid \
+                     WHERE c.oid = seen.object AND c.relkind = 'v' \
+                     UNION ALL SELECT p.oid, NULL, NULL FROM pg_catalog.pg_policy p WHERE p.polrelid = seen.object) o \
+                 JOIN pg_catalog.pg_depend d ON d.objid = o.oid AND d.refobjid <> seen.object AND d.classid = \
+                     CASE WHEN o.rule IS NULL THEN 'pg_catalog.pg_policy'::pg_catalog.regclass \
+                          ELSE 'pg_catalog.pg_rewrite'::pg_catalog.regclass END \
+                 WHERE seen.class = {CLASS} \
+                     AND d.refclassid IN ({CLASS}, 'pg_catalog.pg_proc'::pg_catalog.regclass)) \
+             SELECT seen.class <> {CLASS}, seen.object, seen.asker, seen.asker = me.oid FROM seen, me \
+             WHERE seen.class = {CLASS} OR seen.object >= 16384",
+            names.join(", ")
+        );
+        let found = self.collect_on(COORDINATOR_GROUP, &sql).await?;
+        let number = |row, column| found.text(row, column).and_then(|text| text.parse::<Oid>().ok()).unwrap_or(0);
+        askers.own = true;
+        for row in 0..found.rows.len() {
+            let object = number(row, 1);
+            if found.text(row, 0) == Some("t") {
+                return Ok(Askers::default());
+            }
+            if found.text(row, 3) == Some("t") {
+                askers.me = Some(number(row, 2));
+            }
+            if catalog.by_oid.contains_key(&object) {
+                askers.own &= found.text(row, 3) == Some("t");
+                askers.of.entry(object).or_default().insert(number(row, 2));
+            }
+        }
+        Ok(askers)
     }
 
     /// After a function that has returned a cursor, whose scans will begin when the client fetches from it.
@@ -64,7 +170,7 @@ impl Session {
             return Ok(());
         }
         match self.has_begun_scans().await? {
-            true => self.anchor("", self.catalog().worker_groups(), None).await,
+            true => self.anchor("", self.catalog().worker_groups(), None, &Askers::default()).await,
             false => Ok(()),
         }
     }
@@ -79,8 +185,8 @@ impl Session {
         Ok(self.cursors.scans != last + 1)
     }
 
-    /// `locking`: a DECLARE whose scans lock rows.
-    async fn anchor(&mut self, cursor: &str, groups: Vec<GroupId>, locking: Option<&str>) -> Result<()> {
+    /// `told`: a statement of which some scans lock rows, or have another's rights.
+    async fn anchor(&mut self, cursor: &str, groups: Vec<GroupId>, told: Option<&str>, askers: &Askers) -> Result<()> {
         for group in groups.iter().chain([&COORDINATOR_GROUP]) {
             self.join(*group).await?;
         }
@@ -96,38 +202,56 @@ impl Session {
             result?;
         }
         let before = self.cursors.scans;
-        let early = match locking {
-            Some(declare) => self.open_locking_scans(declare).await?,
+        let begun = if cursor.is_empty() { self.cursors.begun() } else { Vec::new() };
+        let early = match told {
+            Some(sent) => self.scan_early(sent, askers, begun).await?,
             None => Vec::new(),
         };
-        self.log(LogItem::Anchor(Anchor { cursor: cursor.to_owned(), name, groups, before, is_open: true, early }));
+        let (cursor, own) = (cursor.to_owned(), askers.own);
+        self.log(LogItem::Anchor(Anchor { cursor, name, groups, before, is_open: true, own, early }));
         Ok(())
     }
 
-    /// The scans of a DECLARE that lock rows, which are told by EXPLAIN, opened on the workers. Nothing is locked yet.
-    async fn open_locking_scans(&mut self, declare: &str) -> Result<Vec<(String, Opened)>> {
+    /// The scans of a statement, which are told by EXPLAIN, as far as they cannot be opened later under its snapshot.
+    /// Those that lock rows are opened, and have locked nothing yet; those with another's rights are read, which locks
+    /// their rows, too. `begun`: queries of scans that have begun.
+    async fn scan_early(
+        &mut self,
+        sent: &str,
+        askers: &Askers,
+        mut begun: Vec<String>,
+    ) -> Result<Vec<(String, Early)>> {
         let explained =
-            self.collect_on(COORDINATOR_GROUP, &format!("EXPLAIN (VERBOSE, COSTS OFF, FORMAT JSON) {declare}")).await?;
-        let mut early = Vec::new();
+            self.collect_on(COORDINATOR_GROUP, &format!("EXPLAIN (VERBOSE, COSTS OFF, FORMAT JSON) {sent}")).await?;
+        let mut early: Vec<(String, Early)> = Vec::new();
         for query in remote_queries(explained.text(0, 0).unwrap_or_default()) {
-            // One that has parameters is opened when they have values.
-            if locks_rows(&query) && !query.contains('$') {
-                let opened = self.open_early(&query).await?;
-                early.push((query, opened));
+            let query = self.with_table_names(&query);
+            if let Some(index) = begun.iter().position(|text| *text == query) {
+                begun.swap_remove(index);
+                continue;
+            }
+            // One that has parameters waits until they have values. What is read is read for all that ask for it.
+            let has_parameters = with_values(&query, Some(&Bound::default())) != query;
+            let is_read = early.iter().any(|(text, done)| *text == query && matches!(done, Early::Read(..)));
+            if !has_parameters && !is_read && (locks_rows(&query) || !askers.own) {
+                early.extend(self.do_early(&query, askers).await?.map(|done| (query, done)));
             }
         }
         Ok(early)
     }
 
-    /// What was opened for a scan that locks rows.
-    pub fn opened_early(&mut self, scan: u64, query: &str) -> Option<Opened> {
+    /// What was done for a scan before it began.
+    pub fn done_early(&mut self, scan: u64, query: &str) -> Option<Early> {
         let anchors = self.txn.log.iter_mut().filter_map(|item| match item {
             LogItem::Anchor(anchor) if anchor.is_open && scan < anchor.before => Some(anchor),
             _ => None,
         });
         let early = &mut anchors.min_by_key(|anchor| anchor.before)?.early;
         let index = early.iter().position(|(text, _)| text == query)?;
-        Some(early.swap_remove(index).1)
+        match &early[index].1 {
+            Early::Read(..) => Some(early[index].1.clone()),
+            Early::Open(_) => Some(early.swap_remove(index).1),
+        }
     }
 
     /// The workers that a statement's scans on the coordinator may read.
@@ -183,7 +307,11 @@ impl Session {
                 continue;
             }
             anchor.is_open = false;
-            let opened = anchor.early.iter().map(|(_, opened)| (&opened.cursor, &opened.groups));
+            let early = std::mem::take(&mut anchor.early);
+            let opened = early.iter().filter_map(|(_, done)| match done {
+                Early::Open(opened) => Some((&opened.cursor, &opened.groups)),
+                Early::Read(..) => None,
+            });
             for (name, groups) in opened.chain([(&anchor.name, &anchor.groups)]) {
                 for group in groups {
                     if let Some(participant) = self.txn.participants.get_mut(group) {
@@ -227,6 +355,8 @@ impl Session {
     }
 }
 
+const CLASS: &str = "'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid";
+
 /// Has a scan of the coordinator tell its number.
 fn count_scans() -> String {
     format!("SELECT FROM pgherd.remote_statement WHERE command OPERATOR(pg_catalog.=) '{COUNT_SCANS}'")
@@ -238,42 +368,13 @@ pub fn has_cursor(fields: &[FieldDescription]) -> bool {
     fields.iter().any(|field| field.type_oid == REFCURSOR_OID)
 }
 
-/// A query of postgres_fdw with its parameters written into it; it gives each its type by a cast.
-fn with_values(sql: &str, bound: Option<&Bound>) -> String {
-    let Some(bound) = bound.filter(|bound| !bound.params.is_empty()) else { return sql.to_owned() };
-    let mut out = String::with_capacity(sql.len() + 64);
-    // The literal or quoted name that the text is inside of; a doubled quote ends it and begins it again.
-    let mut quote = None;
-    let mut rest = sql;
-    while let Some(c) = rest.chars().next() {
-        rest = &rest[c.len_utf8()..];
-        match (quote, c) {
-            (None, '\'' | '"') => quote = Some(c),
-            (Some(open), _) if open == c => quote = None,
-            (None, '$') => {
-                let digits = rest.len() - rest.trim_start_matches(|d: char| d.is_ascii_digit()).len();
-                if let Some(value) =
-                    rest[..digits].parse::<usize>().ok().and_then(|n| bound.params.get(n.wrapping_sub(1)))
-                {
-                    match value {
-                        Some(value) => out.push_str(&quote_literal(&String::from_utf8_lossy(value))),
-                        None => out.push_str("NULL"),
-                    }
-                    rest = &rest[digits..];
-                    continue;
-                }
-            }
-            _ => {}
-        }
-        out.push(c);
-    }
-    out
-}
-
-/// The queries in a plan of the coordinator, as EXPLAIN writes it in JSON.
+/// The queries of our foreign tables in a plan of the coordinator, as EXPLAIN writes it in JSON.
 fn remote_queries(plan: &str) -> Vec<String> {
     let mut found = Vec::new();
-    for rest in plan.split("\"Remote SQL\": \"").skip(1) {
+    // Quotes inside values are escaped.
+    for node in plan.split("\"Node Type\": ").skip(1) {
+        let ours = node.contains("\"Relation Name\": \"ft_") && node.contains("\"Schema\": \"pgherd\"");
+        let Some((_, rest)) = node.split_once("\"Remote SQL\": \"").filter(|_| ours) else { continue };
         let mut query = String::new();
         let mut characters = rest.chars();
         while let Some(c) = characters.next() {
@@ -324,16 +425,17 @@ mod tests {
         let params = vec![Some(Bytes::from_static(b"it's")), None];
         let bound = Bound { params, ..Bound::default() };
         let text = r#"SELECT "a$1" FROM t WHERE ((b = $1::text)) AND ((c <> '$1''$2')) AND ((d = $2::int)) AND e = $3"#;
-        let expected =
-            r#"SELECT "a$1" FROM t WHERE ((b = 'it''s'::text)) AND ((c <> '$1''$2')) AND ((d = NULL::int)) AND e = $3"#;
+        let expected = r#"SELECT "a$1" FROM t WHERE ((b = 'it''s'::text)) AND ((c <> '$1''$2')) AND ((d = NULL::int)) AND e = NULL"#;
         assert_eq!(with_values(text, Some(&bound)), expected);
         assert_eq!(with_values(text, None), text);
     }
 
     #[test]
     fn queries_are_found_in_a_plan() {
-        let plan = r#"[{"Plan": {"Node": "Scan", "Remote SQL": "SELECT \"A\" FROM t WHERE b = E'\\\\\n' FOR UPDATE",
-            "Plans": [{"Remote SQL": "SELECT 1"}]}}]"#;
+        let plan = r#"[{"Plan": {"Node Type": "Foreign Scan", "Relation Name": "ft_1", "Schema": "pgherd",
+            "Remote SQL": "SELECT \"A\" FROM t WHERE b = E'\\\\\n' FOR UPDATE", "Plans": [
+            {"Node Type": "Foreign Scan", "Relation Name": "ft_1", "Schema": "other", "Remote SQL": "SELECT 2"},
+            {"Node Type": "Foreign Scan", "Relation Name": "ft_2", "Schema": "pgherd", "Remote SQL": "SELECT 1"}]}}]"#;
         assert_eq!(remote_queries(plan), ["SELECT \"A\" FROM t WHERE b = E'\\\\\n' FOR UPDATE", "SELECT 1"]);
     }
 }

@@ -14,6 +14,7 @@ use pgherd_wire::frame::Frame;
 
 use super::combine::TEXT_ARRAY_OID;
 use super::partials::TextArray;
+use super::request::{Errors, Request, Rows};
 use super::{Call, Completion};
 use crate::describe::{Described, same_columns};
 use crate::error::{Failure, Result};
@@ -26,6 +27,8 @@ const MEMORY_MAX: usize = 128 << 20;
 const AVOIDED_FROM: usize = 2_000;
 /// So many values go as an array that a server looks up; it estimates each of them by itself.
 const LOOKED_UP_MAX: usize = 1_000;
+/// Parts with so many rows become tables of the workers, where the transaction is the statement's own.
+const TABLE_FROM: usize = 4_000;
 /// The same for all statements of the router.
 const ALL_MEMORY_MAX: usize = 1 << 30;
 /// In such steps it is counted.
@@ -163,6 +166,8 @@ pub struct Staged {
     groups: Vec<GroupId>,
     /// Rows and bytes of each part.
     sizes: Vec<(usize, usize)>,
+    /// Those that the workers have as tables, which are named so.
+    tables: Vec<Option<String>>,
     shares: Vec<Share>,
 }
 
@@ -196,6 +201,43 @@ impl Staged {
             let source = self.sources.get(part)?;
             Some(format!("({})", select_of(source.fields(), &source.casts, self.own + source.first)))
         })
+    }
+
+    /// The same for the workers.
+    pub fn fill_on_workers(&self, text: &str) -> String {
+        let with_tables = fill_markers(text, |part, _| match self.tables.get(part) {
+            Some(Some(table)) => Some(format!("(SELECT * FROM pg_temp.{table})")),
+            _ => Some(format!("{{{{stage {}}}}}", part + 1)),
+        });
+        self.fill(&with_tables)
+    }
+
+    /// How rows of a part are read from its arrays alone, and the arrays that a worker gets of it.
+    fn rows_for(&self, part: usize, group: GroupId) -> Option<(String, Vec<Bytes>)> {
+        let source = self.sources.get(part)?;
+        let at = self.groups.iter().position(|g| *g == group);
+        let values = self.values.get(source.first..source.first + source.fields().len())?;
+        let arrays = values.iter().map(|values| self.value_of(values, at)).collect();
+        Some((select_of(source.fields(), &source.casts, 0), arrays))
+    }
+
+    /// What is split is for workers only: a server that is none of them has no rows of it.
+    fn value_of(&self, values: &[Bytes], at: Option<usize>) -> Bytes {
+        let value = if values.len() == 1 { values.first() } else { at.and_then(|at| values.get(at)) };
+        value.cloned().unwrap_or_else(|| super::combine::text_array(&[]))
+    }
+
+    /// Parts whose rows are many, and that the text names; a table must have names for its columns.
+    fn large_parts(&self, text: &str) -> Vec<usize> {
+        let is_large = |part: &usize| {
+            let fields = self.sources[*part].fields();
+            let named = |at: usize| fields[..at].iter().all(|f| f.name != fields[at].name);
+            self.sizes.get(*part).is_some_and(|(rows, _)| *rows >= TABLE_FROM)
+                && text.contains(&format!("{{{{stage {}}}}}", part + 1))
+                && !fields.is_empty()
+                && (0..fields.len()).all(named)
+        };
+        (0..self.sources.len()).filter(is_large).collect()
     }
 
     /// The text of a part that reads those before it, and their arrays for it behind the client's values. They are all
@@ -236,16 +278,17 @@ impl Staged {
     /// What servers do not join by. Rows that came as parameters have no index, and their columns no statistics: with
     /// many of them a nested loop or a merge that seems cheap can take for ever, a hash join cannot.
     pub fn avoided(&self) -> &'static [&'static str] {
-        let rows: usize = self.sizes.iter().map(|(rows, _)| rows).sum();
+        let in_arrays = |part: &usize| self.tables.get(*part).is_none_or(Option::is_none);
+        let rows: usize = (0..self.sizes.len()).filter(in_arrays).map(|part| self.sizes[part].0).sum();
         if rows > AVOIDED_FROM { &["enable_nestloop", "enable_mergejoin"] } else { &[] }
     }
 
-    fn fill_splice(&self, splice: &Splice) -> Splice {
+    fn fill_splice(&self, splice: &Splice, fill: impl Fn(&str) -> String) -> Splice {
         let mut filled = Splice::default();
         for part in &splice.parts {
             match part {
                 // Only made text has parts in it.
-                Part::Text { text, origin: None } => filled.push_text(&self.fill(text), None),
+                Part::Text { text, origin: None } => filled.push_text(&fill(text), None),
                 other => filled.parts.push(other.clone()),
             }
         }
@@ -255,11 +298,13 @@ impl Staged {
     /// The client's values and those of the parts, for one server.
     pub fn bound(&self, own: Option<&Bound>, group: GroupId) -> Bound {
         let at = self.groups.iter().position(|g| *g == group);
-        let arrays = self.values.iter().map(|values| {
-            // What is split is for workers only: a server that is none of them has no rows of it.
-            let value = if values.len() == 1 { values.first() } else { at.and_then(|at| values.get(at)) };
-            value.cloned().unwrap_or_else(|| super::combine::text_array(&[]))
-        });
+        let mut arrays: Vec<Bytes> = self.values.iter().map(|values| self.value_of(values, at)).collect();
+        if at.is_some() {
+            // It has them already.
+            for (source, _) in self.sources.iter().zip(&self.tables).filter(|(_, table)| table.is_some()) {
+                arrays[source.first..source.first + source.fields().len()].fill(super::combine::text_array(&[]));
+            }
+        }
         with_arrays(own, arrays)
     }
 }
@@ -273,32 +318,46 @@ impl Session {
         stage: &Stage,
         fresh: bool,
     ) -> Result<Completion> {
+        self.stage_with(call, plan, stage, fresh, true).await
+    }
+
+    /// `tables`: the workers may have temporary ones.
+    async fn stage_with(
+        &mut self,
+        call: &Call<'_>,
+        plan: &Rc<Plan>,
+        stage: &Stage,
+        fresh: bool,
+        tables: bool,
+    ) -> Result<Completion> {
         // Values pass as text: settings that shorten or reorder it would change the result.
         if self.has_styles() || call.max_rows > 0 {
-            return self.federate(call).await;
+            return self.not_in_parts(call, plan).await;
         }
         if !self.check_stage(call, stage).await? {
-            return self.federate(call).await;
+            return self.not_in_parts(call, plan).await;
         }
         self.open_implicit_block();
         // Alone until Sync, or what follows in the pipeline would be in such a transaction, too.
         let alone = call.bound.is_none() || self.client.read.first() == Some(&b'S');
-        if fresh
+        let own = fresh
             && alone
+            // Who writes waits for others, and goes on with what they have written.
+            && !plan.writes
             && self.txn.participants.is_empty()
-            && !self.settings.contains_key("default_transaction_isolation")
-        {
+            && !self.settings.contains_key("default_transaction_isolation");
+        if own {
             // All parts and the rest see one snapshot of each server.
             self.txn.begin = "BEGIN ISOLATION LEVEL REPEATABLE READ".to_owned();
         }
         let mark = self.client.out.len();
         let catalog = self.catalog();
-        let staged = match self.run_parts(call, stage).await {
+        let mut staged = match self.run_parts(call, stage).await {
             // Shards that have moved meanwhile are elsewhere than the plan has them.
             Ok(Some(staged)) if Arc::ptr_eq(&catalog, &self.catalog()) => staged,
-            Ok(_) => return self.federate(call).await,
+            Ok(_) => return self.not_in_parts(call, plan).await,
             // A part may fail where the statement does not need its rows, and its positions are its own.
-            Err(failure) if fresh && is_the_parts_own(&failure) && self.client.out.len() == mark => {
+            Err(failure) if fresh && !plan.writes && is_the_parts_own(&failure) && self.client.out.len() == mark => {
                 self.rollback().await;
                 return self.federate(call).await;
             }
@@ -315,6 +374,18 @@ impl Session {
                 return Err(failure.without(b'P'));
             }
         };
+        if own && tables && self.parts_within == 0 {
+            match self.keep_in_tables(call, stage, &mut staged).await {
+                Ok(()) => {}
+                // It may not make tables, or not here. What the parts have read is of the snapshot that is gone.
+                Err(Failure::Statement(fields)) if fields.sqlstate() != "57014" => {
+                    tracing::debug!("no tables for parts: {}", fields.message());
+                    self.rollback().await;
+                    return Box::pin(self.stage_with(call, plan, stage, fresh, false)).await;
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
         let call = Call { staged: Some(&staged), ..*call };
         match &stage.rest {
             Rest::Scatter(scatter) => {
@@ -324,13 +395,71 @@ impl Session {
                     }
                     other => other.clone(),
                 };
-                let filled = Scatter { sql: staged.fill_splice(&scatter.sql), combine, ..scatter.clone() };
+                let filled = Scatter {
+                    sql: staged.fill_splice(&scatter.sql, |text| staged.fill_on_workers(text)),
+                    combine,
+                    ..scatter.clone()
+                };
                 self.run_scatter(&call, plan, &filled, 0).await
             }
             Rest::Coordinator(sql) => {
-                let sql = staged.fill_splice(sql);
+                let sql = staged.fill_splice(sql, |text| staged.fill(text));
                 self.run_coordinator_plan(&call, &sql, false, true).await
             }
+        }
+    }
+
+    /// Rows of large parts as temporary tables of the workers that run the rest. Unlike an array a table has
+    /// statistics, without which servers join many rows in orders that take for ever.
+    pub(super) async fn keep_in_tables(&mut self, call: &Call<'_>, stage: &Stage, staged: &mut Staged) -> Result<()> {
+        let Rest::Scatter(scatter) = &stage.rest else { return Ok(()) };
+        let parts = staged.large_parts(&scatter.sql.as_written());
+        if parts.is_empty() {
+            return Ok(());
+        }
+        let groups = self.scatter_groups(call, scatter).await?;
+        for group in &groups {
+            self.join(*group).await?;
+            let Some(participant) = self.txn.participants.get_mut(group) else { continue };
+            // Nobody waits for what is gone at the end.
+            participant.lease.add_step("SET LOCAL synchronous_commit = off".to_owned());
+            for part in &parts {
+                let Some((select, arrays)) = staged.rows_for(*part, *group) else { continue };
+                let (types, values) = (vec![TEXT_ARRAY_OID; arrays.len()], with_arrays(None, arrays));
+                let name = table_of(*part);
+                let sql = format!("CREATE TEMPORARY TABLE {name} ON COMMIT DROP AS {select}");
+                let make = Request { param_types: &types, bound: Some(&values), ..Request::text(sql) };
+                super::request::send(&mut participant.lease, &make, false);
+                let analyze = Request::text(format!("ANALYZE pg_temp.{name}"));
+                super::request::send(&mut participant.lease, &analyze, false);
+            }
+            participant.lease.flush().await?;
+        }
+        for group in &groups {
+            for _ in 0..parts.len() * 2 {
+                let mut participant = self.take(*group)?;
+                let read = self.read_reply(*group, &mut participant, None, Rows::Drop, Errors::default()).await;
+                self.put_back(*group, participant);
+                if let Err(failure) = read {
+                    self.abandon(&groups).await;
+                    return Err(failure);
+                }
+            }
+        }
+        staged.tables = (0..staged.sources.len()).map(|part| parts.contains(&part).then(|| table_of(part))).collect();
+        Ok(())
+    }
+
+    /// The general way of a statement that cannot be run in parts after all. A MERGE has none.
+    async fn not_in_parts(&mut self, call: &Call<'_>, plan: &Plan) -> Result<Completion> {
+        match plan.writes {
+            false => self.federate(call).await,
+            true => Err(Failure::refused("cannot run this MERGE with its source sent to the workers")
+                .detail(
+                    "The source has too many rows, the transaction has definitions or temporary tables, or the session \
+                     has settings for how values are written.",
+                )
+                .hint("Join on the distribution columns of colocated tables, or use INSERT … ON CONFLICT or UPDATE.")),
         }
     }
 
@@ -492,6 +621,10 @@ impl Session {
         let capture = std::mem::replace(&mut self.client.capture, outer);
         Ok((result?, capture.map(|c| *c)))
     }
+}
+
+fn table_of(part: usize) -> String {
+    format!("pgherd_stage_{}", part + 1)
 }
 
 /// An error that says something of a part's text or values, not of the transaction or a server.

@@ -224,17 +224,7 @@ impl Session {
                 self.open_implicit_block();
             }
         }
-        if plan.wants_sizes {
-            self.measure(&plan.tables).await;
-            plan = self.plan_statement(statement, &catalog, &search_path, false);
-        }
-        // What seems good now may rest on a guess that an answer replaces: asked twice at the most.
-        for _ in 0..2 {
-            if !plan.questions.is_empty() && self.txn.participants.is_empty() {
-                self.estimate(&std::mem::take(&mut plan.questions)).await;
-                plan = self.plan_statement(statement, &catalog, &search_path, false);
-            }
-        }
+        let plan = self.plan_by_sizes(statement, &catalog, &search_path, plan).await;
         let reusable = reusable && !(plan.uses_now && self.txn.now.is_some());
         let plan = Rc::new(plan);
         let id = next_id();
@@ -243,6 +233,28 @@ impl Session {
                 Some(Planned { catalog: SnapshotId::of(&catalog), search_path, plan: plan.clone(), id });
         }
         Ok((plan, id))
+    }
+
+    /// The plan again, where what workers say of sizes may change it.
+    pub async fn plan_by_sizes(
+        &mut self,
+        statement: &Statement,
+        catalog: &Snapshot,
+        search_path: &[String],
+        mut plan: Plan,
+    ) -> Plan {
+        if plan.wants_sizes {
+            self.measure(&plan.tables).await;
+            plan = self.plan_statement(statement, catalog, search_path, false);
+        }
+        // What seems good now may rest on a guess that an answer replaces: asked twice at the most.
+        for _ in 0..2 {
+            if !plan.questions.is_empty() && self.txn.participants.is_empty() {
+                self.estimate(&std::mem::take(&mut plan.questions)).await;
+                plan = self.plan_statement(statement, catalog, search_path, false);
+            }
+        }
+        plan
     }
 
     /// From here on the transaction's time is a value that every server is given.

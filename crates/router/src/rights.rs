@@ -1,0 +1,454 @@
+//! With whose rights a callback uses a distributed table (docs/decisions/0013). The coordinator has checked the rights
+//! of whoever it reads for: a view's owner, a function's, or the session's own role. A worker asks the session's role
+//! again, which may have none, or may be shown fewer rows. Then the worker runs the callback's text as the table's
+//! owner, by a function that does so for the router only (`pgherd.create_as_owner`).
+
+use std::sync::{Arc, PoisonError};
+
+use bytes::{Bytes, BytesMut};
+use pgherd_backend::connect;
+use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Oid, Table};
+use pgherd_sql::Statement;
+use pgherd_sql::ast::{Body, Const, Expr, ExprKind, OpKind, Tree};
+use pgherd_wire::backend;
+use pgherd_wire::scram::sha256_hex;
+
+use crate::error::{Failure, Result};
+use crate::run::{Errors, Request, fields_of, send};
+use crate::session::{Bound, Session};
+use crate::settings::quote_literal;
+
+/// A superuser that nobody can drop.
+pub(crate) const FIRST_SUPERUSER: Oid = 10;
+const TEXT_OID: u32 = 25;
+const EXCLUSION_VIOLATION: &str = "23P01";
+/// What [`check_pass`](../../control/sql/common.sql) says.
+const NO_PASS: &str = "only the router may run this";
+
+/// What a callback does with its table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    Read,
+    /// FOR UPDATE and its like.
+    Lock,
+    Insert,
+    Update,
+    Delete,
+}
+
+impl Use {
+    fn writes(self) -> bool {
+        matches!(self, Use::Insert | Use::Update | Use::Delete)
+    }
+}
+
+/// What the session's role may do with a table on the workers.
+#[derive(Debug, Clone, Default)]
+pub struct Rights {
+    me: String,
+    owner: String,
+    reads: bool,
+    inserts: bool,
+    updates: bool,
+    deletes: bool,
+    /// Policies hide rows from it.
+    filtered: bool,
+    /// They hide rows from the table's owner as well.
+    forced: bool,
+    /// Writing it runs something of the user's that the catalog may not know: a trigger, a rule, a key's action.
+    runs: bool,
+}
+
+impl Rights {
+    fn has(&self, using: Use) -> bool {
+        match using {
+            Use::Read => self.reads,
+            Use::Lock => self.reads && self.updates,
+            Use::Insert => self.inserts,
+            Use::Update => self.reads && self.updates,
+            Use::Delete => self.reads && self.deletes,
+        }
+    }
+}
+
+impl Session {
+    /// The owner as whom a worker must run a callback. None: as the session's own role. `shows_nothing`: whatever the
+    /// text computes tells nothing of rows that it does not return.
+    pub(crate) async fn owner_for(
+        &mut self,
+        group: GroupId,
+        table: &Arc<Table>,
+        using: Use,
+        shows_nothing: bool,
+    ) -> Result<Option<String>> {
+        if table.is_reference() || self.db.callback_secret.is_none() || self.worker_secret(group).await?.is_none() {
+            return Ok(None);
+        }
+        let rights = match self.cursors.rights.get(&table.oid) {
+            Some(known) => known.clone(),
+            None => {
+                let Some(rights) = self.ask_rights(group, table).await? else { return Ok(None) };
+                self.cursors.rights.insert(table.oid, rights.clone());
+                rights
+            }
+        };
+        Ok(self.is_for_owner(table, &rights, using, shows_nothing)?.then_some(rights.owner))
+    }
+
+    fn is_for_owner(&self, table: &Table, rights: &Rights, using: Use, shows_nothing: bool) -> Result<bool> {
+        // Whatever a write runs would run as the owner, and no longer as who writes.
+        let runs_nothing = !(rights.runs
+            || table.has_triggers
+            || table.has_hidden_calls
+            || table.has_user_types
+            || table.reads_by_modifier());
+        // postgres_fdw sends a security barrier's conditions together with those that it was to come before.
+        let catalog = self.catalog();
+        let keeps_barriers = shows_nothing
+            || !matches!(using, Use::Lock | Use::Update | Use::Delete)
+            || !catalog.is_behind_barrier(table);
+        if !rights.filtered {
+            // No policy hides anything from this role. What they hide from the one that the coordinator reads for, it
+            // leaves out itself.
+            let may = !rights.forced && keeps_barriers && (!using.writes() || runs_nothing && !table.row_security);
+            return Ok(may && !rights.has(using));
+        }
+        match self.cursors.role {
+            Some(role) if catalog.told_apart.get(&role) == Some(&rights.me) => Ok(false),
+            Some(role) => {
+                // From these no policy hides anything.
+                let sees_all = role == FIRST_SUPERUSER || catalog.owners.get(&table.oid) == Some(&role);
+                if !rights.forced
+                    && (sees_all && keeps_barriers && (!using.writes() || runs_nothing)
+                        || using == Use::Read && shows_nothing)
+                {
+                    return Ok(true);
+                }
+                // The owner's forwarder hands on the rows that whoever runs the statement has inserted into the heap.
+                if sees_all && using == Use::Insert {
+                    return Ok(false);
+                }
+                Err(Failure::refused(format!(
+                    "cannot use distributed table \"{}\" with the rights of another role",
+                    table.name
+                ))
+                .detail("Its policies hide rows from you, and a view or function of that role uses it."))
+            }
+            // Whoever else it could be, callbacks tell apart.
+            None => Ok(false),
+        }
+    }
+
+    async fn ask_rights(&mut self, group: GroupId, table: &Table) -> Result<Option<Rights>> {
+        let sql = format!(
+            "SELECT me, owner, reads, inserts, updates, deletes, filtered, forced, runs FROM pgherd.table_rights({}, {})",
+            quote_literal(&table.schema),
+            quote_literal(&table.name)
+        );
+        let result = self.collect_on(group, &sql).await?;
+        let is = |column| result.text(0, column) == Some("t");
+        let text = |column| result.text(0, column).unwrap_or_default().to_owned();
+        Ok((!result.rows.is_empty()).then(|| Rights {
+            me: text(0),
+            owner: text(1),
+            reads: is(2),
+            inserts: is(3),
+            updates: is(4),
+            deletes: is(5),
+            filtered: is(6),
+            forced: is(7),
+            runs: is(8),
+        }))
+    }
+
+    /// What the worker and the router know. None: the schema there is older than this program.
+    async fn worker_secret(&self, group: GroupId) -> Result<Option<Arc<str>>> {
+        let shared = &self.thread.shared;
+        let catalog = self.catalog();
+        let node = catalog
+            .node_of_group(group)
+            .ok_or_else(|| Failure::new("58000", format!("node group {group} is not known")))?;
+        let key = shared.address_of(node);
+        let known = self.db.worker_secrets.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let mut connection = connect(&shared.own_target_on(node, &self.db.name)).await?;
+        let secret: Option<Arc<str>> = crate::database::secret_of(&mut connection).await?.map(Arc::from);
+        connection.close().await;
+        // One that is brought up to date later has one then.
+        if secret.is_some() {
+            self.db.worker_secrets.lock().unwrap_or_else(PoisonError::into_inner).insert(key, secret.clone());
+        }
+        Ok(secret)
+    }
+
+    /// With which the coordinator believes that the workers will hear of a schema's new name.
+    pub(crate) fn schema_pass(&self) -> String {
+        let Some(secret) = &self.db.callback_secret else { return String::new() };
+        let key = self.txn.participants.get(&COORDINATOR_GROUP).and_then(|p| p.lease.cancel_key.as_ref());
+        pass(secret, key.map_or(0, |key| key.pid), "", "schema follows")
+    }
+
+    fn forget_worker_secret(&self, group: GroupId) {
+        if let Some(node) = self.catalog().node_of_group(group) {
+            let key = self.thread.shared.address_of(node);
+            self.db.worker_secrets.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+        }
+    }
+
+    /// Runs a statement of a callback on a worker as the table's owner: its rows, as whole DataRow messages.
+    pub(crate) async fn run_as_owner(
+        &mut self,
+        group: GroupId,
+        table: &Table,
+        owner: &str,
+        sql: &str,
+        bound: Option<&Bound>,
+    ) -> Result<Vec<Bytes>> {
+        let shard = table.shards().iter().filter(|s| s.group == group).map(|s| s.id).min();
+        let secret = self.worker_secret(group).await?;
+        let (Some(shard), Some(secret)) = (shard, secret) else {
+            return Err(Failure::new("XX000", format!("table \"{}\" is not on node group {group}", table.name)));
+        };
+        let text = with_values(sql, bound);
+        let query = match text.starts_with("SELECT ") {
+            true => format!("SELECT ROW(pgherd_row.*)::pg_catalog.text FROM ({text}) AS pgherd_row"),
+            false => {
+                format!("WITH pgherd_row AS ({text}) SELECT ROW(pgherd_row.*)::pg_catalog.text FROM pgherd_row")
+            }
+        };
+        let mut participant = self.take(group)?;
+        let pid = participant.lease.cancel_key.as_ref().map_or(0, |key| key.pid);
+        // Parameters: what runs is seen by others in pg_stat_activity.
+        let params = vec![Some(Bytes::from(query.clone())), Some(Bytes::from(pass(&secret, pid, owner, &query)))];
+        let values = Bound { params, ..Bound::default() };
+        let request = Request {
+            param_types: &[TEXT_OID, TEXT_OID],
+            bound: Some(&values),
+            ..Request::text(format!("SELECT pgherd_{shard}.as_owner($1, $2)"))
+        };
+        send(&mut participant.lease, &request, false);
+        let (mut rows, mut failure, mut bytes) = (Vec::new(), None, 0);
+        loop {
+            let frame = self.next_frame(group, &mut participant).await?;
+            match frame.tag() {
+                b'D' => {
+                    bytes += frame.raw.len();
+                    if bytes <= crate::callback::REPLY_BYTES_MAX {
+                        rows.push(fields_of(&frame)?);
+                    }
+                }
+                b'E' => {
+                    failure.get_or_insert(backend::parse_error(&frame)?);
+                }
+                b'Z' => break,
+                // Notices have a context, in which parameters may stand.
+                _ => {}
+            }
+        }
+        self.put_back(group, participant);
+        if let Some(mut fields) = failure {
+            if fields.message() == NO_PASS {
+                self.forget_worker_secret(group);
+            }
+            // The same goes for errors. Positions are those of our text.
+            for field in [b'W', b'P', b'p', b'q'] {
+                fields.remove(field);
+            }
+            // What a row has that was there before.
+            if !text.starts_with("INSERT ") || fields.sqlstate() == EXCLUSION_VIOLATION {
+                fields.remove(b'D');
+            }
+            return Err(self.translate(fields, Errors::default()));
+        }
+        if bytes > crate::callback::REPLY_BYTES_MAX {
+            return Err(crate::callback::too_large());
+        }
+        let mut messages = Vec::with_capacity(rows.len());
+        for row in rows {
+            let record = row.into_iter().next().flatten().unwrap_or_default();
+            let mut out = BytesMut::with_capacity(record.len() + 16);
+            backend::write_data_row(&mut out, &fields_of_record(&record)?);
+            messages.push(out.freeze());
+        }
+        Ok(messages)
+    }
+}
+
+/// What `pgherd.check_pass` computes.
+fn pass(secret: &str, pid: i32, owner: &str, query: &str) -> String {
+    let inner = sha256_hex(format!("{secret}\n{pid}\n{}\n{owner}\n{query}", owner.chars().count()).as_bytes());
+    sha256_hex(format!("{secret}\n{inner}").as_bytes())
+}
+
+/// A statement of postgres_fdw whose conditions can neither fail nor tell of the rows for which they are false:
+/// comparisons of columns with constants, by functions that PostgreSQL calls leakproof.
+pub(crate) fn shows_nothing(statement: &Statement, table: &Table) -> bool {
+    let query = match &statement.tree {
+        Tree::Query(query) => query,
+        // The rest is computed for rows that have met all conditions.
+        Tree::Update(update) => {
+            return update.from.is_empty() && update.filter.as_ref().is_none_or(|filter| is_leakproof(filter, table));
+        }
+        Tree::Delete(delete) => {
+            return delete.using.is_empty() && delete.filter.as_ref().is_none_or(|filter| is_leakproof(filter, table));
+        }
+        _ => return false,
+    };
+    let Body::Select(select) = &query.body else { return false };
+    let is_plain = |e: &Expr| matches!(e.kind, ExprKind::Column(_) | ExprKind::Const(_));
+    select.filter.as_ref().is_none_or(|filter| is_leakproof(filter, table))
+        && select.items.iter().all(|item| is_plain(&item.expr))
+        && query.order_by.iter().all(|item| !item.using && is_sorted_by_postgresql(&item.expr, table))
+        && query.limit.is_none()
+}
+
+/// A column of a type of PostgreSQL's own.
+fn is_sorted_by_postgresql(expr: &Expr, table: &Table) -> bool {
+    const FIRST_USER_OID: u32 = 16384;
+    let ExprKind::Column(path) = &expr.kind else { return false };
+    path.last().and_then(|name| table.column(name)).is_some_and(|column| column.type_oid < FIRST_USER_OID)
+}
+
+fn is_leakproof(filter: &Expr, table: &Table) -> bool {
+    // bool, int8, int2, int4, text, varchar, date, uuid
+    const TYPES: [u32; 8] = [16, 20, 21, 23, 25, 1043, 1082, 2950];
+    let column = |e: &Expr| match &e.kind {
+        ExprKind::Column(path) => path.last().and_then(|name| table.column(name)),
+        _ => None,
+    };
+    let constant = |e: &Expr| match &e.kind {
+        ExprKind::Const(Const::String(_) | Const::Integer(_) | Const::Bool(_)) => true,
+        ExprKind::Cast { expr, .. } => matches!(expr.kind, ExprKind::Const(_)),
+        _ => false,
+    };
+    match &filter.kind {
+        ExprKind::And(list) => list.iter().all(|e| is_leakproof(e, table)),
+        ExprKind::Or(list) => list.iter().all(|e| is_leakproof(e, table)),
+        ExprKind::Not(e) => is_leakproof(e, table),
+        ExprKind::NullTest { expr, .. } => column(expr).is_some(),
+        ExprKind::Op(op) => {
+            op.kind == OpKind::Plain
+                && op.schema.is_none()
+                && matches!(op.name.as_str(), "=" | "<>" | "<" | ">" | "<=" | ">=")
+                && op.left.as_ref().and_then(column).is_some_and(|c| TYPES.contains(&c.type_oid))
+                && op.right.as_ref().is_some_and(constant)
+        }
+        _ => false,
+    }
+}
+
+/// The text with its parameters' values in it.
+pub(crate) fn with_values(sql: &str, bound: Option<&Bound>) -> String {
+    let Some(bound) = bound else { return sql.to_owned() };
+    let mut out = String::with_capacity(sql.len() + 64);
+    let mut characters = sql.char_indices().peekable();
+    let mut quote = None;
+    while let Some((at, c)) = characters.next() {
+        match (quote, c) {
+            // Doubled quotes close and open again; backslashes escape where the literal begins with E.
+            (Some((q, _)), c) if c == q => quote = None,
+            (Some((_, true)), '\\') => {
+                out.push(c);
+                if let Some((_, next)) = characters.next() {
+                    out.push(next);
+                }
+                continue;
+            }
+            (Some(_), _) => {}
+            (None, '\'') => quote = Some((c, sql[..at].ends_with('E'))),
+            (None, '"') => quote = Some((c, false)),
+            (None, '$') => {
+                let mut number = 0usize;
+                while let Some(digit) = characters.peek().and_then(|(_, c)| c.to_digit(10)) {
+                    number = number * 10 + digit as usize;
+                    characters.next();
+                }
+                match bound.params.get(number.wrapping_sub(1)).and_then(Option::as_ref) {
+                    Some(value) => out.push_str(&quote_literal(&String::from_utf8_lossy(value))),
+                    None => out.push_str("NULL"),
+                }
+                continue;
+            }
+            (None, _) => {}
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// The fields of a row as `record_out` writes it.
+fn fields_of_record(record: &[u8]) -> Result<Vec<Option<Bytes>>> {
+    let not_understood = || Failure::new("XX000", "a row of a distributed table is not understood");
+    let inner = record.strip_prefix(b"(").and_then(|r| r.strip_suffix(b")")).ok_or_else(not_understood)?;
+    let mut fields = Vec::new();
+    let (mut value, mut is_null, mut quoted) = (BytesMut::new(), true, false);
+    let mut bytes = inner.iter().copied().peekable();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' if quoted && bytes.peek() == Some(&b'"') => {
+                bytes.next();
+                value.extend_from_slice(b"\"");
+            }
+            b'"' => {
+                quoted = !quoted;
+                is_null = false;
+            }
+            b'\\' => {
+                value.extend_from_slice(&[bytes.next().ok_or_else(not_understood)?]);
+                is_null = false;
+            }
+            b',' if !quoted => {
+                fields.push((!is_null).then(|| value.split().freeze()));
+                is_null = true;
+            }
+            byte => {
+                value.extend_from_slice(&[byte]);
+                is_null = false;
+            }
+        }
+    }
+    fields.push((!is_null).then(|| value.split().freeze()));
+    Ok(fields)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_read_as_they_are_written() {
+        let read = |text: &str| -> Vec<Option<String>> {
+            let fields = fields_of_record(text.as_bytes()).unwrap();
+            fields.into_iter().map(|f| f.map(|f| String::from_utf8_lossy(&f).into_owned())).collect()
+        };
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(read("()"), [None]);
+        assert_eq!(read("(1,,\"\",x)"), [some("1"), None, some(""), some("x")]);
+        assert_eq!(read(r#"("a ""b"" \\ c","(1,2)")"#), [some(r#"a "b" \ c"#), some("(1,2)")]);
+        assert!(fields_of_record(b"x").is_err());
+    }
+
+    #[test]
+    fn values_stand_where_parameters_stood() {
+        let bound = |values: &[Option<&str>]| Bound {
+            params: values.iter().map(|v| v.map(|v| Bytes::copy_from_slice(v.as_bytes()))).collect(),
+            ..Bound::default()
+        };
+        let sql = r#"UPDATE s."t$1" SET a = $2, b = 'it''s $1', c = E'\'$2' WHERE ctid = $1"#;
+        assert_eq!(
+            with_values(sql, Some(&bound(&[Some("(0,1)"), None]))),
+            r#"UPDATE s."t$1" SET a = NULL, b = 'it''s $1', c = E'\'$2' WHERE ctid = '(0,1)'"#
+        );
+        assert_eq!(with_values("SELECT $1", None), "SELECT $1");
+    }
+
+    #[test]
+    fn a_pass_is_for_one_backend() {
+        // Of the rest tests/rights.rs of the binary tells: the servers compute it, too.
+        assert_eq!(pass("s", 7, "o", "q").len(), 64);
+        assert_ne!(pass("s", 7, "o", "q"), pass("s", 8, "o", "q"));
+    }
+}
