@@ -34,13 +34,16 @@ has_rust() {
     [ -n "$version" ] && cargo --version >/dev/null 2>&1 && at_least "$version" "$rust_needed"
 }
 
-# bindgen (of pg_query) loads libclang and needs the headers that come with it.
+# bindgen (of pg_query) loads libclang and needs the headers that come with it. libclang-cpp is another library.
 has_libclang() {
     [ -n "${LIBCLANG_PATH:-}" ] && return 0
     local file
     for file in /usr/lib/llvm-*/lib/libclang*.so* /usr/lib/*-linux-gnu/libclang*.so* /usr/lib64/libclang*.so* \
         /usr/lib/libclang*.so*; do
-        [ -e "$file" ] && return 0
+        case "$file" in
+            */libclang-cpp*) ;;
+            *) [ -e "$file" ] && return 0 ;;
+        esac
     done
     return 1
 }

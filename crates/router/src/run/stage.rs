@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Table, TableKind};
+use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Snapshot, Table, TableKind};
 use pgherd_planner::{Combine, Merge, Plan, Rest, Scatter, Ship, Stage};
 use pgherd_sql::{Part, Splice, Statement};
 use pgherd_wire::backend::{self, FieldDescription};
@@ -354,7 +354,10 @@ impl Session {
         let catalog = self.catalog();
         let mut staged = match self.run_parts(call, stage).await {
             // Shards that have moved meanwhile are elsewhere than the plan has them.
-            Ok(Some(staged)) if Arc::ptr_eq(&catalog, &self.catalog()) => staged,
+            Ok(Some(_)) if plan.writes && !same_places(plan, &catalog, &self.catalog()) => {
+                return Box::pin(self.run_plan_once(call)).await;
+            }
+            Ok(Some(staged)) if same_places(plan, &catalog, &self.catalog()) => staged,
             Ok(_) => return self.not_in_parts(call, plan).await,
             // A part may fail where the statement does not need its rows, and its positions are its own.
             Err(failure) if fresh && !plan.writes && is_the_parts_own(&failure) && self.client.out.len() == mark => {
@@ -625,6 +628,15 @@ impl Session {
 
 fn table_of(part: usize) -> String {
     format!("pgherd_stage_{}", part + 1)
+}
+
+/// The plan's tables are where they were. Other definitions may have come meanwhile.
+fn same_places(plan: &Plan, before: &Arc<Snapshot>, now: &Arc<Snapshot>) -> bool {
+    let same = |table: &Arc<Table>| match (before.by_oid.get(&table.oid), now.by_oid.get(&table.oid)) {
+        (Some(before), Some(now)) => before.shards() == now.shards(),
+        _ => false,
+    };
+    Arc::ptr_eq(before, now) || before.worker_groups() == now.worker_groups() && plan.tables.iter().all(same)
 }
 
 /// An error that says something of a part's text or values, not of the transaction or a server.
