@@ -103,7 +103,7 @@ SELECT $1::text, length($1::text), id FROM users WHERE id = 3;
 --@ error: 22P05
 SELECT E'\u20ac', id FROM users WHERE id < 3;
 --@ error: 22P05
-SELECT id, CASE WHEN id = 30 THEN E'\u0416' ELSE name END FROM users;
+SELECT id, CASE WHEN id = 30 THEN E'\u0416' ELSE name END FROM users ORDER BY id;
 CREATE TABLE words (id int, word text);
 --@ cluster: SELECT create_distributed_table('words', 'word')
 INSERT INTO words VALUES (1, 'ä'), (2, E'\u00e9t\u00e9'), (3, 'plain');

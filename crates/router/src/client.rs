@@ -345,14 +345,16 @@ impl Client {
         while !self.out.is_empty() {
             match self.link.socket.try_write(&self.out) {
                 Ok(0) => return Err(Failure::ClientGone),
-                Ok(n) => self.out.advance(n),
+                Ok(n) => {
+                    self.out.advance(n);
+                    self.converted_left(n);
+                }
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
                     self.link.socket.writable().await.map_err(|_| Failure::ClientGone)?;
                 }
                 Err(_) => return Err(Failure::ClientGone),
             }
         }
-        self.converted_left();
         if self.out.capacity() > OUT_CHUNK {
             self.out = BytesMut::new();
         }

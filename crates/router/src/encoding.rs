@@ -271,10 +271,10 @@ impl Client {
         }
     }
 
-    /// All that is converted has left.
-    pub fn converted_left(&mut self) {
+    /// So much of what is converted has left.
+    pub fn converted_left(&mut self, bytes: usize) {
         if let Some(coding) = &mut self.coding {
-            coding.done = 0;
+            coding.done = coding.done.saturating_sub(bytes);
         }
     }
 
