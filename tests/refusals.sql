@@ -186,8 +186,15 @@ COPY d (k, v) FROM STDIN (ENCODING 'LATIN1');
 VACUUM d, local;
 
 -- Sessions and protocol.
---@ refused: client_encoding "…" is not supported by the router, use UTF8
+--@ refused: client_encoding "…" is not supported by the router
+SET client_encoding = 'SJIS';
+--@ refused: client_encoding cannot be changed by set_config
+SELECT set_config('client_encoding', 'LATIN1', false);
 SET client_encoding = 'LATIN1';
+--@ refused: COPY in binary format or with an encoding is not supported with client_encoding "…"
+COPY d TO STDOUT (FORMAT binary);
+RESET client_encoding;
+-- without a case: `cannot convert a binary value to or from client_encoding "…"`: needs the extended protocol
 -- without a case: `replication connections are not supported by the router`: no statement, see crates/pgherd/tests/protocol.rs
 -- without a case: `unsupported frontend protocol ….…: server supports 3.0 to 3.2`: no statement, see crates/pgherd/tests/protocol.rs
 -- without a case: `the router could not read this statement`: a statement that PostgreSQL takes and our parser does not
@@ -208,8 +215,9 @@ SELECT undistribute_table(v) FROM local;
 -- without a case: `parameters of … must be sent as text`: needs the extended protocol
 
 -- Samples, row locks that do not wait, and transactions prepared by the client.
+-- without a case: `cannot take such a sample of a distributed table`: needs an extension
 --@ refused: cannot take a sample of a distributed table in this statement
-CREATE TABLE sampled AS SELECT * FROM d TABLESAMPLE BERNOULLI (10);
+CREATE VIEW sampled AS SELECT * FROM d TABLESAMPLE BERNOULLI (10);
 --@ refused: cannot run this statement with NOWAIT or SKIP LOCKED
 SELECT count(*) FROM (SELECT k FROM d FOR UPDATE NOWAIT) a, (SELECT k FROM other FOR UPDATE) b, local;
 BEGIN;

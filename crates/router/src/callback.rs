@@ -133,6 +133,8 @@ pub struct Cursors {
     pub role: Option<u32>,
     /// What the session's role may do with tables on the workers, while a statement runs.
     pub rights: HashMap<pgherd_catalog::Oid, Rights>,
+    /// What all parts of the statement that the coordinator runs see.
+    pub moment: Option<Anchor>,
     /// An error inside a callback batch: the rest up to Sync is skipped.
     skip: bool,
     /// The last error that postgres_fdw was told of: it keeps some of its fields to itself.
@@ -496,7 +498,16 @@ impl Session {
             _ => query,
         };
         let moment = self.moment_of(scan);
-        let mut planned = self.callback_scan(query, bound).await?;
+        let shown_before = self.cursors.moment.as_ref().is_some_and(|of_statement| {
+            !locks && moment.as_ref().is_some_and(|moment| moment.is_same_as(of_statement))
+        });
+        let mut planned = self.callback_scan(query, bound, shown_before).await?;
+        if shown_before && planned.owner.is_some() {
+            // Another's rights are for reading at once, as it is now.
+            let planned = self.callback_scan(query, bound, false).await?;
+            let rows = self.read_scan(&planned, bound).await?;
+            return self.keep_rows(name, rows, planned.identities);
+        }
         if moment.as_ref().is_some_and(|anchor| anchor.own) {
             planned.owner = None;
         }
@@ -537,7 +548,7 @@ impl Session {
     pub async fn do_early(&mut self, query: &str, askers: &Askers) -> Result<Option<Early>> {
         let catalog = self.catalog();
         self.cursors.role = self.table_of(&one(query)?).and_then(|table| askers.role_for(&catalog, &table));
-        let planned = self.callback_scan(query, None).await?;
+        let planned = self.callback_scan(query, None, false).await?;
         if planned.owner.is_some() && !askers.own {
             let rows = self.read_scan(&planned, None).await?;
             return Ok(Some(Early::Read(Rc::new(rows), planned.identities)));
@@ -548,10 +559,11 @@ impl Session {
         }
     }
 
-    async fn callback_scan(&mut self, query: &str, bound: Option<&Bound>) -> Result<Scan> {
+    /// `shown_before`: what the table's rows were before the statement is what will be read.
+    async fn callback_scan(&mut self, query: &str, bound: Option<&Bound>, shown_before: bool) -> Result<Scan> {
         // Rows that will be changed one by one: a name of ours stands for (worker, partition, ctid).
         let identities = selected_columns(query).iter().position(|c| c == "ctid");
-        Ok(Scan { identities, ..self.callback_plan(&one(query)?, bound).await? })
+        Ok(Scan { identities, ..self.callback_plan(&one(query)?, bound, shown_before).await? })
     }
 
     /// One cursor on each of the workers.
@@ -619,7 +631,12 @@ impl Session {
     }
 
     /// The workers that have rows for a single-table query of postgres_fdw, joined and fenced, and its text for them.
-    async fn callback_plan(&mut self, statement: &Statement, bound: Option<&Bound>) -> Result<Scan> {
+    async fn callback_plan(
+        &mut self,
+        statement: &Statement,
+        bound: Option<&Bound>,
+        shown_before: bool,
+    ) -> Result<Scan> {
         let catalog = self.catalog();
         let plan = self.plan_statement(statement, &catalog, &["pg_catalog".to_owned()], true);
         let (groups, sql, merge) = match &plan.tier {
@@ -650,7 +667,8 @@ impl Session {
             _ => return Err(Failure::refused(format!("callback is not a single-table query: {}", plan.reason))),
         };
         // One PostgreSQL would read its rows as they were before the statement.
-        if let Some(table) = plan.tables.iter().find(|t| self.cursors.changing.values().any(|oid| *oid == t.oid)) {
+        let changes = |t: &&Arc<pgherd_catalog::Table>| self.cursors.changing.values().any(|oid| *oid == t.oid);
+        if let Some(table) = plan.tables.iter().find(changes).filter(|_| !shown_before) {
             return Err(Failure::refused(format!(
                 "cannot read distributed table \"{}\" while a statement inside the coordinator changes its rows",
                 table.name
@@ -709,7 +727,7 @@ impl Session {
             }
             return Ok("TRUNCATE TABLE".to_owned());
         }
-        let scan = self.callback_plan(statement, bound).await?;
+        let scan = self.callback_plan(statement, bound, false).await?;
         if scan.merge.is_some() {
             return Err(Failure::refused("callback needs a cursor for sorted rows"));
         }
@@ -724,7 +742,7 @@ impl Session {
         describe: bool,
     ) -> Result<String> {
         self.callback_block();
-        let scan = self.callback_plan(statement, bound).await?;
+        let scan = self.callback_plan(statement, bound, false).await?;
         if scan.merge.is_some() {
             return Err(Failure::refused("callback needs a cursor for sorted rows"));
         }

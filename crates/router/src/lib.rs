@@ -10,6 +10,7 @@ mod client;
 mod database;
 mod deadlock;
 mod describe;
+mod encoding;
 mod error;
 mod group;
 mod inside;

@@ -531,6 +531,7 @@ impl Session {
         let changed_catalog = self.txn.changed_catalog;
         let changed_defaults = self.txn.changed_defaults;
         self.txn = Transaction::new();
+        self.settle_encoding(committed);
         self.cursors.clear();
         self.declared_cursors.retain(|_, cursor| {
             cursor.kept |= cursor.hold && committed;

@@ -113,6 +113,19 @@ impl Capture {
         }
     }
 
+    /// All rows for everybody.
+    pub fn rows(columns: usize, bytes_max: usize) -> Capture {
+        Capture::new(columns, None, bytes_max)
+    }
+
+    /// The columns of all rows; none where they were too many.
+    pub fn into_arrays(mut self) -> Option<Vec<Bytes>> {
+        if self.lost {
+            return None;
+        }
+        Some(self.sets.pop()?.into_iter().map(TextArray::finish).collect())
+    }
+
     /// Only counts.
     pub fn count() -> Capture {
         Capture { counts_only: true, ..Capture::new(0, None, usize::MAX) }
