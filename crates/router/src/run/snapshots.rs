@@ -29,7 +29,7 @@ pub struct Anchor {
     name: String,
     groups: Vec<GroupId>,
     /// Scans of the coordinator that began before it have lower numbers.
-    before: u64,
+    pub before: u64,
     is_open: bool,
     /// All that it reads is for the session's own role.
     pub own: bool,
@@ -191,11 +191,7 @@ impl Session {
             self.join(*group).await?;
         }
         let name = format!("pgherd_anchor_{}", crate::session::next_id());
-        // Without end, one row for each cursor that is opened.
-        let declare = format!(
-            "DECLARE {name} NO SCROLL CURSOR FOR WITH RECURSIVE forever(n) AS \
-             (SELECT 1 UNION ALL SELECT 1 FROM forever) SELECT pgherd.open_cursor() FROM forever"
-        );
+        let declare = declare_anchor(&name);
         let mut asked = vec![(COORDINATOR_GROUP, count_scans())];
         asked.extend(groups.iter().map(|group| (*group, declare.clone())));
         for (_, result) in self.run_parallel(asked).await {
@@ -210,6 +206,25 @@ impl Session {
         let (cursor, own) = (cursor.to_owned(), askers.own);
         self.log(LogItem::Anchor(Anchor { cursor, name, groups, before, is_open: true, own, early }));
         Ok(())
+    }
+
+    /// While a statement of the coordinator is about to change rows: its scans, which have numbers below `before`, go on
+    /// reading what there is now.
+    pub async fn anchor_inside(&mut self, groups: Vec<GroupId>, before: u64) -> Result<Anchor> {
+        let name = format!("pgherd_anchor_{}", crate::session::next_id());
+        for group in &groups {
+            self.join(*group).await?;
+            self.run_quiet(*group, &declare_anchor(&name)).await?;
+        }
+        Ok(Anchor { cursor: String::new(), name, groups, before, is_open: true, own: false, early: Vec::new() })
+    }
+
+    pub fn close_anchor(&mut self, anchor: &Anchor) {
+        for group in &anchor.groups {
+            if let Some(participant) = self.txn.participants.get_mut(group) {
+                participant.lease.add_step(format!("CLOSE {}", anchor.name));
+            }
+        }
     }
 
     /// The scans of a statement, which are told by EXPLAIN, as far as they cannot be opened later under its snapshot.
@@ -356,6 +371,20 @@ impl Session {
 }
 
 const CLASS: &str = "'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid";
+
+/// Without end, one row for each cursor that is opened.
+fn declare_anchor(name: &str) -> String {
+    format!(
+        "DECLARE {name} NO SCROLL CURSOR FOR WITH RECURSIVE forever(n) AS \
+         (SELECT 1 UNION ALL SELECT 1 FROM forever) SELECT pgherd.open_cursor() FROM forever"
+    )
+}
+
+impl PartialEq for Anchor {
+    fn eq(&self, other: &Anchor) -> bool {
+        self.name == other.name
+    }
+}
 
 /// Has a scan of the coordinator tell its number.
 fn count_scans() -> String {
