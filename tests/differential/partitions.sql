@@ -178,9 +178,9 @@ CREATE TABLE steps_3 PARTITION OF steps FOR VALUES FROM (20) TO (30);
 --@ cluster: SELECT create_distributed_table('steps', 'k', colocate_with => 'events')
 INSERT INTO steps SELECT g, g % 30, g FROM generate_series(0, 59) g;
 DO $$ BEGIN UPDATE steps SET at = at + 5 WHERE at < 25; END $$;
-SELECT tableoid::regclass, * FROM steps;
+SELECT '1', * FROM steps_1 UNION ALL SELECT '2a', * FROM steps_2a UNION ALL SELECT '2b', * FROM steps_2b UNION ALL SELECT '3', * FROM steps_3;
 DO $$ BEGIN UPDATE steps SET at = at - 5, note = note || '-' WHERE at >= 5; END $$;
-SELECT tableoid::regclass, * FROM steps;
+SELECT '1', * FROM steps_1 UNION ALL SELECT '2a', * FROM steps_2a UNION ALL SELECT '2b', * FROM steps_2b UNION ALL SELECT '3', * FROM steps_3;
 CREATE FUNCTION shift(by int) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE c int; r record; l text := '';
 BEGIN
@@ -204,7 +204,7 @@ DO $$ BEGIN UPDATE steps_2 SET at = 29 - at; END $$;
 DO $$ BEGIN UPDATE steps SET at = at + 25; END $$;
 --@ error: 23505
 DO $$ BEGIN INSERT INTO steps VALUES (3, 29); UPDATE steps SET at = 29 WHERE k = 3; END $$;
-SELECT tableoid::regclass, * FROM steps;
+SELECT '1', * FROM steps_1 UNION ALL SELECT '2a', * FROM steps_2a UNION ALL SELECT '2b', * FROM steps_2b UNION ALL SELECT '3', * FROM steps_3;
 -- Caught, and once more.
 DO $$
 BEGIN
@@ -216,20 +216,20 @@ BEGIN
         END;
     END LOOP;
 END $$;
-SELECT tableoid::regclass, * FROM steps;
+SELECT '1', * FROM steps_1 UNION ALL SELECT '2a', * FROM steps_2a UNION ALL SELECT '2b', * FROM steps_2b UNION ALL SELECT '3', * FROM steps_3;
 -- A local table, a subquery over the same table, the distribution column as well.
 CREATE TABLE targets (k int, at int);
 INSERT INTO targets SELECT g, 29 - g FROM generate_series(0, 29) g;
 UPDATE steps s SET at = t.at FROM targets t WHERE t.k = s.k RETURNING s.k, s.at, s.n;
-SELECT tableoid::regclass, * FROM steps WHERE k < 30;
+SELECT '1', * FROM steps_1 WHERE k < 30 UNION ALL SELECT '2a', * FROM steps_2a WHERE k < 30 UNION ALL SELECT '2b', * FROM steps_2b WHERE k < 30 UNION ALL SELECT '3', * FROM steps_3 WHERE k < 30;
 UPDATE steps SET at = (SELECT t.at / 2 FROM targets t WHERE t.k = steps.k), note = 'half' WHERE k < 30;
-SELECT tableoid::regclass, * FROM steps WHERE k < 30;
+SELECT '1', * FROM steps_1 WHERE k < 30 UNION ALL SELECT '2a', * FROM steps_2a WHERE k < 30 UNION ALL SELECT '2b', * FROM steps_2b WHERE k < 30 UNION ALL SELECT '3', * FROM steps_3 WHERE k < 30;
 UPDATE steps SET at = 29 - at, n = (SELECT count(*) FROM steps x WHERE x.at > steps.at) WHERE k < 30 RETURNING k, at, n;
-SELECT tableoid::regclass, * FROM steps;
+SELECT '1', * FROM steps_1 UNION ALL SELECT '2a', * FROM steps_2a UNION ALL SELECT '2b', * FROM steps_2b UNION ALL SELECT '3', * FROM steps_3;
 UPDATE steps SET n = (SELECT sum(x.n) FROM steps x WHERE x.at = steps.at);
 SELECT * FROM steps;
 DO $$ BEGIN UPDATE steps SET k = k + 100, at = 29 - at WHERE k < 10; END $$;
-SELECT tableoid::regclass, * FROM steps;
+SELECT '1', * FROM steps_1 UNION ALL SELECT '2a', * FROM steps_2a UNION ALL SELECT '2b', * FROM steps_2b UNION ALL SELECT '3', * FROM steps_3;
 BEGIN;
 DO $$ BEGIN UPDATE steps SET at = 0 WHERE k BETWEEN 20 AND 25; END $$;
 SELECT count(*) FROM steps_1;
@@ -240,7 +240,7 @@ ROLLBACK TO s;
 SELECT count(*) FROM steps_3;
 DO $$ BEGIN UPDATE steps SET at = 15 WHERE k BETWEEN 20 AND 25; END $$;
 COMMIT;
-SELECT tableoid::regclass, * FROM steps WHERE k BETWEEN 20 AND 25;
+SELECT '1', * FROM steps_1 WHERE k BETWEEN 20 AND 25 UNION ALL SELECT '2a', * FROM steps_2a WHERE k BETWEEN 20 AND 25 UNION ALL SELECT '2b', * FROM steps_2b WHERE k BETWEEN 20 AND 25 UNION ALL SELECT '3', * FROM steps_3 WHERE k BETWEEN 20 AND 25;
 -- ON CONFLICT DO NOTHING.
 CREATE FUNCTION add_steps(OUT c int, OUT f bool, OUT l text) LANGUAGE plpgsql AS $$
 DECLARE r record;

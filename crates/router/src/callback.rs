@@ -619,12 +619,7 @@ impl Session {
     }
 
     /// The workers that have rows for a single-table query of postgres_fdw, joined and fenced, and its text for them.
-    async fn callback_plan(
-        &mut self,
-        statement: &Statement,
-        bound: Option<&Bound>,
-        scan: Option<u64>,
-    ) -> Result<Scan> {
+    async fn callback_plan(&mut self, statement: &Statement, bound: Option<&Bound>, scan: Option<u64>) -> Result<Scan> {
         let catalog = self.catalog();
         let plan = self.plan_statement(statement, &catalog, &["pg_catalog".to_owned()], true);
         let (groups, sql, merge) = match &plan.tier {
@@ -656,8 +651,7 @@ impl Session {
         };
         // One PostgreSQL would read its rows as they were before the statement.
         let locks = locks_rows(&statement.text);
-        let before =
-            self.cursors.changes.view_of(&plan.tables, scan, locks).map_err(|table| half_changed(&table))?;
+        let before = self.cursors.changes.view_of(&plan.tables, scan, locks).map_err(|table| half_changed(&table))?;
         for group in &groups {
             self.join(*group).await?;
             for table in &plan.tables {
