@@ -124,7 +124,7 @@ DO $$ DECLARE r record; BEGIN FOR r IN EXECUTE 'INSERT INTO d (k) VALUES (1) ON 
 DO $$ DECLARE x int := 3; BEGIN INSERT INTO d (k) VALUES (1) ON CONFLICT (k) DO UPDATE SET n = x; END $$;
 -- without a case: `cannot insert into distributed table "…" while another statement does`: a default that inserts into its own table
 --@ refused: cannot move rows to another partition from inside the coordinator
-DO $$ BEGIN WITH a AS (UPDATE parted_1 SET at = at) UPDATE parted SET at = 11; END $$;
+DO $$ BEGIN WITH a AS (UPDATE parted_1 SET at = at RETURNING k) UPDATE parted SET at = 11 FROM a; END $$;
 CREATE FUNCTION counted(i bigint) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT count(*) FROM d WHERE n < i); END $$;
 --@ refused: cannot read distributed table "…" while a statement inside the coordinator changes its rows
 UPDATE d SET n = counted(n);

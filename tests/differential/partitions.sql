@@ -196,11 +196,14 @@ SELECT shift(-7);
 SELECT * FROM steps;
 -- Only within what the statement names.
 --@ error: 23514
-DO $$ BEGIN UPDATE steps_1 SET at = 25; END $$;
+DO $$ BEGIN UPDATE steps_1 SET at = 25 WHERE k = 1; END $$;
+INSERT INTO steps VALUES (70, 12), (71, 17) ON CONFLICT DO NOTHING;
 --@ error: 23514
+--@ loose: which row is the first
 DO $$ BEGIN UPDATE steps_2 SET at = at - 10; END $$;
 DO $$ BEGIN UPDATE steps_2 SET at = 29 - at; END $$;
 --@ error: 23514
+--@ loose: which row is the first
 DO $$ BEGIN UPDATE steps SET at = at + 25; END $$;
 --@ error: 23505
 DO $$ BEGIN INSERT INTO steps VALUES (3, 29); UPDATE steps SET at = 29 WHERE k = 3; END $$;
@@ -261,6 +264,9 @@ SELECT * FROM steps WHERE k >= 1000;
 DO $$ BEGIN INSERT INTO steps VALUES (1, 77) ON CONFLICT DO NOTHING; END $$;
 DO $$ BEGIN INSERT INTO steps_3 VALUES (1001, 21, 1), (1002, 22, 1) ON CONFLICT DO NOTHING; END $$;
 SELECT * FROM steps WHERE k >= 1000;
+-- A loop reads the rows as they were when it began.
+DO $$ DECLARE r record; BEGIN FOR r IN SELECT k, at FROM steps LOOP UPDATE steps SET at = (at + 10) % 30, n = n + 1 WHERE k = r.k AND at = r.at; END LOOP; END $$;
+SELECT * FROM steps;
 DROP TABLE steps, targets;
 
 CREATE VIEW recent AS SELECT k, at, n, kind FROM events WHERE at >= '2024-03-01 00:00+00';

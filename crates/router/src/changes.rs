@@ -10,6 +10,7 @@ use pgherd_catalog::{GroupId, Oid, Table};
 use crate::error::{Failure, Result};
 use crate::run::Anchor;
 use crate::session::Session;
+use crate::transaction::LogItem;
 
 #[derive(Default)]
 pub struct Changes {
@@ -19,6 +20,8 @@ pub struct Changes {
     moving: Vec<Moving>,
     /// Rows that came to another partition by one of them: worker group, partition and ctid.
     moved: HashSet<(GroupId, String)>,
+    /// Trees of partitions in which rows have moved while scans with numbers below this had yet to begin.
+    left: Vec<(Vec<Oid>, u64)>,
     /// The highest number of a scan that has begun to read, and lower ones that have not.
     highest: u64,
     waiting: BTreeSet<u64>,
@@ -78,6 +81,7 @@ impl Changes {
         self.running.clear();
         self.moving.clear();
         self.moved.clear();
+        self.left.clear();
     }
 
     /// Whether a scan of these tables sees what it should: rows as they are (None), or as they were. Err: the name of the
@@ -90,6 +94,12 @@ impl Changes {
     ) -> std::result::Result<Option<Anchor>, String> {
         let mut earliest: Option<&Anchor> = None;
         for table in tables {
+            // A loop's, say. What it locks would be a row's latest version.
+            let is_left =
+                |(tree, before): &(Vec<Oid>, u64)| tree.contains(&table.oid) && scan.is_some_and(|n| n < *before);
+            if locks && self.left.iter().any(is_left) {
+                return Err(table.name.clone());
+            }
             let changes = self.running.values().filter(|c| c.table == table.oid);
             let changes = changes.map(|c| (c.scans, c.anchor.as_ref().filter(|_| !locks)));
             // Rows that have come to the table are left out of a scan for rows to change.
@@ -170,8 +180,10 @@ impl Session {
     pub(crate) fn end_change(&mut self, name: &str) {
         let Some(change) = self.cursors.changes.running.remove(name) else { return };
         let shared = |anchor: &Anchor| {
+            let kept = self.txn.log.iter().any(|item| matches!(item, LogItem::Anchor(known) if known == anchor));
             let moving = self.cursors.changes.moving.iter().filter_map(|m| m.anchor.as_ref());
             moving.chain(self.cursors.changes.running.values().filter_map(|c| c.anchor.as_ref())).any(|a| a == anchor)
+                || kept
         };
         if let Some(anchor) = change.anchor.filter(|anchor| !shared(anchor)) {
             self.close_anchor(&anchor);
@@ -205,6 +217,18 @@ impl Session {
                 changes.moved.clear();
             }
             let is_used = changes.running.values().any(|c| c.anchor.is_some() && c.anchor == ended.anchor);
+            // Scans of a statement around it that begin later are to see what there was.
+            let known = changes
+                .left
+                .iter()
+                .any(|(tree, before)| *tree == ended.tree && changes.waiting.iter().all(|n| n < before));
+            if ended.has_moved && !changes.waiting.is_empty() && !known {
+                changes.left.push((ended.tree, ended.before));
+                if let Some(anchor) = ended.anchor {
+                    self.log(LogItem::Anchor(anchor));
+                }
+                return;
+            }
             if let Some(anchor) = ended.anchor.filter(|_| !is_used) {
                 self.close_anchor(&anchor);
             }
