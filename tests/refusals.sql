@@ -119,14 +119,16 @@ RESET pgherd.fanout;
 
 -- From inside the coordinator.
 --@ refused: cannot run ON CONFLICT or MERGE on distributed table "…" from inside the coordinator
-DO $$ DECLARE r record; BEGIN FOR r IN INSERT INTO d (k) VALUES (1) ON CONFLICT DO NOTHING RETURNING k LOOP NULL; END LOOP; END $$;
+DO $$ DECLARE r record; BEGIN FOR r IN EXECUTE 'INSERT INTO d (k) VALUES (1) ON CONFLICT DO NOTHING RETURNING k' LOOP NULL; END LOOP; END $$;
 --@ refused: cannot run this ON CONFLICT on distributed table … inside a function
 DO $$ DECLARE x int := 3; BEGIN INSERT INTO d (k) VALUES (1) ON CONFLICT (k) DO UPDATE SET n = x; END $$;
 -- without a case: `cannot insert into distributed table "…" while another statement does`: a default that inserts into its own table
 --@ refused: cannot move rows to another partition from inside the coordinator
-DO $$ BEGIN UPDATE parted SET at = 11; END $$;
+DO $$ BEGIN WITH a AS (UPDATE parted_1 SET at = at RETURNING k) UPDATE parted SET at = 11 FROM a; END $$;
+CREATE FUNCTION counted(i bigint) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT count(*) FROM d WHERE n < i); END $$;
 --@ refused: cannot read distributed table "…" while a statement inside the coordinator changes its rows
-UPDATE d SET n = (SELECT count(*) FROM d x WHERE x.n < d.n);
+UPDATE d SET n = counted(n);
+DROP FUNCTION counted;
 --@ refused: writing distributed tables from a procedure or DO block that ends transactions itself is not supported
 DO $$ BEGIN UPDATE d SET n = 1; COMMIT; END $$;
 CREATE ROLE refused_owner;

@@ -6,6 +6,7 @@
 
 mod callback;
 mod cancel;
+mod changes;
 mod client;
 mod database;
 mod deadlock;

@@ -393,7 +393,7 @@ impl Session {
         // A server that joined after the savepoint and was lost since cannot be brought back.
         self.on_told(index, &sql).await?;
         // The statement that failed has not said that it no longer changes rows.
-        self.cursors.changing.clear();
+        self.cursors.changes.clear();
         if let LogItem::Savepoint { settings, .. } = &self.txn.log[index] {
             self.settings = settings.clone();
         }

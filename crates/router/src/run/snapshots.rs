@@ -29,7 +29,7 @@ pub struct Anchor {
     name: String,
     groups: Vec<GroupId>,
     /// Scans of the coordinator that began before it have lower numbers.
-    before: u64,
+    pub before: u64,
     is_open: bool,
     /// All that it reads is for the session's own role.
     pub own: bool,
@@ -38,8 +38,8 @@ pub struct Anchor {
     early: Vec<(String, Early)>,
 }
 
-impl Anchor {
-    pub fn is_same_as(&self, other: &Anchor) -> bool {
+impl PartialEq for Anchor {
+    fn eq(&self, other: &Anchor) -> bool {
         self.name == other.name
     }
 }
@@ -213,6 +213,17 @@ impl Session {
         Ok(())
     }
 
+    /// While a statement of the coordinator is about to change rows: its scans, which have numbers below `before`, go on
+    /// reading what there is now.
+    pub async fn anchor_inside(&mut self, groups: Vec<GroupId>, before: u64) -> Result<Anchor> {
+        let name = format!("pgherd_anchor_{}", crate::session::next_id());
+        for group in &groups {
+            self.join(*group).await?;
+            self.run_quiet(*group, &declare_anchor(&name)).await?;
+        }
+        Ok(Anchor { cursor: String::new(), name, groups, before, is_open: true, own: false, early: Vec::new() })
+    }
+
     /// The scans of a statement, which are told by EXPLAIN, as far as they cannot be opened later under its snapshot.
     /// Those that lock rows are opened, and have locked nothing yet; those with another's rights are read, which locks
     /// their rows, too. `begun`: queries of scans that have begun.
@@ -310,11 +321,10 @@ impl Session {
                 continue;
             }
             anchor.is_open = false;
-            closed.push((anchor.name.clone(), anchor.groups.clone(), std::mem::take(&mut anchor.early)));
+            closed.push(anchor.clone());
+            anchor.early.clear();
         }
-        for (name, groups, early) in closed {
-            self.close_anchor(&name, &groups, &early);
-        }
+        closed.iter().for_each(|anchor| self.close_anchor(anchor));
     }
 
     /// The moment under which a scan of the coordinator has begun; none: it is of the statement that runs now.
@@ -367,7 +377,7 @@ impl Session {
     /// After that statement has ended well.
     pub(super) fn end_statement_moment(&mut self) {
         let Some(anchor) = self.cursors.moment.take() else { return };
-        self.close_anchor(&anchor.name, &anchor.groups, &anchor.early);
+        self.close_anchor(&anchor);
     }
 
     /// A table is written, and stands in the statement once more; only tables and CTEs are named, and built-in
@@ -389,6 +399,8 @@ impl Session {
         let mut twice = false;
         for relation in &statement.relations {
             match catalog.resolve(relation.schema.as_deref(), &relation.name, &path) {
+                // What triggers, defaults and constraints run is no part of the statement either.
+                Resolved::Table(table) if table.has_triggers || table.has_hidden_calls => return Ok(false),
                 Resolved::Table(table) => twice |= !seen.insert(table.oid) && !table.is_reference(),
                 Resolved::Other if relation.schema.is_none() && ctes.contains(&relation.name.as_str()) => {}
                 Resolved::Other => return Ok(false),
@@ -397,12 +409,13 @@ impl Session {
         Ok(twice)
     }
 
-    fn close_anchor(&mut self, name: &str, groups: &[GroupId], early: &[(String, Early)]) {
-        let opened = early.iter().filter_map(|(_, done)| match done {
+    /// With the cursors that were opened early.
+    pub fn close_anchor(&mut self, anchor: &Anchor) {
+        let opened = anchor.early.iter().filter_map(|(_, done)| match done {
             Early::Open(opened) => Some((opened.cursor.as_str(), opened.groups.as_slice())),
             Early::Read(..) => None,
         });
-        for (name, groups) in opened.chain([(name, groups)]) {
+        for (name, groups) in opened.chain([(anchor.name.as_str(), anchor.groups.as_slice())]) {
             for group in groups {
                 if let Some(participant) = self.txn.participants.get_mut(group) {
                     participant.lease.add_step(format!("CLOSE {name}"));
