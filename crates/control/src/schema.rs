@@ -23,7 +23,7 @@ pub const ROUTER_SERVER: &str = "pgherd_router";
 pub const CALLBACK_USER: &str = "pgherd_callback";
 
 /// Of the SQL below, as it says itself (`pgherd.schema_version`). Routers bring older schemas up to date.
-pub const SCHEMA_VERSION: i32 = 2;
+pub const SCHEMA_VERSION: i32 = 3;
 
 /// Which version a database has; none before it has our schema.
 pub const FOUND_VERSION: &str = "SELECT pg_catalog.max(version) FROM pgherd.schema_version";
@@ -157,7 +157,7 @@ pub const NOT_OURS: &[(&str, &str)] = &[
         "pg_enum",
         "enumtypid NOT IN (SELECT oid FROM pg_catalog.pg_type WHERE typnamespace = 'pgherd'::pg_catalog.regnamespace)",
     ),
-    ("pg_event_trigger", "evtname NOT IN ('pgherd_definitions', 'pgherd_drops')"),
+    ("pg_event_trigger", "evtname !~ '^pgherd_(definitions|drops|start_[12]|follow_[12])$'"),
     (
         "pg_extension",
         "extnamespace <> 'pgherd'::pg_catalog.regnamespace OR EXISTS (SELECT FROM pg_catalog.pg_foreign_server s \
@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     /// Of the texts of version [`SCHEMA_VERSION`].
-    const FINGERPRINT: u64 = 15173689475288996397;
+    const FINGERPRINT: u64 = 6250513570882541701;
 
     #[test]
     fn views_and_conditions_leave_out_the_same() {

@@ -163,8 +163,7 @@ fn a_foreign_table_leads_where_it_was_made_to_lead() {
         client.run(sql).unwrap();
     }
     client.run("RESET ROLE").unwrap();
-    fails(&mut client, "DO $$ BEGIN ALTER SCHEMA rights_room RENAME TO rights_hall; END $$", "PH001");
-    client.run("ALTER SCHEMA rights_room RENAME TO rights_hall").unwrap();
+    client.run("DO $$ BEGIN ALTER SCHEMA rights_room RENAME TO rights_hall; END $$").unwrap();
     assert_eq!(client.value("SELECT count(*) FROM rights_hall.t").unwrap(), "0");
 }
 
@@ -240,7 +239,31 @@ fn nothing_of_the_owners_runs_with_the_rights_of_others() {
     client.run("CREATE FUNCTION lent() RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN PERFORM pgherd.detach_child('mine'); END $$").unwrap();
     fails(&mut client, "SELECT lent()", "42501");
     // Renamed without the router, and inside of a text that looks like one that may be.
-    fails(&mut client, "DO $$ BEGIN /* concurrently */ ALTER TABLE mine RENAME TO yours; END $$", "PH001");
+    for sql in [
+        "DO $$ BEGIN /* concurrently */ EXECUTE 'ALTER TABLE mine RENAME TO yours; SELECT 1'; END $$",
+        "DO $$ BEGIN ALTER TABLE mine RENAME TO yours; COMMIT; END $$",
+    ] {
+        fails(&mut client, sql, "PH001");
+    }
+    // Whoever has written a function tells the router nothing in the name of others, nor calls what the router may.
+    for sql in [
+        "SELECT pgherd.tell_router('x', 'y')",
+        "SELECT * FROM pgherd.remote_definition",
+        "SELECT pgherd.make_pass('x', '')",
+    ] {
+        fails(&mut client, sql, "42501");
+        fails(&mut client, &format!("DO $$ BEGIN EXECUTE $q${sql}$q$; END $$"), "42501");
+    }
+    for setting in ["inside", "key"] {
+        client.run("BEGIN").unwrap();
+        client.run(&format!("SELECT set_config('pgherd.{setting}', 'x', true)")).unwrap();
+        if setting == "inside" {
+            fails(&mut client, "SELECT pgherd.detach_child('mine')", "42501");
+        } else {
+            client.run("DO $$ BEGIN ALTER TABLE mine ADD COLUMN late int; END $$").unwrap();
+        }
+        client.run("ROLLBACK").unwrap();
+    }
     client.run("RESET ROLE").unwrap();
     client.run("CREATE SCHEMA rights_own_room AUTHORIZATION rights_runner").unwrap();
     client.run("SET ROLE rights_runner").unwrap();
@@ -249,7 +272,7 @@ fn nothing_of_the_owners_runs_with_the_rights_of_others() {
     for setting in ["on", "x"] {
         let sql = format!(
             "DO $$ BEGIN PERFORM set_config('pgherd.schema_follows', '{setting}', true); /* concurrently */ \
-             ALTER SCHEMA rights_own_room RENAME TO rights_hall_two; END $$"
+             EXECUTE 'ALTER SCHEMA rights_own_room RENAME TO rights_hall_two; SELECT 1'; END $$"
         );
         fails(&mut client, &sql, "42501");
     }
