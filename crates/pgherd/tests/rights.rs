@@ -402,3 +402,37 @@ fn partitions_have_no_row_security_of_their_own() {
     client.run("ALTER TABLE y2 ENABLE ROW LEVEL SECURITY").unwrap();
     refused(&mut client, "ALTER TABLE years ATTACH PARTITION y2 FOR VALUES IN (2)");
 }
+
+/// The router waits for what the coordinator does in the middle of a definition; here that never comes to its end.
+#[test]
+fn a_definition_that_breaks_off_inside_leaves_nothing() {
+    let (side, mut client) = prepared("rights_broken");
+    let mut admin = side.connect("rights_broken").unwrap();
+    for sql in [
+        "CREATE TABLE mine (k int PRIMARY KEY, v int)",
+        "SELECT create_distributed_table('mine', 'k')",
+        "INSERT INTO mine SELECT g, g FROM generate_series(1, 20) g",
+        // No handler but one that names it catches a failed assertion.
+        "CREATE FUNCTION broken() RETURNS event_trigger LANGUAGE plpgsql AS \
+         $$ BEGIN ASSERT TG_TAG <> 'DROP FOREIGN TABLE', 'broken'; END $$",
+        "ALTER TABLE mine OWNER TO rights_broken",
+        "CREATE EVENT TRIGGER broken ON ddl_command_end EXECUTE FUNCTION broken()",
+    ] {
+        admin.run(sql).unwrap();
+    }
+    fails(&mut client, "DO $$ BEGIN ALTER TABLE mine ADD COLUMN a int; END $$", "P0004");
+    assert_eq!(client.value("SELECT sum(v) FROM mine").unwrap(), "210");
+    client.run("BEGIN").unwrap();
+    client.run("UPDATE mine SET v = v + 1").unwrap();
+    client
+        .run(
+            "DO $$ BEGIN BEGIN UPDATE mine SET v = 0; ALTER TABLE mine ADD COLUMN a int; \
+             EXCEPTION WHEN assert_failure THEN UPDATE mine SET v = v + 1; END; END $$",
+        )
+        .unwrap();
+    assert_eq!(client.value("SELECT sum(v) FROM mine").unwrap(), "250");
+    client.run("COMMIT").unwrap();
+    admin.run("DROP EVENT TRIGGER broken").unwrap();
+    client.run("DO $$ BEGIN ALTER TABLE mine ADD COLUMN a int DEFAULT 3; UPDATE mine SET v = v + a; END $$").unwrap();
+    assert_eq!(client.value("SELECT sum(v) FROM mine").unwrap(), "310");
+}
