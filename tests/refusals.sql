@@ -61,8 +61,20 @@ ALTER TABLE ref INHERIT local;
 CREATE TABLE kid () INHERITS (d);
 --@ refused: cannot add column "…" to distributed table "…"
 ALTER TABLE d ADD COLUMN s serial;
+CREATE ROLE refused_definer;
+GRANT CREATE ON SCHEMA public TO refused_definer;
+GRANT refused_definer TO CURRENT_USER;
+CREATE TABLE lent (k int, v int);
+SELECT create_distributed_table('lent', 'k');
+ALTER TABLE lent OWNER TO refused_definer;
+CREATE FUNCTION define_lent() RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN ALTER TABLE lent ADD COLUMN w int; END $$;
+ALTER FUNCTION define_lent() OWNER TO refused_definer;
 --@ refused: cannot change the definition of distributed table "…" from inside the coordinator
-DO $$ BEGIN ALTER TABLE d ADD COLUMN inside int; END $$;
+SELECT define_lent();
+DROP FUNCTION define_lent();
+DROP TABLE lent;
+DROP OWNED BY refused_definer;
+DROP ROLE refused_definer;
 -- without a case: `foreign key "…" is of a form that is not known`: no version of PostgreSQL writes one that is not
 
 CREATE TABLE parted (k int, at int, v int) PARTITION BY RANGE (at);
@@ -70,6 +82,11 @@ CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (10);
 CREATE TABLE parted_2 PARTITION OF parted FOR VALUES FROM (10) TO (20);
 CREATE INDEX ON parted (v);
 SELECT create_distributed_table('parted', 'k');
+CREATE TABLE parted_3 (k int, at int, v int);
+INSERT INTO parted_3 VALUES (1, 25, 1);
+--@ refused: cannot distribute table "…" with its rows from inside the coordinator
+DO $$ BEGIN ALTER TABLE parted ATTACH PARTITION parted_3 FOR VALUES FROM (20) TO (30); END $$;
+DROP TABLE parted_3;
 INSERT INTO parted VALUES (1, 1, 1);
 --@ refused: cannot change the definition of distributed table "…" so
 CREATE TRIGGER nothing BEFORE INSERT ON parted FOR EACH ROW EXECUTE FUNCTION nothing();

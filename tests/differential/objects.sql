@@ -94,7 +94,10 @@ UPDATE alerts SET l = 'urgent' WHERE k = 1;
 INSERT INTO alerts VALUES (14, 'none');
 --@ ordered
 SELECT k, l FROM alerts ORDER BY l DESC, k LIMIT 3;
+ALTER TABLE alerts ALTER COLUMN l SET DEFAULT 'mid';
 ALTER TYPE level RENAME VALUE 'mid' TO 'middle';
+INSERT INTO alerts (k) VALUES (150) RETURNING l;
+DELETE FROM alerts WHERE k = 150;
 SELECT count(*) FROM alerts WHERE l = 'middle';
 --@ error: 22P02
 SELECT count(*) FROM alerts WHERE l = 'mid';

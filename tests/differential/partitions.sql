@@ -158,12 +158,13 @@ SELECT * FROM copies;
 INSERT INTO copies SELECT k, at, n FROM copies WHERE at > '2020-02-01';
 SELECT count(*), sum(n) FROM copies;
 DO $$ BEGIN INSERT INTO copies VALUES (1, '2020-01-01', 1) ON CONFLICT DO NOTHING; END $$;
---@ refused: PH001
 DO $$ BEGIN CREATE TABLE copies_3 PARTITION OF copies DEFAULT; END $$;
---@ refused: PH001
+INSERT INTO copies VALUES (70, '2035-01-01', 1);
+SELECT count(*) FROM copies_3;
 DO $$ BEGIN ALTER TABLE copies ADD COLUMN z int; END $$;
---@ refused: PH001
+UPDATE copies SET z = 4 WHERE k = 70;
 DO $$ BEGIN DROP TABLE copies_1; END $$;
+SELECT * FROM copies;
 --@ refused: 0A000
 ALTER TABLE copies DETACH PARTITION copies_1 CONCURRENTLY;
 DROP TABLE copies;

@@ -22,7 +22,7 @@ BEGIN
     SELECT max(version) INTO found FROM pgherd.schema_version;
     IF found > 3 THEN
         RAISE EXCEPTION USING ERRCODE = '55000',
-            MESSAGE = format('schema "pgherd" of this database has version %s, newer than this program''s version 2', found),
+            MESSAGE = format('schema "pgherd" of this database has version %s, newer than this program''s version 3', found),
             HINT = 'Use the newer program.';
     END IF;
 END
@@ -160,9 +160,8 @@ ALTER TABLE pgherd.secret ENABLE ROW LEVEL SECURITY;
 INSERT INTO pgherd.secret VALUES (replace(pg_catalog.gen_random_uuid()::text || pg_catalog.gen_random_uuid()::text, '-', ''))
     ON CONFLICT DO NOTHING;
 
--- Fails unless the router has given this text for this role to this very backend. What a pass consists of is never told:
--- it goes to the server as a parameter, and nothing of the user's runs between.
-CREATE OR REPLACE FUNCTION pgherd.check_pass(pass text, query text, owner text) RETURNS void
+-- What vouches for a text in this very backend. Whoever does not know the secret cannot make it.
+CREATE OR REPLACE FUNCTION pgherd.make_pass(query text, owner text) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     known text;
@@ -170,7 +169,17 @@ DECLARE
 BEGIN
     SELECT s.secret INTO STRICT known FROM pgherd.secret s;
     inner_hash := encode(sha256(convert_to(concat_ws(E'\n', known, pg_backend_pid(), length(owner), owner, query), 'UTF8')), 'hex');
-    IF pass IS DISTINCT FROM encode(sha256(convert_to(concat_ws(E'\n', known, inner_hash), 'UTF8')), 'hex') THEN
+    RETURN encode(sha256(convert_to(concat_ws(E'\n', known, inner_hash), 'UTF8')), 'hex');
+END
+$$;
+REVOKE EXECUTE ON FUNCTION pgherd.make_pass(text, text) FROM PUBLIC;
+
+-- Fails unless the router has given this text for this role to this very backend. What a pass consists of is never told:
+-- it goes to the server as a parameter, and nothing of the user's runs between.
+CREATE OR REPLACE FUNCTION pgherd.check_pass(pass text, query text, owner text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF pass IS DISTINCT FROM pgherd.make_pass(query, owner) THEN
         RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = 'only the router may run this';
     END IF;
 END

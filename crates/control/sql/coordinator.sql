@@ -239,14 +239,18 @@ CREATE OR REPLACE FUNCTION pgherd.row_by_row() RETURNS trigger
 LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
 
 -- Who may change a distributed table's metadata: its owner. Works for callers that are SECURITY DEFINER functions of ours. From
--- inside of anything else the session's role would lend its rights to whoever has written that: the router calls by itself.
+-- inside of anything else the session's role would lend its rights to whoever has written that: the router calls by itself,
+-- or has pgherd.define_inside() call, which has a pass.
 CREATE OR REPLACE FUNCTION pgherd.require_owner(relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    pass text := current_setting('pgherd.inside', true);
     context text;
 BEGIN
     GET DIAGNOSTICS context = PG_CONTEXT;
-    IF EXISTS (SELECT FROM regexp_split_to_table(context, E'\n') line WHERE line !~ '^[^"]* pgherd\.[a-z_]+\('
+    IF pass <> '' THEN
+        PERFORM pgherd.check_pass(pass, 'definition ' || pg_current_xact_id(), '');
+    ELSIF EXISTS (SELECT FROM regexp_split_to_table(context, E'\n') line WHERE line !~ '^[^"]* pgherd\.[a-z_]+\('
             AND line !~ '"SELECT pgherd\.[a-z_]+\([a-z_.]+\)"$' AND line !~ '^[^"(]* inline_code_block [^(]*$') THEN
         RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = 'only the router may change what it knows of distributed tables';
     END IF;
@@ -571,6 +575,112 @@ BEGIN
     IF NOT EXISTS (SELECT FROM pg_catalog.pg_event_trigger WHERE evtname = 'pgherd_drops') THEN
         CREATE EVENT TRIGGER pgherd_drops ON sql_drop EXECUTE FUNCTION pgherd.guard_definitions();
     END IF;
+END
+$$;
+
+-- Definitions that SQL inside the coordinator makes (DO blocks, functions): the router is told of each before it is carried
+-- out, and takes children away as for any other; and afterwards, and brings the workers up to date, in the same place of the
+-- same transaction (docs/decisions/0014). Reading this table with command = '…' tells it, and gives what is to be done
+-- here. Only pgherd.tell_router() may.
+CREATE FOREIGN TABLE IF NOT EXISTS pgherd.remote_definition (command text, result text)
+    SERVER pgherd_router OPTIONS (schema_name 'pgherd', table_name 'remote_definition', updatable 'false', truncatable 'false');
+
+-- Which definitions the router hears of. It runs as the schema's owner, and hands a key to pgherd.define_inside(), which comes
+-- next and takes it at once: nobody else sees it. Text of the statement is in the context, or in an SQL function's body.
+CREATE OR REPLACE FUNCTION pgherd.lend_key() RETURNS event_trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    context text;
+    key text := '';
+BEGIN
+    GET DIAGNOSTICS context = PG_CONTEXT;
+    context := nullif(substr(context, strpos(context, E'\n') + 1), context);
+    IF context ~ '^SQL (statement|function) "'
+        -- What functions of ours do is known to the router.
+        AND context !~ '(^|\n)PL/pgSQL function pgherd\.'
+        AND current_setting('postgres_fdw.application_name', true) LIKE 'pgherd:%'
+        AND TG_TAG !~ '^(CREATE (VIEW|MATERIALIZED VIEW|TABLE AS|SEQUENCE)|REFRESH MATERIALIZED VIEW|SELECT INTO)$'
+        AND NOT (TG_TAG = 'CREATE TABLE' AND context ~ '^SQL statement' AND context !~* 'partition|inherits|references')
+    THEN
+        key := pgherd.make_pass('definition ' || pg_current_xact_id(), '');
+    END IF;
+    PERFORM set_config('pgherd.key', key, true);
+END
+$$;
+
+CREATE OR REPLACE FUNCTION pgherd.tell_router(key text, said text) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    answer text;
+BEGIN
+    PERFORM pgherd.check_pass(key, 'definition ' || pg_current_xact_id(), '');
+    EXECUTE format('SELECT r.result FROM pgherd.remote_definition r WHERE r.command = %L', said) INTO STRICT answer;
+    RETURN answer;
+END
+$$;
+
+-- Tells the router of a definition, and does what it asks for, with the rights and the search path of whoever defines:
+-- "run …" a statement, "ask …" a query, whose rows it is told next, each behind its length; until it says "done".
+CREATE OR REPLACE FUNCTION pgherd.define_inside() RETURNS event_trigger
+LANGUAGE plpgsql AS $$
+DECLARE
+    key text := pg_catalog.current_setting('pgherd.key', true);
+    path text := pg_catalog.current_setting('search_path');
+    context text;
+    said text;
+    command text;
+    found record;
+    parts text[];
+    state text;
+    message text;
+    detail text;
+    hint text;
+BEGIN
+    IF key OPERATOR(pg_catalog.<>) '' THEN
+        PERFORM pg_catalog.set_config('pgherd.key', '', true), pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+        GET DIAGNOSTICS context = PG_CONTEXT;
+        said := concat_ws(E'\n', TG_EVENT, current_user, substr(context, strpos(context, E'\n') + 1));
+        LOOP
+            command := pgherd.tell_router(key, said);
+            EXIT WHEN command = 'done';
+            parts := '{rows}';
+            BEGIN
+                PERFORM set_config('pgherd.inside', CASE WHEN command ~ '^(run|ask) SELECT pgherd\.' THEN key ELSE '' END, true),
+                    set_config('search_path', path, true);
+                IF left(command, 4) = 'ask ' THEN
+                    FOR found IN EXECUTE pg_catalog.substr(command, 5) LOOP
+                        parts := pg_catalog.array_append(parts, found::pg_catalog.text);
+                    END LOOP;
+                ELSE
+                    EXECUTE pg_catalog.substr(command, 5);
+                END IF;
+                PERFORM pg_catalog.set_config('pgherd.inside', '', true),
+                    pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+            EXCEPTION WHEN OTHERS THEN
+                GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
+                    hint = PG_EXCEPTION_HINT;
+                parts := ARRAY['failed', state, message, detail, hint];
+            END;
+            SELECT string_agg(length(p.part) || ' ' || p.part, '' ORDER BY p.number) INTO said
+                FROM unnest(parts) WITH ORDINALITY p(part, number);
+        END LOOP;
+        PERFORM pg_catalog.set_config('search_path', path, true);
+    END IF;
+END
+$$;
+
+DO $$
+DECLARE
+    added record;
+BEGIN
+    -- Event triggers run in the order of their names: pgherd_definitions before pgherd_follow.
+    FOR added IN SELECT * FROM (VALUES ('pgherd_start_1', 'ddl_command_start', 'lend_key'),
+            ('pgherd_start_2', 'ddl_command_start', 'define_inside'), ('pgherd_follow_1', 'ddl_command_end', 'lend_key'),
+            ('pgherd_follow_2', 'ddl_command_end', 'define_inside')) AS x(name, event, function)
+        WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_event_trigger t WHERE t.evtname = x.name)
+    LOOP
+        EXECUTE pg_catalog.format('CREATE EVENT TRIGGER %I ON %s EXECUTE FUNCTION pgherd.%I()', added.name, added.event, added.function);
+    END LOOP;
 END
 $$;
 
@@ -1138,7 +1248,7 @@ BEGIN
         ('pg_trigger', 'tgname !~* ''^pgherd_guard'' AND tgrelid NOT IN '
             '(SELECT oid FROM pg_catalog.pg_class WHERE relnamespace = ''pgherd''::pg_catalog.regnamespace)'),
         ('pg_constraint', 'connamespace <> ''pgherd''::pg_catalog.regnamespace'),
-        ('pg_event_trigger', 'evtname NOT IN (''pgherd_definitions'', ''pgherd_drops'')'),
+        ('pg_event_trigger', 'evtname !~ ''^pgherd_(definitions|drops|start_[12]|follow_[12])$'''),
         -- The extension is ours where it is in our schema, for as long as nobody else uses it.
         ('pg_enum', 'enumtypid NOT IN (SELECT oid FROM pg_catalog.pg_type WHERE typnamespace = ''pgherd''::pg_catalog.regnamespace)'),
         ('pg_extension', 'extnamespace <> ''pgherd''::pg_catalog.regnamespace OR EXISTS (SELECT FROM pg_catalog.pg_foreign_server s '
@@ -1215,7 +1325,7 @@ SELECT pgherd.keep_child(f.ftrelid) FROM pg_catalog.pg_foreign_table f JOIN pg_c
 -- What a password might one day be in.
 REVOKE SELECT ON pgherd.pg_user_mapping FROM PUBLIC;
 -- The router's.
-REVOKE SELECT ON pgherd.secret FROM PUBLIC;
+REVOKE SELECT ON pgherd.secret, pgherd.remote_definition FROM PUBLIC;
 -- Other people's statements: the views show each his own.
 REVOKE SELECT ON pgherd.operation, pgherd.operation_step FROM PUBLIC;
 INSERT INTO pgherd.schema_version (version) VALUES (3) ON CONFLICT DO NOTHING;

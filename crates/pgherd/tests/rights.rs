@@ -163,8 +163,7 @@ fn a_foreign_table_leads_where_it_was_made_to_lead() {
         client.run(sql).unwrap();
     }
     client.run("RESET ROLE").unwrap();
-    fails(&mut client, "DO $$ BEGIN ALTER SCHEMA rights_room RENAME TO rights_hall; END $$", "PH001");
-    client.run("ALTER SCHEMA rights_room RENAME TO rights_hall").unwrap();
+    client.run("DO $$ BEGIN ALTER SCHEMA rights_room RENAME TO rights_hall; END $$").unwrap();
     assert_eq!(client.value("SELECT count(*) FROM rights_hall.t").unwrap(), "0");
 }
 
@@ -240,7 +239,31 @@ fn nothing_of_the_owners_runs_with_the_rights_of_others() {
     client.run("CREATE FUNCTION lent() RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN PERFORM pgherd.detach_child('mine'); END $$").unwrap();
     fails(&mut client, "SELECT lent()", "42501");
     // Renamed without the router, and inside of a text that looks like one that may be.
-    fails(&mut client, "DO $$ BEGIN /* concurrently */ ALTER TABLE mine RENAME TO yours; END $$", "PH001");
+    for sql in [
+        "DO $$ BEGIN /* concurrently */ EXECUTE 'ALTER TABLE mine RENAME TO yours; SELECT 1'; END $$",
+        "DO $$ BEGIN ALTER TABLE mine RENAME TO yours; COMMIT; END $$",
+    ] {
+        fails(&mut client, sql, "PH001");
+    }
+    // Whoever has written a function tells the router nothing in the name of others, nor calls what the router may.
+    for sql in [
+        "SELECT pgherd.tell_router('x', 'y')",
+        "SELECT * FROM pgherd.remote_definition",
+        "SELECT pgherd.make_pass('x', '')",
+    ] {
+        fails(&mut client, sql, "42501");
+        fails(&mut client, &format!("DO $$ BEGIN EXECUTE $q${sql}$q$; END $$"), "42501");
+    }
+    for setting in ["inside", "key"] {
+        client.run("BEGIN").unwrap();
+        client.run(&format!("SELECT set_config('pgherd.{setting}', 'x', true)")).unwrap();
+        if setting == "inside" {
+            fails(&mut client, "SELECT pgherd.detach_child('mine')", "42501");
+        } else {
+            client.run("DO $$ BEGIN ALTER TABLE mine ADD COLUMN late int; END $$").unwrap();
+        }
+        client.run("ROLLBACK").unwrap();
+    }
     client.run("RESET ROLE").unwrap();
     client.run("CREATE SCHEMA rights_own_room AUTHORIZATION rights_runner").unwrap();
     client.run("SET ROLE rights_runner").unwrap();
@@ -249,7 +272,7 @@ fn nothing_of_the_owners_runs_with_the_rights_of_others() {
     for setting in ["on", "x"] {
         let sql = format!(
             "DO $$ BEGIN PERFORM set_config('pgherd.schema_follows', '{setting}', true); /* concurrently */ \
-             ALTER SCHEMA rights_own_room RENAME TO rights_hall_two; END $$"
+             EXECUTE 'ALTER SCHEMA rights_own_room RENAME TO rights_hall_two; SELECT 1'; END $$"
         );
         fails(&mut client, &sql, "42501");
     }
@@ -378,4 +401,38 @@ fn partitions_have_no_row_security_of_their_own() {
     client.run("ALTER TABLE years DETACH PARTITION y2").unwrap();
     client.run("ALTER TABLE y2 ENABLE ROW LEVEL SECURITY").unwrap();
     refused(&mut client, "ALTER TABLE years ATTACH PARTITION y2 FOR VALUES IN (2)");
+}
+
+/// The router waits for what the coordinator does in the middle of a definition; here that never comes to its end.
+#[test]
+fn a_definition_that_breaks_off_inside_leaves_nothing() {
+    let (side, mut client) = prepared("rights_broken");
+    let mut admin = side.connect("rights_broken").unwrap();
+    for sql in [
+        "CREATE TABLE mine (k int PRIMARY KEY, v int)",
+        "SELECT create_distributed_table('mine', 'k')",
+        "INSERT INTO mine SELECT g, g FROM generate_series(1, 20) g",
+        // No handler but one that names it catches a failed assertion.
+        "CREATE FUNCTION broken() RETURNS event_trigger LANGUAGE plpgsql AS \
+         $$ BEGIN ASSERT TG_TAG <> 'DROP FOREIGN TABLE', 'broken'; END $$",
+        "ALTER TABLE mine OWNER TO rights_broken",
+        "CREATE EVENT TRIGGER broken ON ddl_command_end EXECUTE FUNCTION broken()",
+    ] {
+        admin.run(sql).unwrap();
+    }
+    fails(&mut client, "DO $$ BEGIN ALTER TABLE mine ADD COLUMN a int; END $$", "P0004");
+    assert_eq!(client.value("SELECT sum(v) FROM mine").unwrap(), "210");
+    client.run("BEGIN").unwrap();
+    client.run("UPDATE mine SET v = v + 1").unwrap();
+    client
+        .run(
+            "DO $$ BEGIN BEGIN UPDATE mine SET v = 0; ALTER TABLE mine ADD COLUMN a int; \
+             EXCEPTION WHEN assert_failure THEN UPDATE mine SET v = v + 1; END; END $$",
+        )
+        .unwrap();
+    assert_eq!(client.value("SELECT sum(v) FROM mine").unwrap(), "250");
+    client.run("COMMIT").unwrap();
+    admin.run("DROP EVENT TRIGGER broken").unwrap();
+    client.run("DO $$ BEGIN ALTER TABLE mine ADD COLUMN a int DEFAULT 3; UPDATE mine SET v = v + a; END $$").unwrap();
+    assert_eq!(client.value("SELECT sum(v) FROM mine").unwrap(), "310");
 }

@@ -41,9 +41,11 @@ const NAMED_ROWS_MAX: usize = 10_000_000;
 
 /// Messages of one callback connection up to a Query, Sync or Flush, and where the reply goes.
 pub struct Batch {
-    frames: Vec<Frame>,
+    pub frames: Vec<Frame>,
     role: Option<u32>,
-    reply: oneshot::Sender<Bytes>,
+    pub reply: oneshot::Sender<Bytes>,
+    /// Closed once the connection is gone.
+    pub open: mpsc::Sender<()>,
 }
 
 pub type CallbackSender = mpsc::Sender<Batch>;
@@ -83,6 +85,7 @@ pub async fn serve(thread: Rc<Thread>, mut client: Client, token: String, role: 
     backend::write_backend_key_data(&mut client.out, 0, &[0; 4]);
     backend::write_ready_for_query(&mut client.out, b'I');
     let mut frames = Vec::new();
+    let (open, _held) = mpsc::channel(1);
     loop {
         if client.flush().await.is_err() {
             return;
@@ -99,7 +102,7 @@ pub async fn serve(thread: Rc<Thread>, mut client: Client, token: String, role: 
         // The session may have changed since: the coordinator connection belongs to whoever leases it now.
         let Some((sender, _)) = thread.shared.find_callback(&token) else { return };
         let (reply, answer) = oneshot::channel();
-        if sender.send(Batch { frames: std::mem::take(&mut frames), role, reply }).await.is_err() {
+        if sender.send(Batch { frames: std::mem::take(&mut frames), role, reply, open: open.clone() }).await.is_err() {
             return;
         }
         match answer.await {
@@ -147,6 +150,11 @@ impl Cursors {
     /// The queries of scans that have begun.
     pub fn begun(&self) -> Vec<String> {
         self.queries.values().cloned().collect()
+    }
+
+    /// Rows for a cursor that is not one of the workers'.
+    pub fn keep(&mut self, name: &str, rows: Vec<Bytes>) {
+        self.cursors.insert(name.to_owned(), Cursor::Rows { rows, at: 0, fields: Vec::new() });
     }
 
     /// At the end of a transaction: servers have closed the cursors.
@@ -208,6 +216,11 @@ pub fn locks_rows(query: &str) -> bool {
     query.ends_with(" FOR UPDATE") || query.ends_with(" FOR SHARE")
 }
 
+/// A query by which `pgherd.tell_router()` tells of a definition.
+pub fn reads_definitions(query: &str) -> bool {
+    query.split_once(" FROM ").is_some_and(|(_, from)| from.starts_with("pgherd.remote_definition "))
+}
+
 /// The command of a scan that only tells its number.
 pub const COUNT_SCANS: &str = "count scans";
 /// Where a row is on its worker: partition and ctid.
@@ -220,7 +233,10 @@ impl Session {
     /// with it.
     pub async fn serve_callback(&mut self, batch: Batch, in_block: bool) {
         self.cursors.role = batch.role;
+        self.definitions.expect(batch.open.clone());
         let mut out = BytesMut::new();
+        let depth = self.definitions.replies.len();
+        self.definitions.replies.push(batch.reply);
         for frame in &batch.frames {
             if frame.tag() == b'Q' {
                 let result = match parse_frontend(frame) {
@@ -249,7 +265,14 @@ impl Session {
             }
             self.callback_error(result, &mut out);
         }
-        let _ = batch.reply.send(out.freeze());
+        // A definition has had its first question answered meanwhile; this is the answer to its last.
+        let reply = (self.definitions.replies.len() > depth).then(|| self.definitions.replies.pop()).flatten();
+        if let Some(reply) = reply {
+            let _ = reply.send(out.freeze());
+        }
+        if let Some(batch) = self.definitions.interrupted.take() {
+            Box::pin(self.serve_callback(batch, in_block)).await;
+        }
     }
 
     /// A text of postgres_fdw, in which foreign children stand for their tables: `pgherd.ft_17` for table 17.
@@ -456,6 +479,10 @@ impl Session {
     }
 
     async fn callback_declare(&mut self, name: &str, query: &str, bound: Option<&Bound>, in_block: bool) -> Result<()> {
+        if reads_definitions(query) {
+            let said = command_of(query).unwrap_or_default();
+            return self.serve_definition(name, &said, in_block).await;
+        }
         self.callback_block();
         let scan = scan_number(name);
         self.cursors.changes.scan_begins(scan);

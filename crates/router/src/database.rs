@@ -272,12 +272,30 @@ async fn listen_once(shared: &Arc<Shared>, database: &Database) -> std::result::
     }
 }
 
+/// What answers queries on the coordinator's catalogs.
+pub trait Source {
+    type Error;
+    async fn query(&mut self, sql: &str) -> std::result::Result<QueryResult, Self::Error>;
+}
+
+impl Source for Connection {
+    type Error = BackendError;
+    async fn query(&mut self, sql: &str) -> std::result::Result<QueryResult, BackendError> {
+        Connection::query(self, sql).await
+    }
+}
+
 /// Loads the whole catalog in one snapshot of the coordinator. Inside a transaction it sees that transaction's changes.
 pub async fn load(connection: &mut Connection) -> std::result::Result<Snapshot, BackendError> {
     let own_block = connection.status == b'I';
     if own_block {
         connection.add_step("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
     }
+    load_from(connection, own_block).await
+}
+
+/// The same through whatever answers; `own_block`: it was opened for this.
+pub async fn load_from<S: Source>(connection: &mut S, own_block: bool) -> std::result::Result<Snapshot, S::Error> {
     // Type names must print qualified, whatever the user's search path is; put back at the end.
     let path = connection.query("SHOW search_path").await?.text(0, 0).unwrap_or_default().to_owned();
     connection.query("SELECT pg_catalog.set_config('search_path', '', true)").await?;
@@ -308,7 +326,7 @@ fn truth(result: &QueryResult, row: usize, column: usize) -> bool {
     result.text(row, column) == Some("t")
 }
 
-async fn load_nodes(connection: &mut Connection, snapshot: &mut Snapshot) -> std::result::Result<(), BackendError> {
+async fn load_nodes<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> std::result::Result<(), S::Error> {
     let result = connection
         .query(
             "SELECT nodeid, groupid, nodename, nodeport, isactive, shouldhaveshards FROM pgherd.pg_dist_node \
@@ -409,7 +427,7 @@ SELECT DISTINCT k.conrelid::oid, k.confrelid::oid
 FROM pg_catalog.pg_constraint k JOIN pgherd.pg_dist_partition p ON p.logicalrelid = k.conrelid
 WHERE k.contype = 'f' AND (k.confdeltype IN ('c', 'n', 'd') OR k.confupdtype IN ('c', 'n', 'd'))";
 
-async fn load_tables(connection: &mut Connection, snapshot: &mut Snapshot) -> std::result::Result<(), BackendError> {
+async fn load_tables<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> std::result::Result<(), S::Error> {
     let tables = connection.query(TABLES).await?;
     if tables.rows.is_empty() {
         return Ok(());
@@ -540,7 +558,7 @@ fn is_literal(sql: &str) -> bool {
     plain && !sql.contains('(') && !sql.contains("::date") && !sql.contains("::time")
 }
 
-async fn load_names(connection: &mut Connection, snapshot: &mut Snapshot) -> std::result::Result<(), BackendError> {
+async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> std::result::Result<(), S::Error> {
     if snapshot.by_oid.values().any(|t| t.is_leaf) {
         snapshot.class_columns = string(&connection.query("SELECT pgherd.class_columns()").await?, 0, 0);
     }

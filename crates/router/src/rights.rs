@@ -184,10 +184,10 @@ impl Session {
     }
 
     /// With which the coordinator believes that the workers will hear of a schema's new name.
-    pub(crate) fn schema_pass(&self) -> String {
-        let Some(secret) = &self.db.callback_secret else { return String::new() };
-        let key = self.txn.participants.get(&COORDINATOR_GROUP).and_then(|p| p.lease.cancel_key.as_ref());
-        pass(secret, key.map_or(0, |key| key.pid), "", "schema follows")
+    pub(crate) async fn schema_pass(&mut self) -> Result<String> {
+        let found = self.collect_on(COORDINATOR_GROUP, "SELECT pg_catalog.pg_backend_pid()").await?;
+        let pid = found.text(0, 0).and_then(|pid| pid.parse().ok()).unwrap_or_default();
+        Ok(self.db.callback_secret.as_ref().map_or(String::new(), |secret| pass(secret, pid, "", "schema follows")))
     }
 
     fn forget_worker_secret(&self, group: GroupId) {

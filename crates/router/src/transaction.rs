@@ -35,13 +35,11 @@ pub enum LogItem {
     Savepoint {
         name: String,
         settings: Settings,
+        /// The transaction's own catalog then.
+        catalog: Option<Arc<Snapshot>>,
     },
     /// SET (false) or SET LOCAL (true) of a setting.
-    Set {
-        name: String,
-        value: String,
-        local: bool,
-    },
+    Set { name: String, value: String, local: bool },
     /// Anything else that is the same everywhere (SET CONSTRAINTS, SET TRANSACTION, RESET ALL).
     Raw(String),
     /// The moment of a DECLARE, kept on some workers. In the log since savepoints take it back; a server that joins
@@ -141,6 +139,9 @@ impl Session {
 
     /// Makes `group` a participant that has been told everything the next statement relies on. Nothing is sent yet.
     pub async fn join(&mut self, group: GroupId) -> Result<()> {
+        if group == COORDINATOR_GROUP && self.definitions.is_asked() {
+            return Ok(());
+        }
         if !self.txn.participants.contains_key(&group) {
             let participant = self.lease(group).await?;
             self.txn.participants.insert(group, participant);
@@ -349,8 +350,8 @@ impl Session {
 
     /// SAVEPOINT: told to each server lazily.
     pub fn savepoint(&mut self, name: &str) {
-        let settings = self.settings.clone();
-        self.log(LogItem::Savepoint { name: name.to_owned(), settings });
+        let (settings, catalog) = (self.settings.clone(), self.txn.catalog.clone());
+        self.log(LogItem::Savepoint { name: name.to_owned(), settings, catalog });
     }
 
     fn find_savepoint(&self, name: &str) -> Result<usize> {
@@ -394,19 +395,20 @@ impl Session {
         self.on_told(index, &sql).await?;
         // The statement that failed has not said that it no longer changes rows.
         self.cursors.changes.clear();
-        if let LogItem::Savepoint { settings, .. } = &self.txn.log[index] {
+        let mut known = None;
+        if let LogItem::Savepoint { settings, catalog, .. } = &self.txn.log[index] {
             self.settings = settings.clone();
+            known = catalog.clone();
         }
         self.txn.log.truncate(index + 1);
         self.forget_search_path();
         for participant in self.txn.participants.values_mut() {
             participant.told = participant.told.min(index + 1);
         }
-        // Where the coordinator is busy it is a body that goes back, which cannot have distributed anything.
-        if self.txn.changed_catalog && self.txn.participants.contains_key(&COORDINATOR_GROUP) {
-            // DDL may have been undone.
-            self.txn.catalog = None;
-            if self.txn.block == Block::Explicit {
+        if self.txn.changed_catalog {
+            // DDL may have been undone. Where the coordinator is busy it is a body that goes back.
+            self.txn.catalog = known;
+            if self.txn.block == Block::Explicit && self.txn.participants.contains_key(&COORDINATOR_GROUP) {
                 self.reload_catalog_in_block().await?;
             }
         }
@@ -426,6 +428,9 @@ impl Session {
 
     /// Runs a statement on a participant and drops what it returns; callbacks are served meanwhile.
     pub async fn run_quiet(&mut self, group: GroupId, sql: &str) -> Result<()> {
+        if group == COORDINATOR_GROUP && self.definitions.is_asked() {
+            return self.ask_inside("run", sql).await.map(drop);
+        }
         self.collect_on(group, sql).await.map(drop)
     }
 
@@ -533,6 +538,7 @@ impl Session {
         self.txn = Transaction::new();
         self.settle_encoding(committed);
         self.cursors.clear();
+        self.definitions.forget();
         self.declared_cursors.retain(|_, cursor| {
             cursor.kept |= cursor.hold && committed;
             cursor.kept

@@ -443,10 +443,18 @@ fn expands_columns(text: &str) -> bool {
     text.replace(' ', "").replace("(*)", "").contains('*')
 }
 
-/// Whether a body names a word that ends transactions; in doubt it does.
+/// Whether a body names a word that ends transactions; in doubt it does. ON COMMIT is a clause of temporary tables.
 fn ends_transactions(body: &str) -> bool {
     let lower = body.to_ascii_lowercase();
-    lower.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(|word| matches!(word, "commit" | "rollback"))
+    let words = lower.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| !word.is_empty());
+    let mut before = "";
+    for word in words {
+        if word == "rollback" || word == "commit" && before != "on" {
+            return true;
+        }
+        before = word;
+    }
+    false
 }
 
 /// First arguments of `set_config` that are literals. Where one is not (`SELECT set_config(name, …) FROM pg_settings

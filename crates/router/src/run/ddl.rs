@@ -11,7 +11,7 @@ use pgherd_control::ddl::{self, Hints};
 use pgherd_control::describe::TableDescription;
 use pgherd_control::distribute;
 use pgherd_control::operation;
-use pgherd_sql::{CreateTableAs, DdlInfo, Name, Splice, StatementKind};
+use pgherd_sql::{CreateTable, CreateTableAs, DdlInfo, Name, Splice, StatementKind};
 
 use super::distribute::refusal;
 use super::objects::{is_of_database, is_role_grant};
@@ -46,37 +46,10 @@ impl Session {
                 if create.temp || create.name.schema.as_deref() == Some("pg_temp") {
                     return self.run_create_temp(call, &create.name).await;
                 }
-                for parent in &create.parents {
-                    if let Some(table) = self.distributed(parent).await? {
-                        if create.partition_of && table.is_partitioned {
-                            let info = DdlInfo {
-                                tag: "CREATE TABLE",
-                                object: "table",
-                                relations: create.parents.clone(),
-                                ..DdlInfo::default()
-                            };
-                            return self.run_definition(call, &info).await;
-                        }
-                        return Err(Failure::refused(format!(
-                            "cannot create a child of distributed table \"{}\"",
-                            table.name
-                        )));
-                    }
+                match self.created_below(create, call.prepared.text()).await? {
+                    Some(info) => self.run_definition(call, &info).await,
+                    None => self.run_local_ddl(call).await,
                 }
-                // The list has the tables of LIKE too.
-                let has_keys = call.prepared.text().to_ascii_lowercase().contains("references");
-                for referenced in create.references.iter().filter(|_| has_keys) {
-                    if let Some(table) = self.distributed(referenced).await?
-                        && !table.is_reference()
-                    {
-                        return Err(Failure::refused(format!(
-                            "cannot create foreign key constraint: table \"{}\" is distributed and \"{}\" is not",
-                            table.name, create.name.name
-                        ))
-                        .hint("Create the table without the foreign key, distribute it, and add the key with ALTER TABLE."));
-                    }
-                }
-                self.run_local_ddl(call).await
             }
             K::CreateTableAs(create) => {
                 let temp = create.temp || create.name.schema.as_deref() == Some("pg_temp");
@@ -112,6 +85,37 @@ impl Session {
             }
             _ => self.run_local_ddl(call).await,
         }
+    }
+
+    /// What CREATE TABLE does to a distributed table, as whose partition it makes the new one.
+    pub(super) async fn created_below(&mut self, create: &CreateTable, text: &str) -> Result<Option<DdlInfo>> {
+        for parent in &create.parents {
+            if let Some(table) = self.distributed(parent).await? {
+                if create.partition_of && table.is_partitioned {
+                    return Ok(Some(DdlInfo {
+                        tag: "CREATE TABLE",
+                        object: "table",
+                        relations: create.parents.clone(),
+                        ..DdlInfo::default()
+                    }));
+                }
+                return Err(Failure::refused(format!("cannot create a child of distributed table \"{}\"", table.name)));
+            }
+        }
+        // The list has the tables of LIKE too.
+        let has_keys = text.to_ascii_lowercase().contains("references");
+        for referenced in create.references.iter().filter(|_| has_keys) {
+            if let Some(table) = self.distributed(referenced).await?
+                && !table.is_reference()
+            {
+                return Err(Failure::refused(format!(
+                    "cannot create foreign key constraint: table \"{}\" is distributed and \"{}\" is not",
+                    table.name, create.name.name
+                ))
+                .hint("Create the table without the foreign key, distribute it, and add the key with ALTER TABLE."));
+            }
+        }
+        Ok(None)
     }
 
     /// The distributed or reference table of a name, if it is one.
@@ -204,7 +208,7 @@ impl Session {
             self.leave_database(name).await?;
         }
         let affected = self.affected_tables(info).await?;
-        self.refuse_key_to_distributed(call, info, &affected).await?;
+        self.refuse_key_to_distributed(call.prepared.text(), info, &affected).await?;
         if info.concurrently
             && info.tag == "ALTER TABLE"
             && let Some(table) = affected.first()
@@ -226,29 +230,18 @@ impl Session {
         self.open_implicit_block();
         self.join(COORDINATOR_GROUP).await?;
         self.mark_writer(COORDINATOR_GROUP);
-        let affected = if affected.is_empty() { affected } else { self.lock_affected(info).await? };
+        let before = if affected.is_empty() { Vec::new() } else { self.before_definition(info).await? };
         let drops = info.tag.starts_with("DROP");
-        let mut before = Vec::new();
-        for table in &affected {
-            let description = self.describe_table(table.oid).await?;
-            if !table.is_reference() {
-                // A foreign child stands in the way of some forms, and of DROP; it is put back below.
-                self.run_quiet(COORDINATOR_GROUP, &distribute::detach_child_sql(table.oid)).await?;
-            }
-            before.push((table.clone(), description));
-        }
         let sql = self.coordinator_text(call).await?;
         self.pin |= self.makes_temporary(call);
-        let renames_schema = info.tag == "RENAME" && info.object == "schema";
-        if renames_schema {
-            let pass = self.schema_pass();
-            self.run_quiet(COORDINATOR_GROUP, &format!("SET LOCAL pgherd.schema_follows = '{pass}'")).await?;
-        }
+        self.let_schema_follow(info, true).await?;
         let completion = self.run_coordinator_plan(call, &sql, true, true).await?;
-        if renames_schema {
-            self.run_quiet(COORDINATOR_GROUP, "SET LOCAL pgherd.schema_follows = ''").await?;
+        self.let_schema_follow(info, false).await?;
+        let object_first = renames_value(info);
+        if object_first {
+            self.follow_object(call.prepared.text(), info).await?;
         }
-        self.follow_tables(&before, info, call).await?;
+        self.follow_tables(&before, info, call.prepared.text()).await?;
         if drops {
             self.drop_on_workers().await?;
             for name in &info.objects {
@@ -257,12 +250,39 @@ impl Session {
                 }
             }
         }
-        self.follow_object(call, info).await?;
+        if !object_first {
+            self.follow_object(call.prepared.text(), info).await?;
+        }
         if matches!(info.object, "role" | "database") || is_role_grant(info) {
             self.txn.changed_defaults = true;
         }
         self.after_ddl().await?;
         Ok(completion)
+    }
+
+    /// Before a definition: the affected tables as they are, locked, and without the foreign children, which stand in the
+    /// way of some forms, and of DROP. They are put back when the workers have followed.
+    pub(super) async fn before_definition(&mut self, info: &DdlInfo) -> Result<Vec<(Arc<Table>, TableDescription)>> {
+        let mut before = Vec::new();
+        for table in self.lock_affected(info).await? {
+            let description = self.describe_table(table.oid).await?;
+            // What may reach tables that it does not name reaches few of them, and others' hardly ever.
+            let is_others = touches_unnamed(info) && !description.caller_owns;
+            if !table.is_reference() && !is_others {
+                self.run_quiet(COORDINATOR_GROUP, &distribute::detach_child_sql(table.oid)).await?;
+            }
+            before.push((table, description));
+        }
+        Ok(before)
+    }
+
+    /// Around ALTER SCHEMA … RENAME: the coordinator believes that the workers will hear of it.
+    pub(super) async fn let_schema_follow(&mut self, info: &DdlInfo, begins: bool) -> Result<()> {
+        if info.tag != "RENAME" || info.object != "schema" {
+            return Ok(());
+        }
+        let pass = if begins { self.schema_pass().await? } else { String::new() };
+        self.run_quiet(COORDINATOR_GROUP, &format!("SET LOCAL pgherd.schema_follows = '{pass}'")).await
     }
 
     /// The affected tables, locked on the coordinator before they are described: what is described then is what the
@@ -297,13 +317,20 @@ impl Session {
                 }
             }
             if !locks.is_empty() {
-                let sql = format!("SAVEPOINT pgherd_lock; {}; RELEASE SAVEPOINT pgherd_lock", locks.join("; "));
+                let locks = locks.join("; ");
+                // What fails inside the coordinator takes itself back.
+                let sql = match self.definitions.is_asked() {
+                    true => locks,
+                    false => format!("SAVEPOINT pgherd_lock; {locks}; RELEASE SAVEPOINT pgherd_lock"),
+                };
                 if let Err(failure) = self.run_quiet(COORDINATOR_GROUP, &sql).await {
                     if !matches!(failure.sqlstate(), "42P01" | "3F000" | "42501" | "42809") {
                         return Err(super::own::without_position(failure));
                     }
-                    let sql = "ROLLBACK TO SAVEPOINT pgherd_lock; RELEASE SAVEPOINT pgherd_lock";
-                    self.run_quiet(COORDINATOR_GROUP, sql).await?;
+                    if !self.definitions.is_asked() {
+                        let sql = "ROLLBACK TO SAVEPOINT pgherd_lock; RELEASE SAVEPOINT pgherd_lock";
+                        self.run_quiet(COORDINATOR_GROUP, sql).await?;
+                    }
                     if failure.sqlstate() == "42501" {
                         // An owner who took his own rights away.
                         return Ok(affected);
@@ -323,13 +350,13 @@ impl Session {
     }
 
     /// A foreign key of a local table would be checked against the coordinator's heap, which is always empty.
-    async fn refuse_key_to_distributed(
+    pub(super) async fn refuse_key_to_distributed(
         &mut self,
-        call: &Call<'_>,
+        text: &str,
         info: &DdlInfo,
         affected: &[Arc<Table>],
     ) -> Result<()> {
-        if info.tag != "ALTER TABLE" || !call.prepared.text().to_ascii_lowercase().contains("references") {
+        if info.tag != "ALTER TABLE" || !text.to_ascii_lowercase().contains("references") {
             return Ok(());
         }
         let Some(altered) = info.relations.first().or(info.objects.first()).cloned() else { return Ok(()) };
@@ -407,13 +434,13 @@ impl Session {
     }
 
     /// Brings the workers from the tables as they were to the tables as they are.
-    async fn follow_tables(
+    pub(super) async fn follow_tables(
         &mut self,
         before: &[(Arc<Table>, TableDescription)],
         info: &DdlInfo,
-        call: &Call<'_>,
+        text: &str,
     ) -> Result<()> {
-        let using = using_clauses(call.prepared.text(), info);
+        let using = using_clauses(text, info);
         let hints = Hints { using: &using, is_empty: false };
         let state = self.cluster_state().await?;
         let mut altered = Vec::new();
@@ -428,6 +455,9 @@ impl Session {
                 continue;
             }
             let new = self.describe_table(table.oid).await?;
+            if touches_unnamed(info) && !old.caller_owns && *old == new {
+                continue;
+            }
             let oids = |t: &TableDescription| t.indexes.iter().map(|i| i.oid).collect::<Vec<_>>();
             if oids(old) != oids(&new) {
                 self.run_quiet(COORDINATOR_GROUP, &format!("SELECT pgherd.indexes_changed({})", table.oid)).await?;
@@ -525,7 +555,7 @@ impl Session {
     }
 
     /// Tables that the coordinator has dropped go from the workers and the metadata.
-    async fn drop_on_workers(&mut self) -> Result<()> {
+    pub(super) async fn drop_on_workers(&mut self) -> Result<()> {
         let result = self
             .collect_on(
                 COORDINATOR_GROUP,
@@ -741,6 +771,11 @@ fn reference_lock(info: &DdlInfo) -> &'static str {
         "GRANT" | "REVOKE" | "COMMENT" | "CREATE STATISTICS" => "SHARE UPDATE EXCLUSIVE",
         _ => "ACCESS EXCLUSIVE",
     }
+}
+
+/// ALTER TYPE of an enum: defaults of tables are told by the new names of its values.
+pub(super) fn renames_value(info: &DdlInfo) -> bool {
+    info.tag == "ALTER TYPE" && info.object == "type" && info.subcommands.is_empty()
 }
 
 /// What PostgreSQL refuses inside a transaction block.

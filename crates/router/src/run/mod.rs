@@ -10,6 +10,7 @@ mod current_row;
 mod cursors;
 mod database;
 mod ddl;
+mod define_inside;
 mod distribute;
 mod explain;
 mod insert;
@@ -40,6 +41,7 @@ use crate::session::{Bound, Prepared, Session};
 use crate::transaction::Block;
 
 pub use current_row::{Followed, name_text};
+pub use define_inside::Definitions;
 pub use planned::{add_tags, refuse};
 pub use request::{Errors, Request, Rows, TableOrigin, fields_of, send};
 pub use snapshots::{Anchor, Askers};
@@ -176,7 +178,7 @@ impl Session {
 
     /// Temporary relations come and go in more ways than statements tell (ON COMMIT DROP, ROLLBACK, functions): the
     /// session's own coordinator connection knows them.
-    async fn refresh_temporary_names(&mut self) -> Result<()> {
+    pub(super) async fn refresh_temporary_names(&mut self) -> Result<()> {
         let result = self
             .ask_coordinator(
                 "SELECT relname FROM pg_catalog.pg_class WHERE relnamespace = pg_catalog.pg_my_temp_schema()",

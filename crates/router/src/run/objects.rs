@@ -6,7 +6,6 @@ use pgherd_catalog::{COORDINATOR_GROUP, GroupId};
 use pgherd_control::distribute;
 use pgherd_sql::DdlInfo;
 
-use super::Call;
 use crate::error::{Failure, Result};
 use crate::session::Session;
 use crate::settings::{quote_ident, quote_literal};
@@ -31,8 +30,7 @@ const WHERE_PRESENT: &[(&str, &str, &str)] = &[
 
 impl Session {
     /// After a definition that was run on the coordinator: the same on the workers that it concerns.
-    pub(super) async fn follow_object(&mut self, call: &Call<'_>, info: &DdlInfo) -> Result<()> {
-        let text = call.prepared.text();
+    pub(super) async fn follow_object(&mut self, text: &str, info: &DdlInfo) -> Result<()> {
         if ON_EVERY_NODE.contains(&info.object) || is_role_grant(info) {
             let bare = self.bare_schema(info, text).await?;
             return self.run_everywhere(bare.as_deref().unwrap_or(text)).await;

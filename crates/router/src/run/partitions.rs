@@ -81,6 +81,13 @@ impl Session {
         state: &ClusterState,
     ) -> Result<u32> {
         let has_rows = self.has_rows(&table).await?;
+        if has_rows && self.definitions.is_asked() {
+            return Err(Failure::refused(format!(
+                "cannot distribute table \"{}\" with its rows from inside the coordinator",
+                table.name
+            ))
+            .hint("Send ATTACH PARTITION as a statement of its own, or attach the table while it is empty."));
+        }
         let aside = TableDescription { schema: distribute::aside_schema(table.oid), ..table.clone() };
         let parent = self.parent_name(&table, state);
         let oid = self.replace_as_leaf(&table, Some(key), parent.as_deref()).await?;
@@ -133,7 +140,11 @@ impl Session {
         let mut sql = distribute::coordinator_table_ddl(table, key);
         sql.extend(parent.map(|parent| distribute::attach_partition_sql(parent, table)));
         sql.push(distribute::replace_aside_sql(table.oid, table, owned.text(0, 0).unwrap_or("[]"), key.is_some()));
-        self.run_quiet(COORDINATOR_GROUP, &sql.join(";\n")).await.map_err(super::own::without_position)?;
+        // One by one: inside the coordinator some of them need a pass.
+        let last = sql.pop();
+        for sql in [Some(sql.join(";\n")), last].into_iter().flatten() {
+            self.run_quiet(COORDINATOR_GROUP, &sql).await.map_err(super::own::without_position)?;
+        }
         let sql = format!("SELECT pg_catalog.to_regclass({})::pg_catalog.oid", quote_literal(&table.qualified_name()));
         let found = self.collect_on(COORDINATOR_GROUP, &sql).await?;
         found

@@ -298,6 +298,8 @@ impl Session {
                 () = self.client.gone(), if watched => return Err(Failure::ClientGone),
             };
             Box::pin(self.serve_callback(batch, participant.in_block)).await;
+            // A definition inside of it, perhaps.
+            participant.wrote |= self.txn.changed_catalog;
         }
     }
 
@@ -311,6 +313,7 @@ impl Session {
                 Some(batch) = next_batch(&mut self.callbacks), if group == COORDINATOR_GROUP => batch,
             };
             Box::pin(self.serve_callback(batch, participant.in_block)).await;
+            participant.wrote |= self.txn.changed_catalog;
         }
     }
 
@@ -340,6 +343,9 @@ impl Session {
 
     /// Runs statements on a participant by simple Query and collects the last result.
     pub async fn collect_on(&mut self, group: GroupId, sql: &str) -> Result<QueryResult> {
+        if group == COORDINATOR_GROUP && self.definitions.is_asked() {
+            return self.ask_inside("ask", sql).await;
+        }
         let mut participant = self.take(group)?;
         participant.lease.send_query(sql);
         let result = self.collect_from(group, &mut participant, false).await;
@@ -600,7 +606,7 @@ pub fn fields_of(frame: &Frame) -> Result<Vec<Option<Bytes>>> {
 }
 
 /// What the coordinator's foreign tables ask next. Cancel safe.
-async fn next_batch(callbacks: &mut Option<(CallbackSender, CallbackReceiver)>) -> Option<Batch> {
+pub(super) async fn next_batch(callbacks: &mut Option<(CallbackSender, CallbackReceiver)>) -> Option<Batch> {
     match callbacks {
         Some((_, receiver)) => receiver.recv().await,
         None => None,

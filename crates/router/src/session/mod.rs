@@ -37,6 +37,7 @@ use crate::client::{Arrival, Client};
 use crate::database::Database;
 use crate::encoding::ClientEncoding;
 use crate::error::{Failure, Result};
+use crate::run::Definitions;
 use crate::settings::Settings;
 use crate::shared::{Seat, Thread};
 use crate::transaction::{Block, LogItem, Transaction};
@@ -97,6 +98,8 @@ pub struct Session {
     pub tokens: Vec<String>,
     /// Cursors that the coordinator's foreign tables have open.
     pub cursors: Cursors,
+    /// Definitions that SQL inside the coordinator makes.
+    pub definitions: Definitions,
     pub cancel: Arc<CancelState>,
     /// As the coordinator reports it.
     pub server_version: Rc<str>,
@@ -195,6 +198,7 @@ impl Session {
             callbacks: None,
             tokens: Vec::new(),
             cursors: Cursors::default(),
+            definitions: Definitions::default(),
             cancel,
             server_version: Rc::from(""),
             pid,
@@ -387,6 +391,12 @@ impl Session {
 
     /// After DDL inside a block: what the transaction sees now.
     pub async fn reload_catalog_in_block(&mut self) -> Result<()> {
+        if self.definitions.is_asked() {
+            let loaded = crate::database::load_from(self, false).await?;
+            self.txn.catalog = Some(Arc::new(loaded));
+            self.search_path = None;
+            return Ok(());
+        }
         self.join(COORDINATOR_GROUP).await?;
         let mut participant = self.take(COORDINATOR_GROUP)?;
         // Metadata is readable by everyone; what the user may not see of the system catalogs does not matter here.
@@ -436,7 +446,7 @@ impl Session {
             LogItem::Raw(_) => true,
             LogItem::Savepoint { .. } | LogItem::Anchor(_) => false,
         });
-        let cacheable = self.txn.catalog.is_none() && !self.pin && !local;
+        let cacheable = self.txn.catalog.is_none() && !self.pin && !local && !self.definitions.is_asked();
         if cacheable
             && let Some((seen, path)) = self.thread.search_paths.borrow().get(&key)
             && *seen == generation
@@ -467,6 +477,9 @@ impl Session {
     /// Runs a query of ours on the coordinator: inside the open block if the coordinator takes part in it, else on a
     /// connection of its own for the moment.
     pub async fn ask_coordinator(&mut self, sql: &str) -> Result<pgherd_backend::QueryResult> {
+        if self.definitions.is_asked() {
+            return self.collect_on(COORDINATOR_GROUP, sql).await;
+        }
         let takes_part = self.txn.participants.contains_key(&COORDINATOR_GROUP) || self.txn.catalog.is_some();
         if takes_part || self.pinned.is_some() || self.txn.block == Block::None {
             self.join(COORDINATOR_GROUP).await?;
