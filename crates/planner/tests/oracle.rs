@@ -151,10 +151,15 @@ impl Setup {
             names.push(given.iter().map(|c| c.name.clone()).collect::<Vec<_>>());
             columns.push(match &part.ship {
                 Ship::Split { column, .. } => Some(names[number - 1][*column].clone()),
+                Ship::SplitByLast { .. } => names[number - 1].last().cloned(),
                 Ship::Everywhere => None,
             });
         }
         match &stage.rest {
+            Rest::Steps(steps) => {
+                // Their own plans are as good as those of any statement; here they are run on the whole tables.
+                Err(format!("in steps: {}", steps.join("; ")))
+            }
             Rest::Scatter(scatter) => self.scattered(scatter, &columns, plan),
             Rest::Coordinator(sql) => {
                 let sql = fill(&sql.as_written(), &columns, None);
