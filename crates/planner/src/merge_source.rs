@@ -71,7 +71,8 @@ impl Context<'_> {
         if self.uses_now && self.session.multi_statement_txn_now.is_none() && self.snapshot.groups_of(table).len() > 1 {
             return Err("the current time must be the same on every server".to_owned());
         }
-        let target = self.analysis.instances.iter().position(|i| i.is_target && std::ptr::eq(i.relation, &merge.target));
+        let target =
+            self.analysis.instances.iter().position(|i| i.is_target && std::ptr::eq(i.relation, &merge.target));
         let target = target.ok_or("no target")?;
         let level = self.merge_level(target).ok_or("no target")?;
         let names = Names { merge, target, level, scope: self.analysis.levels[level].scope };
@@ -88,8 +89,7 @@ impl Context<'_> {
                     && let Ok((source, steps)) = self.merge_in_steps(&names, table)
                 {
                     let steps = Rest::Steps(steps);
-                    otherwise =
-                        Some(Box::new(Stage { parts: vec![source], rest: steps, collated, otherwise: None }));
+                    otherwise = Some(Box::new(Stage { parts: vec![source], rest: steps, collated, otherwise: None }));
                 }
                 parts.push(source);
                 let scatter = Scatter { table: table.clone(), keys: None, sql, combine: Combine::Concatenate };
@@ -147,10 +147,16 @@ impl Context<'_> {
         for clause in merge.clauses.iter().filter(|c| c.matched == MergeMatch::NotMatchedByTarget) {
             let condition = clause.condition.as_ref().map(|c| edits.apply_to(text, c.span).as_written());
             if let MergeAction::Insert { columns, values } = &clause.action {
-                steps.push(self.insert_step(names, (columns.as_slice(), values.as_slice()), clause.span, &edits, table).map(|insert| {
-                    let own = condition.as_ref().map_or(String::new(), |c| format!(" AND ({c})"));
-                    format!("{insert} FROM {{{{stage 1}}}} AS {SOURCE} WHERE NOT {SOURCE}.{MATCHED}{own}{before}")
-                })?);
+                steps.push(
+                    self.insert_step(names, (columns.as_slice(), values.as_slice()), clause.span, &edits, table).map(
+                        |insert| {
+                            let own = condition.as_ref().map_or(String::new(), |c| format!(" AND ({c})"));
+                            format!(
+                                "{insert} FROM {{{{stage 1}}}} AS {SOURCE} WHERE NOT {SOURCE}.{MATCHED}{own}{before}"
+                            )
+                        },
+                    )?,
+                );
             }
             before.push_str(&condition.map_or(String::new(), |c| format!(" AND ({c}) IS NOT TRUE")));
         }
@@ -212,13 +218,14 @@ impl Context<'_> {
 
     /// Subqueries in conditions and values that workers cannot read come with the statement.
     fn stage_merge_sublinks(&self, names: &Names<'_>) -> Result<()> {
-        let ctes: HashSet<&str> =
-            names.merge.with.iter().flat_map(|w| &w.ctes).map(|cte| cte.name.as_str()).collect();
+        let ctes: HashSet<&str> = names.merge.with.iter().flat_map(|w| &w.ctes).map(|cte| cte.name.as_str()).collect();
         for link in &self.analysis.levels[names.level].sublinks {
             let Some(query) = self.analysis.levels[link.level].query else { continue };
-            let reads_cte = self.statement.relations.iter().any(|r| {
-                r.schema.is_none() && ctes.contains(r.name.as_str()) && query.span.contains(r.full_span)
-            });
+            let reads_cte = self
+                .statement
+                .relations
+                .iter()
+                .any(|r| r.schema.is_none() && ctes.contains(r.name.as_str()) && query.span.contains(r.full_span));
             let stays = !reads_cte
                 && !self.has_distributed_in(link.level)
                 && self.check_sublink(link.level, &Spread::Replicated).is_ok();
@@ -322,7 +329,9 @@ impl Context<'_> {
             match crate::analysis::resolve(self.snapshot, self.session, relation) {
                 Some(table) => {
                     if table.has_triggers || table.is_referenced || table.has_hidden_calls {
-                        return Err(format!("a common table expression modifies {name}, which may change other tables"));
+                        return Err(format!(
+                            "a common table expression modifies {name}, which may change other tables"
+                        ));
                     }
                     let tree_of = |table: &Arc<Table>| {
                         let mut top = table.clone();
@@ -448,9 +457,7 @@ impl Context<'_> {
             }
             let entries = self.analysis.scopes[names.scope].entries.len();
             let id = |e: &Expr| match &e.kind {
-                ExprKind::Column(path) if path.len() == 1 => {
-                    self.analysis.column_in(names.scope, 1, entries, &path[0])
-                }
+                ExprKind::Column(path) if path.len() == 1 => self.analysis.column_in(names.scope, 1, entries, &path[0]),
                 _ => match self.analysis.resolve_expr(e, names.scope) {
                     Found::Column(id, true) => Some(id),
                     _ => None,

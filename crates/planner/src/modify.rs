@@ -427,9 +427,8 @@ impl Context<'_> {
         for clause in &merge.clauses {
             match &clause.action {
                 MergeAction::Update(set) => {
-                    let changes = |a: &&Assignment| {
-                        a.column == key.name && (a.indirection || a.multi || !keeps(&a.value))
-                    };
+                    let changes =
+                        |a: &&Assignment| a.column == key.name && (a.indirection || a.multi || !keeps(&a.value));
                     if set.iter().any(|a| changes(&a)) {
                         return Err("it modifies the distribution column".to_owned());
                     }

@@ -530,9 +530,7 @@ impl Session {
         match plan.writes {
             false => self.federate(call).await,
             true => Err(Failure::refused("cannot run this MERGE with its source sent to the workers")
-                .detail(
-                    "The source has too many rows, or values whose place or type cannot be told here.",
-                )
+                .detail("The source has too many rows, or values whose place or type cannot be told here.")
                 .hint("Join on the distribution columns of colocated tables, or use INSERT … ON CONFLICT or UPDATE.")),
         }
     }
