@@ -17,7 +17,7 @@ CREATE TABLE local_words (word text COLLATE "C", k int, at timestamptz, took int
 --@ cluster: SELECT create_distributed_table('labels', 'name'), create_distributed_table('codes', 'code'), create_distributed_table('amounts', 'amount'), create_distributed_table('days', 'day')
 INSERT INTO stock SELECT g, g * 10 FROM generate_series(1, 20) g;
 INSERT INTO delivery SELECT g, g, CASE WHEN g % 4 = 0 THEN 'gone' WHEN g % 3 = 0 THEN 'skip' ELSE 'add' END FROM generate_series(11, 30) g;
-INSERT INTO arrivals SELECT g, nullif(g + 5, 12), g * 100, g, DEFAULT, 'a' || g FROM generate_series(1, 40) g;
+INSERT INTO arrivals (id, k, n, big, name) SELECT g, nullif(g + 5, 12), g * 100, g, 'a' || g FROM generate_series(1, 40) g;
 INSERT INTO shelf SELECT g, g * 2, 'shelf ' || g FROM generate_series(15, 25) g;
 INSERT INTO loose SELECT g % 7, g, CASE WHEN g % 2 = 0 THEN 'even' END FROM generate_series(1, 9) g;
 INSERT INTO labels SELECT 'a' || g, g FROM generate_series(1, 9) g;
@@ -54,7 +54,7 @@ MERGE INTO stock s USING (shelf l JOIN arrivals a ON a.k = l.k) ON s.k = l.k WHE
 SELECT * FROM stock;
 ROLLBACK;
 BEGIN;
-MERGE INTO stock s USING shelf l LEFT JOIN arrivals a ON a.k = l.k AND a.id % 2 = 0 ON s.k = l.k WHEN MATCHED AND a.id IS NULL THEN DELETE WHEN MATCHED THEN UPDATE SET note = coalesce(a.name, note) || l.note WHEN NOT MATCHED THEN INSERT (k, n) VALUES (l.k, a.id);
+MERGE INTO stock s USING shelf l LEFT JOIN arrivals a ON a.k = l.k AND a.id % 2 = 0 ON s.k = l.k WHEN MATCHED AND a.id IS NULL THEN DELETE WHEN MATCHED THEN UPDATE SET note = coalesce(a.name, s.note) || l.note WHEN NOT MATCHED THEN INSERT (k, n) VALUES (l.k, a.id);
 SELECT * FROM stock;
 ROLLBACK;
 BEGIN;
@@ -371,7 +371,7 @@ MERGE INTO stock s USING shelf l ON s.n = l.n * 5 + 50 WHEN MATCHED THEN UPDATE 
 SELECT * FROM stock;
 ROLLBACK;
 BEGIN;
-MERGE INTO stock s USING arrivals a ON s.k = a.k WHEN NOT MATCHED AND a.id > 30 THEN INSERT (k, n) VALUES (-a.id, DEFAULT) WHEN NOT MATCHED AND a.id > 20 THEN DO NOTHING WHEN NOT MATCHED AND a.id IS NOT NULL THEN INSERT (note, k) VALUES (name, 1000 + id) WHEN MATCHED AND s.n > 100 THEN DELETE WHEN MATCHED THEN UPDATE SET n = n + a.id;
+MERGE INTO stock s USING arrivals a ON s.k = a.k WHEN NOT MATCHED AND a.id > 30 THEN INSERT (k, n) VALUES (-a.id, DEFAULT) WHEN NOT MATCHED AND a.id > 20 THEN DO NOTHING WHEN NOT MATCHED AND a.id IS NOT NULL THEN INSERT (note, k) VALUES (name, 1000 + id) WHEN MATCHED AND s.n > 100 THEN DELETE WHEN MATCHED THEN UPDATE SET n = s.n + a.id;
 SELECT * FROM stock;
 ROLLBACK;
 BEGIN;
