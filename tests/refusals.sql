@@ -119,14 +119,16 @@ RESET pgherd.fanout;
 
 -- From inside the coordinator.
 --@ refused: cannot run ON CONFLICT or MERGE on distributed table "…" from inside the coordinator
-DO $$ DECLARE r record; BEGIN FOR r IN INSERT INTO d (k) VALUES (1) ON CONFLICT DO NOTHING RETURNING k LOOP NULL; END LOOP; END $$;
+DO $$ DECLARE r record; BEGIN FOR r IN EXECUTE 'INSERT INTO d (k) VALUES (1) ON CONFLICT DO NOTHING RETURNING k' LOOP NULL; END LOOP; END $$;
 --@ refused: cannot run this ON CONFLICT on distributed table … inside a function
 DO $$ DECLARE x int := 3; BEGIN INSERT INTO d (k) VALUES (1) ON CONFLICT (k) DO UPDATE SET n = x; END $$;
 -- without a case: `cannot insert into distributed table "…" while another statement does`: a default that inserts into its own table
 --@ refused: cannot move rows to another partition from inside the coordinator
-DO $$ BEGIN UPDATE parted SET at = 11; END $$;
+DO $$ BEGIN WITH a AS (UPDATE parted_1 SET at = at RETURNING k) UPDATE parted SET at = 11 FROM a; END $$;
+CREATE FUNCTION counted(i bigint) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT count(*) FROM d WHERE n < i); END $$;
 --@ refused: cannot read distributed table "…" while a statement inside the coordinator changes its rows
-UPDATE d SET n = (SELECT count(*) FROM d x WHERE x.n < d.n);
+UPDATE d SET n = counted(n);
+DROP FUNCTION counted;
 --@ refused: writing distributed tables from a procedure or DO block that ends transactions itself is not supported
 DO $$ BEGIN UPDATE d SET n = 1; COMMIT; END $$;
 CREATE ROLE refused_owner;
@@ -186,8 +188,15 @@ COPY d (k, v) FROM STDIN (ENCODING 'LATIN1');
 VACUUM d, local;
 
 -- Sessions and protocol.
---@ refused: client_encoding "…" is not supported by the router, use UTF8
+--@ refused: client_encoding "…" is not supported by the router
+SET client_encoding = 'SJIS';
+--@ refused: client_encoding cannot be changed by set_config
+SELECT set_config('client_encoding', 'LATIN1', false);
 SET client_encoding = 'LATIN1';
+--@ refused: COPY in binary format or with an encoding is not supported with client_encoding "…"
+COPY d TO STDOUT (FORMAT binary);
+RESET client_encoding;
+-- without a case: `cannot convert a binary value to or from client_encoding "…"`: needs the extended protocol
 -- without a case: `replication connections are not supported by the router`: no statement, see crates/pgherd/tests/protocol.rs
 -- without a case: `unsupported frontend protocol ….…: server supports 3.0 to 3.2`: no statement, see crates/pgherd/tests/protocol.rs
 -- without a case: `the router could not read this statement`: a statement that PostgreSQL takes and our parser does not
@@ -208,8 +217,9 @@ SELECT undistribute_table(v) FROM local;
 -- without a case: `parameters of … must be sent as text`: needs the extended protocol
 
 -- Samples, row locks that do not wait, and transactions prepared by the client.
+-- without a case: `cannot take such a sample of a distributed table`: needs an extension
 --@ refused: cannot take a sample of a distributed table in this statement
-CREATE TABLE sampled AS SELECT * FROM d TABLESAMPLE BERNOULLI (10);
+CREATE VIEW sampled AS SELECT * FROM d TABLESAMPLE BERNOULLI (10);
 --@ refused: cannot run this statement with NOWAIT or SKIP LOCKED
 SELECT count(*) FROM (SELECT k FROM d FOR UPDATE NOWAIT) a, (SELECT k FROM other FOR UPDATE) b, local;
 BEGIN;

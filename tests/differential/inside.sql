@@ -201,3 +201,78 @@ DO $$ BEGIN INSERT INTO prices SELECT g / 3.0, g, 'p' || g FROM generate_series(
 SELECT * FROM prices;
 SELECT b FROM prices WHERE k = 3.00;
 SELECT * FROM codes WHERE k = 'a';
+
+-- Each row sees the rows as they were before the statement.
+CREATE TABLE ranks (k int PRIMARY KEY, n int, m int);
+--@ cluster: SELECT create_distributed_table('ranks', 'k')
+INSERT INTO ranks SELECT g, (g * 7) % 23, NULL FROM generate_series(1, 40) g;
+INSERT INTO ranks VALUES (50, NULL, NULL);
+UPDATE ranks SET n = (SELECT count(*) FROM ranks x WHERE x.n < ranks.n);
+SELECT * FROM ranks;
+UPDATE ranks SET m = n, n = (SELECT max(x.n) FROM ranks x WHERE x.n < ranks.n) WHERE k % 2 = 0 RETURNING k, n, m;
+UPDATE ranks SET n = CASE WHEN k > 10 THEN (SELECT sum(x.n) FROM ranks x WHERE x.k < ranks.k) ELSE k END;
+SELECT * FROM ranks;
+DELETE FROM ranks WHERE 3 < (SELECT count(*) FROM ranks x WHERE x.n % 5 = ranks.n % 5 AND x.k < ranks.k) RETURNING k;
+SELECT * FROM ranks;
+UPDATE ranks SET n = x.n FROM ranks x WHERE x.k = ranks.k + 1 AND EXISTS (SELECT FROM ranks y WHERE y.n < x.n) RETURNING ranks.k, ranks.n;
+UPDATE ranks SET n = (SELECT count(*) FROM ranks x WHERE x.n < ranks.n), m = (SELECT min(u.id) FROM users u WHERE u.id > ranks.k);
+SELECT * FROM ranks;
+--@ repeat: 1
+DO $$
+BEGIN
+  FOR i IN 1..3 LOOP
+    BEGIN
+      UPDATE ranks SET n = (SELECT count(*) + i FROM ranks x WHERE x.n < ranks.n);
+      IF i = 2 THEN INSERT INTO ranks SELECT k FROM ranks; END IF;
+    EXCEPTION WHEN unique_violation THEN
+      UPDATE ranks SET m = (SELECT sum(x.n) FROM ranks x WHERE x.n <= ranks.n);
+    END;
+  END LOOP;
+END $$;
+SELECT * FROM ranks;
+BEGIN;
+INSERT INTO ranks SELECT g, g FROM generate_series(60, 70) g;
+UPDATE ranks SET m = (SELECT count(*) FROM ranks x WHERE x.m IS NULL AND x.k < ranks.k);
+SAVEPOINT s;
+DELETE FROM ranks WHERE n > (SELECT avg(x.n) FROM ranks x WHERE x.k <> ranks.k);
+SELECT count(*) FROM ranks;
+ROLLBACK TO s;
+SELECT * FROM ranks;
+COMMIT;
+--@ params: 4
+--@ params: 2
+UPDATE ranks SET n = (SELECT count(*) + $1::int FROM ranks x WHERE x.n < ranks.n) WHERE k < 10 RETURNING k, n;
+-- What a function reads for each row cannot be told from what the statement reads.
+CREATE FUNCTION others(i int) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT count(*) FROM ranks WHERE n < i); END $$;
+--@ refused: 0A000
+UPDATE ranks SET n = others(n);
+
+-- Loops over the rows of an INSERT.
+CREATE FUNCTION looped(a int, b int) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE r record; l text := '';
+BEGIN
+  FOR r IN INSERT INTO ranks (k, n) SELECT g, g FROM generate_series(a, b) g ON CONFLICT DO NOTHING RETURNING k, n LOOP
+    l := l || r.k || ' ';
+  END LOOP;
+  FOR r IN
+    INSERT INTO ranks AS x (k, n) SELECT g, g FROM generate_series(a, b) g
+    ON CONFLICT (k) DO UPDATE SET n = x.n + excluded.n, m = 5 RETURNING k, n
+  LOOP
+    l := l || r.k || ':' || r.n || ' ';
+  END LOOP;
+  RETURN l || FOUND;
+END $$;
+--@ repeat: 1
+SELECT looped(300, 303);
+--@ repeat: 1
+SELECT looped(302, 305);
+SELECT * FROM ranks WHERE k >= 300;
+--@ repeat: 1
+DO $$ DECLARE r record; BEGIN FOR r IN INSERT INTO ranks (k, n) VALUES (300, 1), (310, 2), (310, 3) ON CONFLICT DO NOTHING RETURNING k LOOP UPDATE ranks SET m = 77 WHERE k = r.k; END LOOP; END $$;
+SELECT * FROM ranks WHERE k >= 300;
+CREATE FUNCTION keep(i int, x int) RETURNS SETOF int LANGUAGE sql AS $$ INSERT INTO ranks (k, n) VALUES (i, x), (i + 1, x) ON CONFLICT DO NOTHING RETURNING k $$;
+--@ repeat: 1
+SELECT keep(320, 1);
+--@ repeat: 1
+SELECT keep(321, 2);
+SELECT * FROM ranks WHERE k >= 320;

@@ -95,8 +95,50 @@ WITH moved AS (DELETE FROM kept WHERE id >= 12 RETURNING *) INSERT INTO kept SEL
 SELECT * FROM kept;
 WITH t AS (INSERT INTO local_notes (user_id, body) VALUES (7, 'cte') RETURNING user_id) SELECT u.name FROM users u JOIN t ON t.user_id = u.id;
 WITH t AS (DELETE FROM local_notes WHERE body = 'cte' RETURNING user_id, body) INSERT INTO kept SELECT user_id, body FROM t;
---@ refused: 0A000
 WITH a AS (UPDATE kept SET note = 'a' WHERE id = 10 RETURNING 1), b AS (UPDATE kept SET note = 'b' WHERE id = 11 RETURNING 1) SELECT (SELECT count(*) FROM a) + (SELECT count(*) FROM b);
+SELECT * FROM kept;
+-- Several that write one table: none sees what another has done, and of a row only one change is made.
+INSERT INTO kept SELECT g, 'g' || g FROM generate_series(20, 45) g;
+WITH a AS (UPDATE kept SET note = note || 'a' WHERE id BETWEEN 20 AND 24 RETURNING id, note), b AS (UPDATE kept SET note = note || 'b' WHERE id BETWEEN 25 AND 29 RETURNING id, note) SELECT * FROM a UNION ALL SELECT * FROM b;
+SELECT * FROM kept WHERE id BETWEEN 20 AND 29;
+WITH a AS (UPDATE kept SET note = 'first' WHERE id BETWEEN 20 AND 22), b AS (UPDATE kept SET note = 'again' WHERE note = 'first') SELECT count(*) FROM kept WHERE note IN ('first', 'again');
+SELECT * FROM kept WHERE id BETWEEN 20 AND 24;
+WITH a AS (UPDATE kept SET note = 'both' WHERE id IN (20, 21) RETURNING id), b AS (UPDATE kept SET note = 'both' WHERE id IN (21, 22) RETURNING id) SELECT count(*) FROM (SELECT id FROM a UNION ALL SELECT id FROM b) x;
+SELECT * FROM kept WHERE id BETWEEN 20 AND 24;
+WITH a AS (DELETE FROM kept WHERE id IN (23, 24) RETURNING id), b AS (DELETE FROM kept WHERE id IN (24, 25, 26) RETURNING id) SELECT count(*) FROM (SELECT id FROM a UNION ALL SELECT id FROM b) x;
+SELECT * FROM kept WHERE id BETWEEN 20 AND 30;
+WITH a AS (DELETE FROM kept WHERE id BETWEEN 27 AND 28 RETURNING *), b AS (INSERT INTO kept SELECT id + 100, note FROM kept WHERE id BETWEEN 27 AND 29 RETURNING *) SELECT (SELECT count(*) FROM a), (SELECT count(*) FROM b), (SELECT count(*) FROM kept WHERE id BETWEEN 27 AND 129);
+SELECT * FROM kept WHERE id BETWEEN 27 AND 29 OR id > 100;
+WITH a AS (UPDATE kept SET note = 'old ' || note WHERE id IN (30, 31)) SELECT id, note FROM kept WHERE id BETWEEN 29 AND 32;
+WITH a AS (UPDATE kept SET note = upper(note) WHERE id IN (30, 31) RETURNING id, note) SELECT k.id, k.note, a.note FROM kept k JOIN a ON a.id = k.id;
+WITH a AS (DELETE FROM kept WHERE id = 30 RETURNING *) UPDATE kept k SET note = a.note FROM a WHERE k.id = a.id + 1;
+SELECT * FROM kept WHERE id BETWEEN 29 AND 32;
+WITH a AS (UPDATE kept SET note = 'x' WHERE id BETWEEN 31 AND 33 RETURNING id) DELETE FROM kept WHERE id BETWEEN 34 AND 35 OR note = 'x' RETURNING id;
+SELECT * FROM kept WHERE id BETWEEN 30 AND 40;
+WITH a AS (INSERT INTO kept VALUES (200, 'new'), (201, 'new') RETURNING id), b AS (INSERT INTO kept VALUES (202, 'newer')) UPDATE kept SET note = 'seen' WHERE note IN ('new', 'newer') RETURNING id;
+WITH a AS (INSERT INTO kept VALUES (203, 'new') RETURNING id), b AS (DELETE FROM kept WHERE id IN (200, 203) RETURNING id) SELECT * FROM a UNION ALL SELECT * FROM b;
+SELECT * FROM kept WHERE id >= 200;
+-- With other tables, values and parameters, in blocks.
+WITH a AS (UPDATE kept SET note = 'with users' FROM users u WHERE u.id = kept.id AND kept.id IN (36, 37) RETURNING kept.id), b AS (UPDATE edges SET w = w + 1 WHERE a < 4 RETURNING a, w) SELECT a.id, b.a, b.w FROM a, b;
+WITH a AS (DELETE FROM edges WHERE a = 20 RETURNING a, b), b AS (UPDATE nodes SET label = 'moved' FROM a WHERE nodes.id = a.b RETURNING nodes.id), c AS (INSERT INTO kept SELECT id + 300, 'from b' FROM b RETURNING id) SELECT count(*) FROM c;
+SELECT * FROM kept WHERE id > 300;
+--@ params: 38, 39, p
+--@ params: 39, 40, q
+WITH a AS (UPDATE kept SET note = $3 WHERE id = $1::int RETURNING id), b AS (UPDATE kept SET note = $3 || '2' WHERE id = $2::int RETURNING id) SELECT (SELECT min(id) FROM a), (SELECT min(id) FROM b), (SELECT count(*) FROM kept WHERE note LIKE $3 || '%');
+SELECT * FROM kept WHERE id BETWEEN 36 AND 40;
+BEGIN;
+INSERT INTO kept VALUES (400, 'in the block'), (401, 'in the block');
+WITH a AS (UPDATE kept SET note = 'a' WHERE id = 400 RETURNING id), b AS (UPDATE kept SET note = 'b' WHERE note = 'in the block' AND id > 400 RETURNING id) SELECT (SELECT count(*) FROM a), (SELECT count(*) FROM b), (SELECT count(*) FROM kept WHERE note = 'in the block');
+SAVEPOINT s;
+WITH a AS (DELETE FROM kept WHERE id = 400 RETURNING id), b AS (DELETE FROM kept WHERE id = 401 RETURNING id) SELECT (SELECT count(*) FROM a), (SELECT count(*) FROM b), (SELECT count(*) FROM kept WHERE id >= 400);
+--@ error: 22012
+WITH a AS (DELETE FROM kept WHERE id = 41 RETURNING id), b AS (UPDATE kept SET note = (1 / (id - 42))::text WHERE id = 42 RETURNING id) SELECT (SELECT count(*) FROM a), (SELECT count(*) FROM b);
+ROLLBACK TO s;
+WITH a AS (UPDATE kept SET note = 'after' WHERE id = 400 RETURNING id), b AS (UPDATE kept SET note = 'after' WHERE id = 401 RETURNING id) SELECT (SELECT count(*) FROM a), (SELECT count(*) FROM b);
+SELECT * FROM kept WHERE id >= 400;
+COMMIT;
+SELECT * FROM kept WHERE id >= 400;
+WITH a AS (DELETE FROM kept WHERE id >= 20 RETURNING id), b AS (SELECT max(id) AS m FROM kept) SELECT (SELECT count(*) FROM a), m FROM b;
 SELECT * FROM kept;
 WITH r AS (UPDATE regions SET tax = tax WHERE code = 'de' RETURNING name) SELECT * FROM r;
 BEGIN;

@@ -117,23 +117,111 @@ SELECT id FROM users TABLESAMPLE SYSTEM (100) WHERE id = 6;
 SELECT u.id, count(o.id) FROM users AS u TABLESAMPLE BERNOULLI (100) LEFT JOIN orders o ON o.user_id = u.id GROUP BY u.id;
 SELECT r.code FROM regions r TABLESAMPLE BERNOULLI (100) REPEATABLE (1);
 SELECT count(*) FROM local_notes TABLESAMPLE SYSTEM (100);
---@ refused: 0A000
-SELECT count(*) FROM users u TABLESAMPLE SYSTEM (100) JOIN friends f TABLESAMPLE BERNOULLI (100) ON f.b = u.id;
 SELECT count(*) FROM orders WHERE user_id IN (SELECT id FROM users TABLESAMPLE SYSTEM (100));
 SELECT n.id FROM local_notes n TABLESAMPLE BERNOULLI (0) JOIN users u ON u.id = n.user_id;
 SELECT count(*) FROM users u JOIN regions r TABLESAMPLE SYSTEM (0) ON r.code = u.country;
---@ refused: 0A000
+
+-- Joined with what is elsewhere.
+SELECT count(*) FROM users u TABLESAMPLE SYSTEM (100) JOIN friends f TABLESAMPLE BERNOULLI (100) ON f.b = u.id;
+SELECT count(*) FROM users u TABLESAMPLE SYSTEM (0) JOIN friends f ON f.b = u.id;
+SELECT u.id, f.id FROM users u TABLESAMPLE SYSTEM (100) JOIN friends f ON f.b = u.id WHERE u.active AND f.id < 20;
+SELECT u.id, f.id FROM friends f TABLESAMPLE BERNOULLI (100) REPEATABLE (3) LEFT JOIN users u ON f.b = u.id AND u.score > 50;
+SELECT u.id, count(f.id) FROM users AS u TABLESAMPLE SYSTEM (100) LEFT JOIN friends AS f TABLESAMPLE BERNOULLI (0) ON f.b = u.id GROUP BY u.id;
+SELECT a.id, b.id FROM users a (id) TABLESAMPLE SYSTEM (100) JOIN users b ON a.id = b.score WHERE a.id < 50;
+SELECT count(*) FROM users a TABLESAMPLE BERNOULLI (50) JOIN users b TABLESAMPLE BERNOULLI (50) ON a.score = b.score WHERE false;
+SELECT count(*) FROM users u WHERE score > (SELECT avg(score) FROM users TABLESAMPLE SYSTEM (100));
+SELECT count(*) FROM users u WHERE score > (SELECT avg(score) FROM users s TABLESAMPLE SYSTEM (100) WHERE s.country = u.country);
+SELECT u.id FROM users u WHERE EXISTS (SELECT 1 FROM friends f TABLESAMPLE SYSTEM (100) WHERE f.b = u.id);
+SELECT u.id FROM users u WHERE NOT EXISTS (SELECT 1 FROM friends f TABLESAMPLE BERNOULLI (0) WHERE f.b = u.id);
+WITH s AS (SELECT id, score FROM users TABLESAMPLE BERNOULLI (50)) SELECT (SELECT count(*) FROM s) = (SELECT count(*) FROM s a JOIN s b USING (id));
+WITH s AS MATERIALIZED (SELECT id FROM users TABLESAMPLE SYSTEM (100)) SELECT count(*) FROM s JOIN friends f ON f.b = s.id;
+SELECT count(*) FROM (SELECT DISTINCT country FROM users TABLESAMPLE SYSTEM (100)) x JOIN regions r ON r.code = x.country JOIN friends f ON f.id = length(r.name);
+SELECT id FROM users TABLESAMPLE SYSTEM (100) UNION SELECT b FROM friends TABLESAMPLE SYSTEM (0);
+SELECT id FROM users TABLESAMPLE SYSTEM (100) EXCEPT SELECT b FROM friends TABLESAMPLE SYSTEM (100);
+
+-- With local tables, and what only the coordinator computes.
 SELECT count(*) FROM users u TABLESAMPLE SYSTEM (0) JOIN local_notes n ON n.user_id = u.id;
+SELECT n.id, u.name, u.tags, u.meta FROM users u TABLESAMPLE SYSTEM (100) JOIN local_notes n ON n.user_id = u.id;
+SELECT n.id, u.* FROM local_notes n LEFT JOIN users AS u TABLESAMPLE BERNOULLI (100) ON n.user_id = u.id WHERE n.id < 9;
+SELECT n.id, users.name FROM local_notes n JOIN users TABLESAMPLE SYSTEM (100) ON users.id = n.user_id;
+SELECT n.id, x.a, x.b FROM local_notes n JOIN users AS x (a, b) TABLESAMPLE SYSTEM (100) ON x.a = n.user_id;
+SELECT count(*), count(u) FROM local_notes n, users u TABLESAMPLE BERNOULLI (100);
+SELECT current_database() IS NULL, count(*) FROM users TABLESAMPLE SYSTEM (100);
+SELECT count(*) FROM local_notes n JOIN public.users TABLESAMPLE SYSTEM (100) USING (id);
+SELECT n.id FROM local_notes n WHERE user_id IN (SELECT id FROM users TABLESAMPLE SYSTEM (100) WHERE active);
+--@ params: 100, 3
+--@ params: 0, 3
+SELECT n.id, u.id FROM local_notes n JOIN users u TABLESAMPLE BERNOULLI ($1) ON u.id = n.user_id WHERE n.id > $2::int;
+--@ params: 100, 20
+--@ params: 0, 20
+SELECT u.id, f.id FROM users u TABLESAMPLE SYSTEM ($1) JOIN friends f ON f.b = u.id WHERE f.id < $2::int;
+--@ error: 2202H
+SELECT count(*) FROM users u TABLESAMPLE SYSTEM (200) JOIN local_notes n ON n.user_id = u.id;
+--@ error: 42703
+SELECT u.nothing FROM users u TABLESAMPLE SYSTEM (100) JOIN local_notes n ON n.user_id = u.id;
+--@ refused: 0A000
+SELECT u.id FROM local_notes n JOIN users u TABLESAMPLE SYSTEM (100) ON u.id = n.user_id FOR UPDATE;
+--@ refused: 0A000
+SELECT u.id FROM local_notes n, LATERAL (SELECT * FROM users TABLESAMPLE BERNOULLI (n.id)) u;
+
+-- Written.
+CREATE TABLE sampled_kept (id bigint, name text, n int DEFAULT 5);
+--@ cluster: SELECT create_distributed_table('sampled_kept', 'id')
 INSERT INTO clicks (user_id, url) SELECT id, 'sample' FROM users TABLESAMPLE BERNOULLI (0);
---@ refused: 0A000
 INSERT INTO friends SELECT id + 1000, id, id FROM users TABLESAMPLE BERNOULLI (0);
+INSERT INTO sampled_kept SELECT id + 1000, name FROM users TABLESAMPLE SYSTEM (100) WHERE id < 30;
+INSERT INTO sampled_kept SELECT f.id, u.name FROM users u TABLESAMPLE SYSTEM (100) JOIN friends f ON f.b = u.id RETURNING id, n;
+INSERT INTO sampled_kept SELECT n.id, u.name FROM users u TABLESAMPLE SYSTEM (100) JOIN local_notes n ON n.user_id = u.id;
+INSERT INTO sampled_kept VALUES (1, 'one', (SELECT count(*) FROM users TABLESAMPLE SYSTEM (100))), (2, (SELECT max(name) FROM users TABLESAMPLE SYSTEM (0)), 2);
+--@ params: 100
+INSERT INTO sampled_kept SELECT id + 2000, name FROM users TABLESAMPLE SYSTEM ($1) WHERE id < 5;
+INSERT INTO local_notes (user_id, body) SELECT id, 'sampled' FROM users TABLESAMPLE SYSTEM (100) WHERE id BETWEEN 4 AND 9;
+UPDATE local_notes n SET body = u.name FROM users u TABLESAMPLE SYSTEM (100) WHERE u.id = n.user_id AND n.body = 'sampled' RETURNING n.user_id, n.body;
+DELETE FROM local_notes WHERE id > 1000 AND user_id IN (SELECT id FROM users TABLESAMPLE SYSTEM (100));
+UPDATE sampled_kept k SET n = 6 FROM friends f TABLESAMPLE SYSTEM (100) WHERE f.b = k.id;
 DELETE FROM clicks WHERE user_id IN (SELECT id FROM users TABLESAMPLE SYSTEM (0));
---@ refused: 0A000
+DELETE FROM sampled_kept WHERE id NOT IN (SELECT b FROM friends TABLESAMPLE SYSTEM (0)) AND id > 2000;
+WITH gone AS (DELETE FROM sampled_kept k USING friends f TABLESAMPLE SYSTEM (100) WHERE f.b = k.id AND k.id < 5 RETURNING k.id) SELECT count(*) FROM gone;
+SELECT id, name, n FROM sampled_kept;
+MERGE INTO sampled_kept k USING (SELECT id, name FROM users TABLESAMPLE SYSTEM (100)) u ON u.id = k.id WHEN MATCHED THEN UPDATE SET name = 'merged' WHEN NOT MATCHED THEN INSERT VALUES (u.id, u.name, 0);
+MERGE INTO sampled_kept k USING (SELECT DISTINCT b FROM friends TABLESAMPLE SYSTEM (100)) f ON f.b = k.id AND k.n = 0 WHEN MATCHED THEN UPDATE SET n = 9;
+SELECT id, name, n FROM sampled_kept;
+UPDATE regions SET tax = tax WHERE code IN (SELECT country FROM users TABLESAMPLE SYSTEM (100));
+INSERT INTO regions SELECT country, 'none', 0 FROM users TABLESAMPLE SYSTEM (0);
+BEGIN;
+UPDATE users SET name = 'in the block' WHERE id IN (3, 4);
+SELECT n.user_id, u.name FROM users u TABLESAMPLE SYSTEM (100) JOIN local_notes n ON n.user_id = u.id WHERE u.id < 6;
+SELECT f.id, u.name FROM users u TABLESAMPLE SYSTEM (100) JOIN friends f ON f.b = u.id WHERE u.id < 6;
+CREATE TABLE sampled_in_block AS SELECT id, name FROM users TABLESAMPLE SYSTEM (100) WHERE id < 6;
+SELECT * FROM sampled_in_block;
+SAVEPOINT a;
+--@ error: 2202H
+CREATE TABLE sampled_twice AS SELECT id FROM users TABLESAMPLE SYSTEM (-5);
+ROLLBACK TO a;
+DECLARE c CURSOR FOR SELECT id + 0 AS id, name || '' AS name FROM users TABLESAMPLE SYSTEM (100) WHERE id < 6 ORDER BY id;
+UPDATE users SET name = 'later' WHERE id = 3;
+FETCH ALL FROM c;
+CLOSE c;
+ROLLBACK;
 CREATE TABLE sampled_users AS SELECT * FROM users TABLESAMPLE BERNOULLI (0);
---@ refused: 0A000
+SELECT count(*) FROM sampled_users;
+CREATE TABLE sampled_all AS SELECT u.*, f.id AS f FROM users u TABLESAMPLE BERNOULLI (100) JOIN friends f ON f.b = u.id;
+SELECT * FROM sampled_all;
+CREATE TEMPORARY TABLE sampled_temporary AS SELECT id, name FROM users TABLESAMPLE BERNOULLI (100) WHERE id < 9;
+SELECT * FROM sampled_temporary;
+DROP TABLE sampled_temporary;
+SELECT id, tags INTO sampled_into FROM users TABLESAMPLE SYSTEM (100);
+SELECT * FROM sampled_into;
 COPY (SELECT * FROM users AS u TABLESAMPLE SYSTEM (0)) TO STDOUT;
+COPY (SELECT id, name, tags, born FROM users AS u TABLESAMPLE SYSTEM (100) ORDER BY id) TO STDOUT (FORMAT csv, HEADER);
+COPY (SELECT n.user_id, u.name FROM local_notes n JOIN users u TABLESAMPLE SYSTEM (100) ON u.id = n.user_id ORDER BY 1, 2) TO STDOUT;
+--@ refused: 0A000
+CREATE VIEW sampled_view AS SELECT * FROM users TABLESAMPLE SYSTEM (100);
+--@ refused: 0A000
+CREATE MATERIALIZED VIEW sampled_view AS SELECT * FROM users TABLESAMPLE SYSTEM (100);
 CREATE TABLE sampled AS SELECT * FROM local_notes TABLESAMPLE BERNOULLI (0);
 SELECT count(*) FROM sampled;
+DROP TABLE sampled_kept, sampled_users, sampled_all, sampled_into;
 --@ error: 2202H
 SELECT count(*) FROM users TABLESAMPLE SYSTEM (101);
 --@ error: 2202H

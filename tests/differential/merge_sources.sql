@@ -109,10 +109,8 @@ SELECT * FROM stock WHERE k > 20;
 ROLLBACK;
 
 -- Whole rows and stars.
-BEGIN;
+--@ refused: 0A000
 MERGE INTO stock s USING shelf l ON s.k = l.k WHEN NOT MATCHED THEN INSERT VALUES (l.*);
-SELECT * FROM stock;
-ROLLBACK;
 BEGIN;
 MERGE INTO stock s USING (SELECT k, n, note FROM shelf) l ON s.k = l.k WHEN MATCHED THEN UPDATE SET note = l::text WHEN NOT MATCHED THEN INSERT VALUES (l.k, l.n, row_to_json(l)::text);
 SELECT * FROM stock;
@@ -132,23 +130,6 @@ MERGE INTO stock s USING arrivals a ON s.k = a.k * 1.0 WHEN MATCHED THEN UPDATE 
 MERGE INTO stock s USING (SELECT id / 2.0 AS half FROM arrivals) a ON s.k = a.half AND s.k < 5 WHEN MATCHED THEN UPDATE SET note = a.half::text;
 MERGE INTO stock s USING (SELECT id::float8 AS x FROM arrivals) a ON s.k = a.x AND s.k > 15 WHEN MATCHED THEN DELETE;
 SELECT * FROM stock;
-ROLLBACK;
-BEGIN;
-MERGE INTO stock s USING shelf l ON s.k = l.k WHEN NOT MATCHED BY SOURCE THEN DELETE WHEN MATCHED THEN UPDATE SET n = 0;
-SELECT * FROM stock;
-ROLLBACK;
-BEGIN;
-MERGE INTO stock s USING shelf l ON s.k = l.k WHEN NOT MATCHED BY SOURCE AND s.n > 50 THEN UPDATE SET note = 'alone', k = s.k WHEN NOT MATCHED BY TARGET THEN INSERT VALUES (l.k, l.n, 'new');
-SELECT * FROM stock;
-ROLLBACK;
-BEGIN;
-MERGE INTO stock s USING arrivals a ON s.n = a.n WHEN NOT MATCHED BY SOURCE THEN UPDATE SET note = 'no arrival' WHEN MATCHED THEN UPDATE SET note = a.name;
-SELECT * FROM stock;
-ROLLBACK;
-BEGIN;
-MERGE INTO stock s USING shelf l ON true WHEN NOT MATCHED BY SOURCE THEN DELETE;
-MERGE INTO stock s USING (SELECT FROM shelf WHERE false) l ON true WHEN NOT MATCHED BY SOURCE AND k < 10 THEN DELETE;
-SELECT count(*) FROM stock;
 ROLLBACK;
 BEGIN;
 MERGE INTO stock s USING shelf l ON s.k = l.k WHEN MATCHED THEN UPDATE SET k = l.k, n = 5;
@@ -228,19 +209,12 @@ WITH few AS (SELECT k, n FROM shelf WHERE k < 19), more (k, m) AS MATERIALIZED (
 SELECT * FROM stock;
 ROLLBACK;
 BEGIN;
-WITH RECURSIVE r (k) AS (VALUES (17) UNION ALL SELECT k + 1 FROM r WHERE k < 24) MERGE INTO stock s USING r ON s.k = r.k WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (k, note) VALUES (r.k, 'recursive');
-SELECT * FROM stock;
-ROLLBACK;
-BEGIN;
 WITH gone AS (DELETE FROM arrivals WHERE id > 5 AND id < 20 RETURNING k, id) MERGE INTO stock s USING gone g ON s.k = g.k WHEN MATCHED THEN DELETE WHEN NOT MATCHED AND g.k IS NOT NULL THEN INSERT VALUES (g.k, g.id, 'moved');
 SELECT * FROM stock;
 SELECT count(*) FROM arrivals;
 ROLLBACK;
-BEGIN;
+--@ refused: 0A000
 WITH gone AS (DELETE FROM shelf RETURNING *) MERGE INTO stock s USING gone g ON s.k = g.k WHEN MATCHED THEN UPDATE SET note = g.note WHEN NOT MATCHED THEN INSERT VALUES (g.k, g.n, g.note);
-SELECT * FROM stock;
-SELECT count(*) FROM shelf;
-ROLLBACK;
 BEGIN;
 WITH put AS (INSERT INTO loose VALUES (1, 100, 'put'), (50, 101, 'put') RETURNING k, n) MERGE INTO stock s USING put ON s.k = put.k WHEN MATCHED THEN UPDATE SET n = put.n WHEN NOT MATCHED THEN INSERT VALUES (put.k, put.n);
 SELECT * FROM stock;
@@ -255,14 +229,12 @@ BEGIN;
 MERGE INTO stock s USING shelf l ON s.k = l.k WHEN MATCHED AND s.n > (SELECT avg(n) FROM arrivals) / 20 THEN UPDATE SET note = (SELECT max(name) FROM arrivals) WHEN NOT MATCHED THEN INSERT VALUES (l.k, (SELECT count(*) FROM shelf), (SELECT name FROM regions WHERE tax = l.k));
 SELECT * FROM stock;
 ROLLBACK;
-BEGIN;
+--@ refused: 0A000
 MERGE INTO stock s USING delivery d ON s.k = d.k WHEN MATCHED AND s.k IN (SELECT tax FROM regions) THEN DELETE WHEN NOT MATCHED AND EXISTS (SELECT FROM local_notes WHERE id = 1) THEN INSERT VALUES (d.k, d.n);
-SELECT * FROM stock;
-ROLLBACK;
-BEGIN;
+--@ refused: 0A000
 WITH c AS (SELECT max(n) AS m FROM loose) MERGE INTO stock s USING shelf l ON s.k = l.k AND s.k > (SELECT m FROM c) WHEN MATCHED THEN UPDATE SET (n, note) = (SELECT m, 'pair' FROM c);
-SELECT * FROM stock;
-ROLLBACK;
+--@ refused: 0A000
+WITH gone AS (DELETE FROM arrivals RETURNING k) MERGE INTO stock s USING gone ON s.k = gone.k WHEN MATCHED THEN UPDATE SET n = (SELECT count(*) FROM gone);
 
 -- Parameters, blocks, savepoints, errors.
 --@ params: 17, 'seventeen'
@@ -332,10 +304,13 @@ RESET extra_float_digits;
 
 -- The time of the transaction.
 BEGIN;
-MERGE INTO stock s USING (SELECT k, now() AS t FROM shelf) l ON s.k = l.k WHEN MATCHED AND l.t = now() THEN UPDATE SET note = 'now' WHEN NOT MATCHED AND l.t = transaction_timestamp() THEN INSERT VALUES (l.k, 0, 'now');
+MERGE INTO stock s USING (SELECT k, now() AS t FROM shelf) l ON s.k = l.k WHEN MATCHED AND l.t = now() THEN UPDATE SET note = 'moment' WHEN NOT MATCHED AND l.t = transaction_timestamp() THEN INSERT VALUES (l.k, 0, 'moment');
 SELECT * FROM stock;
 ROLLBACK;
+BEGIN;
 MERGE INTO stock s USING (SELECT k, now() AS t FROM arrivals) l ON s.k = l.k WHEN MATCHED AND l.t <> now() THEN DELETE;
+SELECT count(*) FROM stock;
+ROLLBACK;
 
 -- Reference and local tables.
 BEGIN;
@@ -349,21 +324,13 @@ SELECT * FROM regions;
 SELECT u.id, r.name FROM users u LEFT JOIN regions r ON r.code = u.country WHERE u.id < 9;
 ROLLBACK;
 BEGIN;
-MERGE INTO shelf s USING arrivals a ON s.k = a.k WHEN MATCHED THEN UPDATE SET n = a.n WHEN NOT MATCHED AND a.id > 38 THEN INSERT VALUES (a.k, a.n, a.name) WHEN NOT MATCHED BY SOURCE THEN DELETE;
+MERGE INTO shelf s USING arrivals a ON s.k = a.k WHEN MATCHED THEN UPDATE SET n = a.n WHEN NOT MATCHED AND a.id > 38 THEN INSERT VALUES (a.k, a.n, a.name);
 SELECT * FROM shelf;
 ROLLBACK;
 BEGIN;
 MERGE INTO shelf s USING (SELECT d.k, count(*) AS c FROM delivery d JOIN arrivals a ON a.k = d.k JOIN stock t ON t.k = d.k GROUP BY d.k) a ON s.k = a.k WHEN MATCHED THEN UPDATE SET n = a.c WHEN NOT MATCHED THEN INSERT VALUES (a.k, a.c);
 SELECT * FROM shelf;
 ROLLBACK;
-
--- RETURNING.
-BEGIN;
-MERGE INTO stock s USING shelf l ON s.k = l.k WHEN MATCHED THEN UPDATE SET n = l.n WHEN NOT MATCHED THEN INSERT VALUES (l.k, l.n, l.note) RETURNING merge_action(), s.k, l.n, l.note;
-MERGE INTO stock s USING shelf l ON s.k = l.k WHEN MATCHED AND l.k > 20 THEN DELETE WHEN MATCHED THEN UPDATE SET note = 'x' RETURNING merge_action(), *;
-MERGE INTO stock s USING (shelf l JOIN arrivals a ON a.k = l.k) ON s.k = l.k WHEN MATCHED THEN UPDATE SET n = a.n WHEN NOT MATCHED THEN INSERT VALUES (l.k, a.n) RETURNING l.n, a.id + 1 AS one, a.name, lower(l.note), old.n, new.n;
-ROLLBACK;
-SELECT count(*), sum(n) FROM stock;
 
 -- Neither what is joined nor what is inserted says where a row belongs: the actions are run in steps.
 BEGIN;
@@ -375,7 +342,7 @@ MERGE INTO stock s USING arrivals a ON s.k = a.k WHEN NOT MATCHED AND a.id > 30 
 SELECT * FROM stock;
 ROLLBACK;
 BEGIN;
-MERGE INTO stock s USING shelf l ON false WHEN NOT MATCHED AND note IS NOT NULL THEN INSERT (k, n, note) VALUES (k + 50, CASE WHEN n > 40 THEN 1 ELSE n END, 'case') WHEN NOT MATCHED BY SOURCE AND s.k < 3 THEN DELETE;
+MERGE INTO stock s USING shelf l ON false WHEN NOT MATCHED AND note IS NOT NULL THEN INSERT (k, n, note) VALUES (k + 50, CASE WHEN n > 40 THEN 1 ELSE n END, 'case');
 SELECT * FROM stock;
 ROLLBACK;
 BEGIN;
@@ -396,6 +363,30 @@ MERGE INTO stock s USING (SELECT 1 AS k FROM shelf) l ON s.k = l.k WHEN MATCHED 
 MERGE INTO stock s USING shelf l ON s.k = l.k AND l.k < $1::int WHEN NOT MATCHED THEN INSERT VALUES (l.k + $1::int * 10, 0, $2::text);
 SELECT * FROM stock WHERE k > 100;
 DELETE FROM stock WHERE k > 100;
+-- The first condition that holds decides; those behind it are not computed.
+BEGIN;
+MERGE INTO stock s USING shelf l ON s.n = l.n WHEN NOT MATCHED AND l.k = 16 THEN DO NOTHING WHEN NOT MATCHED AND 100 / (l.k - 16) > 20 THEN INSERT VALUES (l.k + 200, 100 / (l.k - 16)) WHEN NOT MATCHED AND l.k < 20 THEN INSERT (k, note) VALUES (l.k + 300, l.note);
+SELECT * FROM stock;
+SAVEPOINT a;
+--@ error: 22012
+MERGE INTO stock s USING shelf l ON s.n = l.n WHEN NOT MATCHED AND 100 / (l.k - 16) > 20 THEN INSERT VALUES (l.k + 400, 1);
+ROLLBACK TO a;
+--@ error: 22012
+MERGE INTO stock s USING shelf l ON s.n = l.n * 5 WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT VALUES (l.k + 400, 1 / (l.k - 18));
+ROLLBACK TO a;
+SELECT * FROM stock;
+ROLLBACK;
+-- NULL and duplicates; a function that gives another value for each row.
+BEGIN;
+MERGE INTO loose t USING arrivals a ON t.n = a.k WHEN MATCHED AND t.note IS NULL THEN DELETE WHEN MATCHED THEN UPDATE SET note = a.name WHEN NOT MATCHED THEN INSERT VALUES (a.k, a.n, a.name);
+SELECT * FROM loose;
+MERGE INTO loose t USING (SELECT k, n FROM loose WHERE k IS NULL OR k < 3 UNION ALL SELECT NULL, 5 FROM shelf WHERE k < 18) a ON t.note = a.k::text WHEN NOT MATCHED THEN INSERT (n, k) VALUES (a.k, a.n % 5);
+SELECT * FROM loose;
+MERGE INTO loose t USING (SELECT k, random() AS r FROM arrivals) a ON t.n = a.k + 5000 WHEN NOT MATCHED AND a.r < 2 THEN INSERT VALUES (a.k, a.r::int * 0, CASE WHEN a.r >= 0 AND random() < 2 THEN 'random' END);
+SELECT * FROM loose WHERE note = 'random';
+ROLLBACK;
+--@ refused: 0A000
+MERGE INTO loose t USING arrivals a ON t.n = a.k AND random() < 2 WHEN NOT MATCHED THEN INSERT VALUES (a.id, 1);
 -- Columns that take their values from sequences.
 CREATE TABLE numbered (k int PRIMARY KEY, id serial, always int GENERATED ALWAYS AS IDENTITY, note text DEFAULT 'numbered', half float8 GENERATED ALWAYS AS (k / 2.0) STORED);
 --@ cluster: SELECT create_distributed_table('numbered', 'k')

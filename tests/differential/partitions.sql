@@ -137,8 +137,11 @@ CREATE TABLE copies_2 PARTITION OF copies FOR VALUES FROM ('2020-02-01') TO ('20
 INSERT INTO copies SELECT g, date '2020-01-10' + g, g FROM generate_series(0, 29) g;
 DO $$ BEGIN INSERT INTO copies SELECT k, at + 31, n FROM copies WHERE at < '2020-01-28'; END $$;
 DO $$ BEGIN INSERT INTO copies SELECT k, at + 10, n FROM copies WHERE at < '2020-02-18'; END $$;
---@ refused: 0A000
 DO $$ BEGIN UPDATE copies SET at = at + 15 WHERE at < '2020-02-13'; END $$;
+SELECT * FROM copies;
+SELECT count(*) FROM copies_1;
+DO $$ BEGIN UPDATE copies SET at = at - 15 WHERE at >= '2020-02-05'; END $$;
+SELECT * FROM copies;
 DO $$ BEGIN UPDATE copies SET at = at + 1 WHERE at < '2020-01-31'; END $$;
 DO $$
 BEGIN
@@ -154,7 +157,6 @@ END $$;
 SELECT * FROM copies;
 INSERT INTO copies SELECT k, at, n FROM copies WHERE at > '2020-02-01';
 SELECT count(*), sum(n) FROM copies;
---@ refused: PH001
 DO $$ BEGIN INSERT INTO copies VALUES (1, '2020-01-01', 1) ON CONFLICT DO NOTHING; END $$;
 --@ refused: PH001
 DO $$ BEGIN CREATE TABLE copies_3 PARTITION OF copies DEFAULT; END $$;
@@ -165,6 +167,107 @@ DO $$ BEGIN DROP TABLE copies_1; END $$;
 --@ refused: 0A000
 ALTER TABLE copies DETACH PARTITION copies_1 CONCURRENTLY;
 DROP TABLE copies;
+
+-- Rows that statements inside the coordinator move to other partitions.
+CREATE TABLE steps (k int, at int, n int, note text DEFAULT 'new', PRIMARY KEY (k, at)) PARTITION BY RANGE (at);
+CREATE TABLE steps_1 PARTITION OF steps FOR VALUES FROM (0) TO (10);
+CREATE TABLE steps_2 PARTITION OF steps FOR VALUES FROM (10) TO (20) PARTITION BY RANGE (at);
+CREATE TABLE steps_2a PARTITION OF steps_2 FOR VALUES FROM (10) TO (15);
+CREATE TABLE steps_2b PARTITION OF steps_2 FOR VALUES FROM (15) TO (20);
+CREATE TABLE steps_3 PARTITION OF steps FOR VALUES FROM (20) TO (30);
+--@ cluster: SELECT create_distributed_table('steps', 'k', colocate_with => 'events')
+INSERT INTO steps SELECT g, g % 30, g FROM generate_series(0, 59) g;
+DO $$ BEGIN UPDATE steps SET at = at + 5 WHERE at < 25; END $$;
+SELECT '1', * FROM steps_1 UNION ALL SELECT '2a', * FROM steps_2a UNION ALL SELECT '2b', * FROM steps_2b UNION ALL SELECT '3', * FROM steps_3;
+DO $$ BEGIN UPDATE steps SET at = at - 5, note = note || '-' WHERE at >= 5; END $$;
+SELECT '1', * FROM steps_1 UNION ALL SELECT '2a', * FROM steps_2a UNION ALL SELECT '2b', * FROM steps_2b UNION ALL SELECT '3', * FROM steps_3;
+CREATE FUNCTION shift(by int) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE c int; r record; l text := '';
+BEGIN
+    UPDATE steps SET at = at + by, n = n + 1000 WHERE at + by < 30 AND at + by >= 0;
+    GET DIAGNOSTICS c = ROW_COUNT;
+    FOR r IN UPDATE steps SET at = at - by WHERE n >= 1000 AND k IN (1, 2, 31) RETURNING k, at, n LOOP l := l || r.k || ':' || r.at || ':' || r.n || ' '; END LOOP;
+    UPDATE steps SET n = n - 1000 WHERE n >= 1000;
+    RETURN c || ' ' || FOUND;
+END $$;
+SELECT shift(7);
+SELECT * FROM steps;
+SELECT shift(-7);
+SELECT * FROM steps;
+-- Only within what the statement names.
+--@ error: 23514
+DO $$ BEGIN UPDATE steps_1 SET at = 25 WHERE k = 1; END $$;
+INSERT INTO steps VALUES (70, 12), (71, 17) ON CONFLICT DO NOTHING;
+--@ error: 23514
+--@ loose: which row is the first
+DO $$ BEGIN UPDATE steps_2 SET at = at - 10; END $$;
+DO $$ BEGIN UPDATE steps_2 SET at = 29 - at; END $$;
+--@ error: 23514
+--@ loose: which row is the first
+DO $$ BEGIN UPDATE steps SET at = at + 25; END $$;
+--@ error: 23505
+DO $$ BEGIN INSERT INTO steps VALUES (3, 29); UPDATE steps SET at = 29 WHERE k = 3; END $$;
+SELECT '1', * FROM steps_1 UNION ALL SELECT '2a', * FROM steps_2a UNION ALL SELECT '2b', * FROM steps_2b UNION ALL SELECT '3', * FROM steps_3;
+-- Caught, and once more.
+DO $$
+BEGIN
+    FOR i IN 1 .. 4 LOOP
+        BEGIN
+            UPDATE steps SET at = at + 10 * i, note = 'step ' || i WHERE k % 4 = i % 4;
+        EXCEPTION WHEN check_violation THEN
+            UPDATE steps SET at = 0, note = 'caught' WHERE k = i;
+        END;
+    END LOOP;
+END $$;
+SELECT '1', * FROM steps_1 UNION ALL SELECT '2a', * FROM steps_2a UNION ALL SELECT '2b', * FROM steps_2b UNION ALL SELECT '3', * FROM steps_3;
+-- A local table, a subquery over the same table, the distribution column as well.
+CREATE TABLE targets (k int, at int);
+INSERT INTO targets SELECT g, 29 - g FROM generate_series(0, 29) g;
+UPDATE steps s SET at = t.at FROM targets t WHERE t.k = s.k RETURNING s.k, s.at, s.n;
+SELECT '1', * FROM steps_1 WHERE k < 30 UNION ALL SELECT '2a', * FROM steps_2a WHERE k < 30 UNION ALL SELECT '2b', * FROM steps_2b WHERE k < 30 UNION ALL SELECT '3', * FROM steps_3 WHERE k < 30;
+UPDATE steps SET at = (SELECT t.at / 2 FROM targets t WHERE t.k = steps.k), note = 'half' WHERE k < 30;
+SELECT '1', * FROM steps_1 WHERE k < 30 UNION ALL SELECT '2a', * FROM steps_2a WHERE k < 30 UNION ALL SELECT '2b', * FROM steps_2b WHERE k < 30 UNION ALL SELECT '3', * FROM steps_3 WHERE k < 30;
+UPDATE steps SET at = 29 - at, n = (SELECT count(*) FROM steps x WHERE x.at > steps.at) WHERE k < 30 RETURNING k, at, n;
+SELECT '1', * FROM steps_1 UNION ALL SELECT '2a', * FROM steps_2a UNION ALL SELECT '2b', * FROM steps_2b UNION ALL SELECT '3', * FROM steps_3;
+UPDATE steps SET n = (SELECT sum(x.n) FROM steps x WHERE x.at = steps.at);
+SELECT * FROM steps;
+DO $$ BEGIN UPDATE steps SET k = k + 100, at = 29 - at WHERE k < 10; END $$;
+SELECT '1', * FROM steps_1 UNION ALL SELECT '2a', * FROM steps_2a UNION ALL SELECT '2b', * FROM steps_2b UNION ALL SELECT '3', * FROM steps_3;
+BEGIN;
+DO $$ BEGIN UPDATE steps SET at = 0 WHERE k BETWEEN 20 AND 25; END $$;
+SELECT count(*) FROM steps_1;
+SAVEPOINT s;
+DO $$ BEGIN UPDATE steps SET at = 25 WHERE k BETWEEN 20 AND 25; END $$;
+SELECT count(*) FROM steps_3;
+ROLLBACK TO s;
+SELECT count(*) FROM steps_3;
+DO $$ BEGIN UPDATE steps SET at = 15 WHERE k BETWEEN 20 AND 25; END $$;
+COMMIT;
+SELECT '1', * FROM steps_1 WHERE k BETWEEN 20 AND 25 UNION ALL SELECT '2a', * FROM steps_2a WHERE k BETWEEN 20 AND 25 UNION ALL SELECT '2b', * FROM steps_2b WHERE k BETWEEN 20 AND 25 UNION ALL SELECT '3', * FROM steps_3 WHERE k BETWEEN 20 AND 25;
+-- ON CONFLICT DO NOTHING.
+CREATE FUNCTION add_steps(OUT c int, OUT f bool, OUT l text) LANGUAGE plpgsql AS $$
+DECLARE r record;
+BEGIN
+    DELETE FROM steps WHERE k >= 1000;
+    INSERT INTO steps SELECT 1000 + g % 10, g % 10, g FROM generate_series(0, 14) g ON CONFLICT DO NOTHING;
+    GET DIAGNOSTICS c = ROW_COUNT;
+    INSERT INTO steps VALUES (1001, 1, 99) ON CONFLICT DO NOTHING;
+    f := FOUND;
+    l := '';
+    FOR r IN INSERT INTO steps VALUES (1001, 1, 99), (1001, 21, 98), (1001, 21, 97) ON CONFLICT DO NOTHING RETURNING k, at, n LOOP
+        l := l || r.k || ',' || r.at || ',' || r.n || ' ';
+    END LOOP;
+END $$;
+SELECT * FROM add_steps();
+SELECT * FROM steps WHERE k >= 1000;
+--@ error: 23514
+DO $$ BEGIN INSERT INTO steps VALUES (1, 77) ON CONFLICT DO NOTHING; END $$;
+DO $$ BEGIN INSERT INTO steps_3 VALUES (1001, 21, 1), (1002, 22, 1) ON CONFLICT DO NOTHING; END $$;
+SELECT * FROM steps WHERE k >= 1000;
+-- A loop reads the rows as they were when it began.
+DO $$ DECLARE r record; BEGIN FOR r IN SELECT k, at FROM steps LOOP UPDATE steps SET at = (at + 10) % 30, n = n + 1 WHERE k = r.k AND at = r.at; END LOOP; END $$;
+SELECT * FROM steps;
+DROP TABLE steps, targets;
 
 CREATE VIEW recent AS SELECT k, at, n, kind FROM events WHERE at >= '2024-03-01 00:00+00';
 SELECT count(*), min(at) FROM recent;

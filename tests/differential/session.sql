@@ -90,12 +90,68 @@ SET standard_conforming_strings = off;
 SET escape_string_warning = off;
 SELECT 'a\tb', id FROM users WHERE name = 'user\0405' OR id = 1;
 RESET standard_conforming_strings;
---@ refused: 0A000
+-- Bytes of another encoding: what is sent here as UTF-8 is then two characters for each.
 SET client_encoding = 'LATIN1';
+SHOW client_encoding;
 --@ mode: simple extended
 SELECT E'\u00fc', length('ü'), name FROM users WHERE id < 3;
+SELECT 'ü', octet_length('ü'), convert_to('ü', 'UTF8');
+SELECT id, E'gr\u00fc\u00df ' || name AS "größe" FROM users WHERE id < 5;
+SELECT count(*), max(E'\u00e4' || name) FROM users;
+--@ params: ä
+SELECT $1::text, length($1::text), id FROM users WHERE id = 3;
+--@ error: 22P05
+SELECT E'\u20ac', id FROM users WHERE id < 3;
+--@ error: 22P05
+SELECT id, CASE WHEN id = 30 THEN E'\u0416' ELSE name END FROM users ORDER BY id;
+CREATE TABLE words (id int, word text);
+--@ cluster: SELECT create_distributed_table('words', 'word')
+INSERT INTO words VALUES (1, 'ä'), (2, E'\u00e9t\u00e9'), (3, 'plain');
+SELECT id, word, length(word) FROM words WHERE word = 'ä';
+--@ params: ä
+--@ params: plain
+SELECT id, word, length(word) FROM words WHERE word = $1;
+SELECT id, word FROM words ORDER BY id;
+--@ error: 22P05
+INSERT INTO words VALUES (4, 'x') RETURNING E'\u20ac';
+SELECT id, word FROM words ORDER BY id;
+UPDATE words SET id = id + 10 WHERE word = 'ä' RETURNING id, word;
+COPY (SELECT id, word FROM words ORDER BY id) TO STDOUT;
+COPY words FROM STDIN;
+5	ö
+6	plain
+\.
+SELECT id, word, length(word) FROM words ORDER BY id;
+BEGIN;
+SET LOCAL client_encoding = 'WIN1252';
+SHOW client_encoding;
+SELECT E'\u20ac', id FROM users WHERE id < 3;
+COMMIT;
+SHOW client_encoding;
+BEGIN;
+SET client_encoding = 'koi8-r';
+SHOW client_encoding;
+SELECT E'\u0436', id FROM users WHERE id < 3;
+ROLLBACK;
+SHOW client_encoding;
+SET client_encoding TO 'iso-8859-15';
+SHOW client_encoding;
+SELECT E'\u20ac', id FROM users WHERE id < 3;
+--@ error: 42703
+SELECT "größe" FROM users;
+SET client_encoding = SQL_ASCII;
+SHOW client_encoding;
+SELECT E'\u20ac', length('€'), id FROM users WHERE id < 3;
+--@ error: 22023
+SET client_encoding = 'nowhere';
+--@ refused: 0A000
+SET client_encoding = 'SJIS';
+SET NAMES 'LATIN1';
+SHOW client_encoding;
 RESET client_encoding;
 SHOW client_encoding;
+SELECT id, word, length(word) FROM words ORDER BY id;
+DROP TABLE words;
 SET array_nulls = off;
 SELECT '{NULL}'::text[], id FROM users WHERE id = 1;
 RESET array_nulls;

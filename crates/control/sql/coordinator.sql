@@ -1218,4 +1218,4 @@ REVOKE SELECT ON pgherd.pg_user_mapping FROM PUBLIC;
 REVOKE SELECT ON pgherd.secret FROM PUBLIC;
 -- Other people's statements: the views show each his own.
 REVOKE SELECT ON pgherd.operation, pgherd.operation_step FROM PUBLIC;
-INSERT INTO pgherd.schema_version (version) VALUES (2) ON CONFLICT DO NOTHING;
+INSERT INTO pgherd.schema_version (version) VALUES (3) ON CONFLICT DO NOTHING;

@@ -199,16 +199,45 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
             '^SQL statement "(.*?)"(\n(PL/pgSQL function|SQL function|SQL statement|COPY|PL/\w+) .*)?$'))[1] END
 $$;
 
--- Whether the statement looks for rows that are there already. Where its text is not known (an SQL function, or a loop over
--- RETURNING) the bodies of all functions of the name tell.
-CREATE OR REPLACE FUNCTION pgherd.looks_for_conflicts(context text, statement text) RETURNS bool
+-- The INSERT of a loop over its rows, or of an SQL function that is nothing else, whose text no context has: as the function's
+-- body has it. NULL where the body does not tell which it is.
+CREATE OR REPLACE FUNCTION pgherd.insert_in_body(context text, relation regclass) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    WITH caller AS (
+        SELECT split_part(context, E'\n', 2) AS line, (SELECT c.relname FROM pg_class c WHERE c.oid = relation) AS name
+    ), asked AS (
+        SELECT name, line ~ '^PL/pgSQL function inline_code_block line [0-9]+ at FOR over SELECT rows$' AND strpos(context, E'\n') > 0
+                AND split_part(context, E'\n', 3) = '' AS in_block,
+            (regexp_match(line, '^PL/pgSQL function (?:[^(]*\.)?"?([^(" ]+)"?\(.*\) line ([0-9]+) at FOR over SELECT rows$')) AS loop,
+            (regexp_match(line, '^SQL function "([^"]+)" statement 1$'))[1] AS sql_function
+        FROM caller
+    ), body AS (
+        SELECT current_query() AS text, NULL::int AS line FROM asked WHERE in_block
+        UNION ALL SELECT p.prosrc, a.loop[2]::int FROM asked a JOIN pg_proc p ON p.proname = a.loop[1]
+    ), found AS (
+        SELECT b.text, b.line, m.at, m.match[1] AS before, m.match[2] AS statement
+        FROM body b, LATERAL regexp_matches(b.text, '(\mfor\s[^;]*?\sin\s+)(insert\s+into\s.*?)\sloop\M', 'gi')
+            WITH ORDINALITY AS m(match, at)
+    ), fitting AS (
+        SELECT f.statement FROM found f, asked a WHERE strpos(lower(f.statement), lower(a.name)) > 0
+            AND (f.line IS NULL OR f.line = 1 + length(substr(f.text, 1, strpos(f.text, f.before || f.statement) - 1))
+                - length(replace(substr(f.text, 1, strpos(f.text, f.before || f.statement) - 1), E'\n', '')))
+        UNION ALL SELECT p.prosrc FROM asked a JOIN pg_proc p ON p.proname = a.sql_function AND p.prosqlbody IS NULL
+    )
+    SELECT CASE WHEN count(DISTINCT statement) = 1 AND NOT EXISTS (SELECT FROM body WHERE text ~* '\min\s+with\M') THEN min(statement) END
+    FROM fitting
+$$;
+
+-- What tells whether the statement looks for rows that are there already: its text. Where that is not known (an SQL function,
+-- or a loop over RETURNING) the bodies of all functions of the name.
+CREATE OR REPLACE FUNCTION pgherd.text_or_bodies(context text, statement text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WITH bodies AS (
         SELECT coalesce(pg_get_function_sqlbody(p.oid), p.prosrc) AS body FROM pg_proc p
         WHERE statement IS NULL
             AND p.proname = (regexp_match(split_part(context, E'\n', 2), '^(?:SQL|PL/\w+) function (?:[^(]*\.)?"?([^(" ]+)'))[1]
     )
-    SELECT coalesce(statement, (SELECT string_agg(body, E'\n') FROM bodies), current_query()) ~* 'on\s+conflict|merge\s+into'
+    SELECT coalesce(statement, (SELECT string_agg(body, E'\n') FROM bodies), current_query())
 $$;
 
 -- BEFORE INSERT statement trigger: what the row triggers must know. pgherd.inserted: the depth and table of statements whose
@@ -222,8 +251,8 @@ DECLARE
     statement text;
 BEGIN
     GET DIAGNOSTICS context = PG_CONTEXT;
-    statement := pgherd.statement_of(context);
-    IF NOT pgherd.looks_for_conflicts(context, statement) THEN
+    statement := coalesce(pgherd.statement_of(context), pgherd.insert_in_body(context, TG_RELID));
+    IF pgherd.text_or_bodies(context, statement) !~* 'on\s+conflict|merge\s+into' THEN
         statement := CASE WHEN EXISTS (SELECT FROM pgherd.worker_trigger w JOIN pg_trigger t ON t.oid = w.trigger
             WHERE w.relation = TG_RELID AND t.tgtype & 5 = 5) THEN 'INSERT' ELSE '' END;
     ELSIF statement IS NULL OR statement ~* 'merge\s+into' THEN
@@ -377,18 +406,31 @@ END
 $$;
 
 -- BEFORE INSERT statement trigger of a partitioned table and its partitions: rows reach the workers through foreign partitions,
--- which know nothing of conflicts.
+-- which know of no conflict but with whatever is there.
 CREATE OR REPLACE FUNCTION pgherd.begin_partitioned_rows() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     context text;
 BEGIN
     GET DIAGNOSTICS context = PG_CONTEXT;
-    IF pgherd.looks_for_conflicts(context, pgherd.statement_of(context)) THEN
+    IF pgherd.text_or_bodies(context, pgherd.statement_of(context)) ~* 'on\s+conflict(?!\s+do\s+nothing)|merge\s+into' THEN
         RAISE EXCEPTION USING ERRCODE = 'PH001',
             MESSAGE = format('cannot run ON CONFLICT or MERGE on distributed table "%s" from inside the coordinator', TG_TABLE_NAME),
             HINT = 'Send the statement through the router by itself.', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME;
     END IF;
+    RETURN NULL;
+END
+$$;
+
+-- BEFORE and AFTER UPDATE statement triggers of such a table, where columns are assigned that say to which partition a row
+-- belongs: the statement may move rows within the table that it names.
+CREATE OR REPLACE FUNCTION pgherd.update_partitioned() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    result text;
+BEGIN
+    EXECUTE format('SELECT r.result FROM pgherd.remote_statement r WHERE r.command = %L', format(E'%s %I.%I\n',
+        CASE TG_WHEN WHEN 'BEFORE' THEN 'updating' ELSE 'updated' END, TG_TABLE_SCHEMA, TG_TABLE_NAME)) INTO result;
     RETURN NULL;
 END
 $$;
@@ -398,7 +440,21 @@ CREATE OR REPLACE FUNCTION pgherd.guard_partitioned(relation regclass) RETURNS v
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     acting record;
+    moment text;
+    columns text;
+    is_tree bool;
 BEGIN
+    -- An expression may read any column.
+    SELECT CASE WHEN NOT bool_or(p.partexprs IS NOT NULL) THEN 'OF ' || string_agg(DISTINCT quote_ident(a.attname), ', ') END, count(*) > 0
+        INTO columns, is_tree
+        FROM pg_partition_tree(pg_partition_root($1)) t JOIN pg_partitioned_table p ON p.partrelid = t.relid
+            LEFT JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attnum = ANY (p.partattrs::int2[]) AND a.attnum > 0
+        WHERE NOT EXISTS (SELECT FROM pgherd.leaf l WHERE l.relation = t.relid);
+    FOREACH moment IN ARRAY CASE WHEN is_tree THEN '{BEFORE,AFTER}'::text[] ELSE '{}' END LOOP
+        EXECUTE format('CREATE TRIGGER pgherd_guard_%s_update %s UPDATE %s ON %s FOR EACH STATEMENT '
+            'EXECUTE FUNCTION pgherd.update_partitioned()', lower(moment), moment, columns, relation);
+        EXECUTE format('ALTER TABLE ONLY %s ENABLE ALWAYS TRIGGER pgherd_guard_%s_update', relation, lower(moment));
+    END LOOP;
     EXECUTE format('CREATE TRIGGER pgherd_guard_statement BEFORE INSERT ON %s '
         'FOR EACH STATEMENT EXECUTE FUNCTION pgherd.begin_partitioned_rows()', relation);
     EXECUTE format('ALTER TABLE ONLY %s ENABLE ALWAYS TRIGGER pgherd_guard_statement', relation);
@@ -421,7 +477,9 @@ BEGIN
         WHERE EXISTS (SELECT FROM pg_class c WHERE c.oid = p.logicalrelid)
             AND (NOT EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = p.logicalrelid AND g.tgname ~* '^pgherd_guard_')
                 OR EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = p.logicalrelid
-                    AND g.tgfoid = to_regprocedure('pgherd.forward_local_rows()')))
+                    AND g.tgfoid = to_regprocedure('pgherd.forward_local_rows()'))
+                OR EXISTS (SELECT FROM pg_class c WHERE c.oid = p.logicalrelid AND c.relkind = 'p')
+                    AND NOT EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = p.logicalrelid AND g.tgname = 'pgherd_guard_before_update'))
     LOOP
         IF t.partmethod = 'h' THEN
             PERFORM pgherd.attach_child(t.relation);
@@ -430,5 +488,6 @@ BEGIN
         END IF;
     END LOOP;
     DROP FUNCTION IF EXISTS pgherd.forward_local_rows();
+    DROP FUNCTION IF EXISTS pgherd.looks_for_conflicts(text, text);
 END
 $$;

@@ -63,6 +63,100 @@ fn psql_prints_the_same_as_on_one_server() {
     }
 }
 
+/// Encodings with one byte for a character that a client may have.
+const ENCODINGS: [&str; 27] = [
+    "LATIN1",
+    "LATIN2",
+    "LATIN3",
+    "LATIN4",
+    "LATIN5",
+    "LATIN6",
+    "LATIN7",
+    "LATIN8",
+    "LATIN9",
+    "LATIN10",
+    "WIN1250",
+    "WIN1251",
+    "WIN1252",
+    "WIN1253",
+    "WIN1254",
+    "WIN1255",
+    "WIN1256",
+    "WIN1257",
+    "WIN1258",
+    "WIN866",
+    "WIN874",
+    "KOI8R",
+    "KOI8U",
+    "ISO_8859_5",
+    "ISO_8859_6",
+    "ISO_8859_7",
+    "ISO_8859_8",
+];
+
+/// The bytes that psql prints for a script in an encoding.
+fn psql_in(target: &Target, encoding: &str, script: &[u8]) -> Vec<u8> {
+    use std::io::Write;
+    let mut child = Command::new("sh")
+        .args(["-c", "exec 2>&1; exec \"$@\"", "sh", "psql", "-X", "-a", "-v", "VERBOSITY=verbose"])
+        .envs(target.environment())
+        .env("PGCLIENTENCODING", encoding)
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let script = script.to_vec();
+    let writer = std::thread::spawn(move || input.write_all(&script));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    // Where in PostgreSQL's sources an error comes from.
+    let lines = output.stdout.split(|byte| *byte == b'\n').filter(|line| !line.starts_with(b"LOCATION:"));
+    lines.collect::<Vec<_>>().join(&b'\n')
+}
+
+#[test]
+fn psql_of_other_encodings_gets_the_same_bytes() {
+    let (oracle, tested) = (plain(), cluster());
+    let (oracle, tested) =
+        (oracle.create_database("encodings", "").unwrap(), tested.create_database("encodings", "").unwrap());
+    for (target, distribute) in [(&oracle, ""), (&tested, "SELECT create_distributed_table('words', 'word');")] {
+        let made = format!("CREATE TABLE words (id int, word text);{distribute}");
+        psql_in(target, "UTF8", made.as_bytes());
+    }
+    for encoding in ENCODINGS {
+        let mut script: Vec<u8> = Vec::new();
+        let mut add = |parts: &[&[u8]]| parts.iter().for_each(|part| script.extend_from_slice(part));
+        add(&[b"SHOW client_encoding; TRUNCATE words;\n"]);
+        for byte in 0x80..=0xffu8 {
+            let c = [byte];
+            add(&[b"SELECT '", &c, b"', convert_to('", &c, b"', 'UTF8');\n"]);
+            add(&[b"INSERT INTO words VALUES (", byte.to_string().as_bytes(), b", '", &c, b"');\n"]);
+        }
+        add(&[b"SELECT id, word, length(word), convert_to(word, 'UTF8') AS \"\xe1\" FROM words ORDER BY id;\n"]);
+        add(&[b"SELECT id FROM words WHERE word = '\xe1';\nSELECT count(*), max(word COLLATE \"C\") FROM words;\n"]);
+        add(&[
+            b"\\copy (SELECT id, word FROM words ORDER BY id) to stdout\n\\copy words from stdin\n1000\tx\xe1y\n\\.\n",
+        ]);
+        add(&[
+            b"SELECT word, id FROM words WHERE id > 255;\nUPDATE words SET id = 0 WHERE word = 'x\xe1y' RETURNING *;\n",
+        ]);
+        add(&[b"SELECT E'\\u20ac', E'\\u4e00';\nSELECT \"nothing \xe1\" FROM words;\nSELECT '\xe1' FROM;\n"]);
+        add(&[
+            b"INSERT INTO words VALUES (5000, 'gone') RETURNING E'\\u4e00';\nSELECT * FROM words WHERE id = 5000;\n",
+        ]);
+        add(&[b"BEGIN;\nDO $$ BEGIN RAISE NOTICE '\xe1'; END $$;\nSAVEPOINT a;\nSELECT E'\\u4e00';\nROLLBACK TO a;\n"]);
+        add(&[b"SELECT '\xe1', id FROM words WHERE id = 0;\nCOMMIT;\n\\encoding UTF8\nSELECT E'\\u4e00';\n"]);
+        let (expected, found) = (psql_in(&oracle, encoding, &script), psql_in(&tested, encoding, &script));
+        if expected != found {
+            let lines = |bytes: &[u8]| -> Vec<String> {
+                bytes.split(|byte| *byte == b'\n').map(|line| line.escape_ascii().to_string()).collect()
+            };
+            panic!("psql in {encoding} prints otherwise\n{}", line_difference(&lines(&expected), &lines(&found)));
+        }
+    }
+}
+
 /// What `diff -U 4` says.
 fn line_difference(a: &[String], b: &[String]) -> String {
     let directory = std::env::temp_dir().join(format!("pgherd-diff-{}", std::process::id()));

@@ -558,3 +558,36 @@ fn a_body_that_goes_back_still_knows_the_transactions_tables() {
     assert_eq!(client.value("SELECT string_agg(k::text, ',') FROM t").unwrap(), "7");
     client.run("COMMIT").unwrap();
 }
+
+/// A MERGE whose source is sent to the workers reads it first: what others define meanwhile does not concern it.
+#[test]
+fn definitions_of_others_do_not_stop_a_merge_between_its_parts() {
+    let (herd, _turn) = herd();
+    let [_, cluster] = herd.sides("merge_meanwhile");
+    let mut client = cluster.connect("merge_meanwhile").unwrap();
+    client.run("CREATE TABLE target (k int, n int); CREATE TABLE source (id int, k int)").unwrap();
+    for (table, key) in [("target", "k"), ("source", "id")] {
+        client.run(&format!("SELECT create_distributed_table('{table}', '{key}', colocate_with => 'none')")).unwrap();
+    }
+    client.run("INSERT INTO target SELECT g, 0 FROM generate_series(1, 100) g").unwrap();
+    client.run("INSERT INTO source SELECT -g, g FROM generate_series(1, 100) g").unwrap();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut other = cluster.connect("merge_meanwhile").unwrap();
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                other.run("CREATE TABLE beside (k int)").unwrap();
+                other.run("SELECT create_distributed_table('beside', 'k')").unwrap();
+                other.run("DROP TABLE beside").unwrap();
+            }
+        });
+        let merge = "MERGE INTO target t USING source s ON t.k = s.k WHEN MATCHED THEN UPDATE SET n = t.n + 1";
+        let mut failed = Vec::new();
+        for _ in 0..60 {
+            failed.extend(client.simple(merge, None).unwrap().error().cloned());
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(failed.is_empty(), "{} of 60: {:?}", failed.len(), failed[0]);
+    });
+    assert_eq!(client.value("SELECT count(*) || ' ' || min(n) || ' ' || max(n) FROM target").unwrap(), "100 60 60");
+}

@@ -558,17 +558,33 @@ fn startup_parameters_become_settings() {
     assert_eq!(shown(&sides.oracle), shown(&sides.tested));
 }
 
-/// Keys are hashed as UTF-8: another client encoding is refused by name, not answered wrongly.
+/// What the client is told of its encoding; those of more than one byte for a character are refused by name.
 #[test]
-fn other_client_encodings_are_refused_by_name() {
+fn client_encodings_are_told_or_refused_by_name() {
     let sides = sides();
     let target = sides.tested.target.with_database("protocol");
-    let refused = Client::connect_with(&target, &[("client_encoding", "LATIN1")]).err().unwrap().to_string();
-    assert!(refused.contains("0A000") && refused.contains("LATIN1"), "{refused}");
-    for spelling in ["UTF8", "utf-8", "Unicode"] {
-        let mut client = Client::connect_with(&target, &[("client_encoding", spelling)]).unwrap();
-        assert_eq!(client.value("SELECT length('ü')").unwrap(), "1", "{spelling}");
+    let refused = Client::connect_with(&target, &[("client_encoding", "SJIS")]).err().unwrap().to_string();
+    assert!(refused.contains("0A000") && refused.contains("SJIS"), "{refused}");
+    for spelling in
+        ["UTF8", "utf-8", "Unicode", "latin1", "ISO-8859-15", "WIN1252", "koi8-u", "sql_ascii", "ISO_8859_7"]
+    {
+        let told = |side: &Side| {
+            let target = side.target.with_database("protocol");
+            let mut client = Client::connect_with(&target, &[("client_encoding", spelling)]).unwrap();
+            let first = client.settings.get("client_encoding").cloned();
+            let shown = client.value("SHOW client_encoding").unwrap();
+            client.run("SET client_encoding = 'win1251'").unwrap();
+            let second = client.settings.get("client_encoding").cloned();
+            client.run("RESET client_encoding").unwrap();
+            (first, shown, second, client.settings.get("client_encoding").cloned())
+        };
+        assert_eq!(told(&sides.oracle), told(&sides.tested), "{spelling}");
     }
+    let unknown = |side: &Side| {
+        let target = side.target.with_database("protocol");
+        Client::connect_with(&target, &[("client_encoding", "nowhere")]).err().unwrap().to_string()
+    };
+    assert_eq!(unknown(&sides.oracle), unknown(&sides.tested));
 }
 
 #[test]

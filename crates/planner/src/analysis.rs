@@ -32,6 +32,8 @@ pub(crate) struct Instance<'a> {
     pub env: usize,
     pub rel: usize,
     pub is_target: bool,
+    /// TABLESAMPLE of a distributed table: the clause.
+    pub sample: Option<Span>,
 }
 
 #[derive(Debug)]
@@ -204,8 +206,6 @@ pub(crate) struct Analysis<'a> {
     /// Data-modifying CTEs.
     pub modifying: Vec<&'a Tree>,
     pub has_parts_unknown: bool,
-    /// TABLESAMPLE of a distributed table, which only workers can draw: what the coordinator sees are all rows.
-    pub has_sample: bool,
     /// A three-part column name or a whole-row reference: the partition's own name would show.
     pub needs_parent_name: bool,
     /// A column that tells one physical table from another (`ctid`, `tableoid`, …).
@@ -243,7 +243,6 @@ impl<'a> Analysis<'a> {
             has_own: false,
             modifying: Vec::new(),
             has_parts_unknown: false,
-            has_sample: false,
             needs_parent_name: false,
             has_system_column: false,
             columns_seen: 0,
@@ -779,11 +778,13 @@ impl<'a> Analysis<'a> {
                 self.scopes[scope].entries.push(Entry { name, schema: None, columns, is_table: false });
                 Node::Constant { volatile }
             }
-            FromItem::Sample { relation, .. } => {
+            FromItem::Sample { relation, clause, .. } => {
                 let first = self.instances.len();
                 let node = self.table_ref(relation, scope, env);
-                match self.instances.get(first) {
-                    Some(instance) if !instance.table.is_reference() => self.has_sample = true,
+                match self.instances.get_mut(first) {
+                    Some(instance) if !instance.table.is_reference() && clause.is_known() => {
+                        instance.sample = Some(*clause);
+                    }
                     // Every worker would draw its own from its copy.
                     _ => self.has_parts_unknown = true,
                 }
@@ -855,7 +856,7 @@ impl<'a> Analysis<'a> {
         let rel = self.rels.len();
         let instance = self.instances.len();
         self.rels.push(RelInfo::Instance(instance));
-        self.instances.push(Instance { table, relation, env, rel, is_target });
+        self.instances.push(Instance { table, relation, env, rel, is_target, sample: None });
         let mut columns: Option<Vec<(String, Option<ColumnId>)>> = Some(
             table.columns.iter().enumerate().map(|(col, c)| (c.name.clone(), Some(ColumnId { rel, col }))).collect(),
         );

@@ -176,6 +176,9 @@ impl<'a> Context<'a> {
                     edits.replace(condition.span, " true ");
                 }
             }
+            if let (Some(clause), Some(_)) = (instance.sample, staging.instance(index)) {
+                edits.replace(clause, "");
+            }
             match staging.instance(index) {
                 Some(staged) if relation.alias.is_some() => {
                     edits.replace(relation.full_span, staged.marker());

@@ -642,7 +642,8 @@ impl Context<'_> {
         if !self.analysis.modifying.is_empty() {
             return self.federate("a common table expression modifies a table");
         }
-        if table.has_triggers || insert.on_conflict.as_ref().is_some_and(|c| c.update) {
+        let sampled = self.analysis.instances.iter().any(|i| i.sample.is_some());
+        if table.has_triggers || sampled || insert.on_conflict.as_ref().is_some_and(|c| c.update) {
             return self.federate(reason);
         }
         let tier = Tier::ReplicateRows { table: table.clone(), sql: self.coordinator_sql(), returning };

@@ -70,15 +70,38 @@ pub fn shares_transaction(table: &Table, snapshot: &Snapshot) -> bool {
 /// Plans a data statement. A utility statement gets the coordinator: see [`ddl_scope`] for where else it must run.
 pub fn plan(statement: &Statement, snapshot: &Snapshot, session: &SessionView<'_>) -> Plan {
     let context = Context::new(statement, snapshot, session);
-    let plan = plan_in(&context);
-    if context.analysis.has_sample && !matches!(plan.tier, Tier::Route(_) | Tier::Scatter(_) | Tier::Refuse(_)) {
+    // Of so many rows, or for so long, each worker would take as many as all of them should.
+    let unfit = |sample: &pgherd_sql::Sample| {
+        let table = statement.relations.get(sample.relation).and_then(|r| analysis::resolve(snapshot, session, r));
+        !sample.by_share && table.is_some_and(|t| !t.is_reference())
+    };
+    if !matches!(statement.tree, Tree::Utility) && statement.samples.iter().any(unfit) {
         return context.refuse(
-            "cannot take a sample of a distributed table in this statement",
-            Some(format!("Only workers can draw it, and they cannot run the statement: {}.", plan.reason)),
-            Some("Take the sample with a SELECT of its own."),
+            "cannot take such a sample of a distributed table",
+            Some("Workers can take shares of rows, by SYSTEM and BERNOULLI.".to_owned()),
+            None,
         );
     }
-    plan
+    plan_in(&context)
+}
+
+/// The columns of the occurrence at `relation` that a statement may read, by their own names; none: it cannot be told.
+pub fn columns_read(
+    statement: &Statement,
+    snapshot: &Snapshot,
+    session: &SessionView<'_>,
+    relation: pgherd_sql::Span,
+) -> Option<Vec<String>> {
+    let context = Context::new(statement, snapshot, session);
+    let mut found = (0..context.analysis.instances.len())
+        .filter(|index| context.analysis.instances[*index].relation.full_span == relation);
+    let index = found.next().filter(|_| found.next().is_none() && !context.analysis.has_parts_unknown)?;
+    let instance = &context.analysis.instances[index];
+    let renamed = instance.relation.alias.as_ref().is_some_and(|a| !a.columns.is_empty());
+    if renamed {
+        return None;
+    }
+    Some(context.columns_written(index, instance.table.columns.iter().map(|c| c.name.clone()).collect()))
 }
 
 fn plan_in(context: &Context<'_>) -> Plan {

@@ -68,7 +68,7 @@ impl Context<'_> {
             return Err("its source is not found in the text".to_owned());
         }
         // Part and rest are run at different times, but by one clock.
-        if self.uses_now && self.session.multi_statement_txn_now.is_none() && self.snapshot.groups_of(table).len() > 1 {
+        if self.uses_now && self.session.multi_statement_txn_now.is_none() {
             return Err("the current time must be the same on every server".to_owned());
         }
         let target =
@@ -121,16 +121,33 @@ impl Context<'_> {
         if !self.analysis.levels[names.level].sublinks.is_empty() {
             return Err("a subquery in a condition or value".to_owned());
         }
+        let is_target = |cte: &Cte| merge.target.schema.is_none() && cte.name == merge.target.name;
+        if merge.with.iter().flat_map(|w| &w.ctes).any(is_target) {
+            return Err("a common table expression has the target's name".to_owned());
+        }
+        // What another transaction commits between the steps would be taken for a row without a source.
+        if merge.clauses.iter().any(|c| c.matched == MergeMatch::NotMatchedBySource) {
+            return Err("WHEN NOT MATCHED BY SOURCE with actions that are run one after another".to_owned());
+        }
         let volatile = |e: &Expr| {
             let mut found = false;
             e.walk(&mut |e| {
-                found |= matches!(&e.kind, ExprKind::Call(c) if self.snapshot.volatile_functions.contains(&c.name)
-                    || self.snapshot.user_functions.contains(&c.name));
+                found |= match &e.kind {
+                    ExprKind::Call(c) => {
+                        self.snapshot.volatile_functions.contains(&c.name)
+                            || self.snapshot.user_functions.contains(&c.name)
+                    }
+                    ExprKind::Op(op) => self.snapshot.user_operators.contains(&op.name),
+                    _ => false,
+                }
             });
             found
         };
         if volatile(&merge.on) || merge.clauses.iter().filter_map(|c| c.condition.as_ref()).any(volatile) {
             return Err("a function in a condition may give another value each time".to_owned());
+        }
+        if let Some(reason) = safety::moving_reason(self.statement) {
+            return Err(reason);
         }
         let Selected { list, mut edits, .. } = self.selected(names, true)?;
         let text = self.text();
@@ -143,22 +160,16 @@ impl Context<'_> {
             merge.source_span.of(text)
         );
         let mut steps = Vec::new();
-        let mut before = String::new();
+        // What is false already is not computed: the first condition that holds decides.
+        let mut cases = format!("CASE WHEN {SOURCE}.{MATCHED} THEN false");
         for clause in merge.clauses.iter().filter(|c| c.matched == MergeMatch::NotMatchedByTarget) {
             let condition = clause.condition.as_ref().map(|c| edits.apply_to(text, c.span).as_written());
+            let condition = condition.unwrap_or_else(|| "true".to_owned());
             if let MergeAction::Insert { columns, values } = &clause.action {
-                steps.push(
-                    self.insert_step(names, (columns.as_slice(), values.as_slice()), clause.span, &edits, table).map(
-                        |insert| {
-                            let own = condition.as_ref().map_or(String::new(), |c| format!(" AND ({c})"));
-                            format!(
-                                "{insert} FROM {{{{stage 1}}}} AS {SOURCE} WHERE NOT {SOURCE}.{MATCHED}{own}{before}"
-                            )
-                        },
-                    )?,
-                );
+                let insert = self.insert_step(names, (columns, values), clause.span, &edits, table)?;
+                steps.push(format!("{insert} FROM {{{{stage 1}}}} AS {SOURCE} WHERE {cases} ELSE {condition} END"));
             }
-            before.push_str(&condition.map_or(String::new(), |c| format!(" AND ({c}) IS NOT TRUE")));
+            cases.push_str(&format!(" WHEN {condition} THEN false"));
         }
         for clause in &merge.clauses {
             if !clause.span.is_known() {
@@ -179,7 +190,9 @@ impl Context<'_> {
                 pgherd_sql::split(&alone).ok().and_then(|mut list| list.pop()).ok_or("a step does not parse")?;
             let Tree::Merge(step) = &alone.tree else { return Err("a step does not parse".to_owned()) };
             Context::new(&alone, self.snapshot, self.session).merge_on_workers(step, table)?;
-            edits.replace(merge.source_span, format!("{{{{stage 1}}}} AS {SOURCE}"));
+            // A row that another transaction gives a match to meanwhile is inserted, not changed as well.
+            let matched = format!("(SELECT * FROM {{{{stage 1}}}} AS {SOURCE} WHERE {MATCHED}) AS {SOURCE}");
+            edits.replace(merge.source_span, matched);
             steps.insert(0, edits.apply(text).as_written());
         }
         Ok((StagePart { sql: part.trim_start().to_owned(), ship: Ship::Everywhere }, steps))
@@ -229,6 +242,11 @@ impl Context<'_> {
             let stays = !reads_cte
                 && !self.has_distributed_in(link.level)
                 && self.check_sublink(link.level, &Spread::Replicated).is_ok();
+            if !stays && !self.analysis.modifying.is_empty() {
+                return Err(
+                    "a subquery in a condition or value beside a data-modifying common table expression".to_owned()
+                );
+            }
             if !stays {
                 self.stage_everywhere(link.level)?;
             }
@@ -259,7 +277,7 @@ impl Context<'_> {
             return Err("only a server knows where the inserted keys belong".to_owned());
         }
         let selected = self.selected(names, false)?;
-        self.check_rest(names, table)?;
+        self.check_rest(names)?;
         let number = self.staging.borrow().len() + 1;
         let text = self.text();
         let with = merge.with_span.of(text);
@@ -275,7 +293,7 @@ impl Context<'_> {
     }
 
     /// What is left after the source, WITH and staged subqueries are gone can be run by each worker for its rows.
-    fn check_rest(&self, names: &Names<'_>, table: &Arc<Table>) -> Result<()> {
+    fn check_rest(&self, names: &Names<'_>) -> Result<()> {
         let merge = names.merge;
         let mut edits = Edits::new();
         edits.replace(merge.source_span, format!("(SELECT 0) AS {}", quote_ident(&self.source_name(merge))));
@@ -304,13 +322,8 @@ impl Context<'_> {
         if rest.analysis.distributed().count() != 1 {
             return Err("a condition or value names another distributed table".to_owned());
         }
-        match self.snapshot.groups_of(table).len() {
-            0 | 1 => {}
-            _ => {
-                if let Some(reason) = safety::moving_reason(rest.statement) {
-                    return Err(reason);
-                }
-            }
+        if let Some(reason) = safety::moving_reason(rest.statement) {
+            return Err(reason);
         }
         self.check_modifying(&rest)
     }

@@ -219,7 +219,12 @@ impl Context<'_> {
             q.limit.is_some() || q.offset.is_some() || on
         };
         let inside = |q: &Query| std::ptr::eq(q, query) || (q.span.is_known() && query.span.contains(q.span));
-        !volatile && !self.analysis.levels.iter().filter_map(|l| l.query).any(|q| inside(q) && cut(q))
+        let sampled = |i: &crate::analysis::Instance<'_>| {
+            i.sample.is_some() && (!query.span.is_known() || query.span.contains(i.relation.full_span))
+        };
+        !volatile
+            && !self.analysis.instances.iter().any(sampled)
+            && !self.analysis.levels.iter().filter_map(|l| l.query).any(|q| inside(q) && cut(q))
     }
 
     /// The columns of an occurrence as the statement calls them.
@@ -247,6 +252,14 @@ impl Context<'_> {
         format!("{} AS {}{renamed}", qualified(instance.table), quote_ident(instance.relation.reference_name()))
     }
 
+    /// The same with its TABLESAMPLE: other rows each time.
+    fn sampled(&self, index: usize) -> String {
+        match self.analysis.instances[index].sample {
+            Some(clause) => format!("{} {}", self.named(index), clause.of(self.text())),
+            None => self.named(index),
+        }
+    }
+
     /// The rows of one occurrence.
     pub fn instance_text(&self, index: usize) -> Result<InstanceText> {
         let instance = &self.analysis.instances[index];
@@ -259,7 +272,7 @@ impl Context<'_> {
         let word = if self.only_exists(index, &columns) { "SELECT DISTINCT" } else { "SELECT" };
         // Only how many rows there are: whoever may read any column may know that.
         let list = if list.is_empty() { "1 AS pgherd_row".to_owned() } else { list.join(", ") };
-        let mut whole = format!("{word} {list} FROM {}", self.named(index));
+        let mut whole = format!("{word} {list} FROM {}", self.sampled(index));
         let mut rows = self.rows_of(instance.table);
         let conditions = self.implied_on(index);
         for (number, (condition, share)) in conditions.iter().enumerate() {
@@ -269,8 +282,8 @@ impl Context<'_> {
         }
         rows = self.estimate(&whole, rows);
         let and = if conditions.is_empty() { " WHERE " } else { " AND " };
-        let everything =
-            (conditions.is_empty() && !all).then(|| format!("{word} {columns:?} FROM {}", qualified(instance.table)));
+        let everything = (conditions.is_empty() && !all && instance.sample.is_none())
+            .then(|| format!("{word} {columns:?} FROM {}", qualified(instance.table)));
         let mut text = InstanceText { columns, whole_rows: rows, rows, everything, whole, reduced: None, and };
         if rows > REDUCED_BESIDE_FROM
             && let Some((condition, share)) = self.reduction_of(index, rows <= REDUCED_FROM)
@@ -483,6 +496,7 @@ impl Context<'_> {
         let (index, col, share) = best?;
         let instance = &self.analysis.instances[index];
         let alias = quote_ident(instance.relation.reference_name());
+        // Of a sample all rows of the table: which they are is known where it is drawn.
         let conditions: Vec<String> = self.implied_on(index).into_iter().map(|(condition, _)| condition).collect();
         let sql = format!(
             "SELECT {alias}.{} FROM {} WHERE {}",
@@ -493,18 +507,26 @@ impl Context<'_> {
         Some((sql, share))
     }
 
-    /// Those columns of an occurrence that the statement may mean: every name that is written anywhere counts.
+    /// Those columns of an occurrence that the rest of a statement may mean, whose part has met its conditions.
     pub fn columns_named(&self, index: usize, names: Vec<String>) -> Vec<String> {
-        let reference = self.analysis.instances[index].relation.reference_name();
-        let mut named: HashSet<&str> = HashSet::new();
-        let mut all = false;
-        // The rest need not look at conditions that its part has met.
         let mut met: HashSet<*const Expr> = HashSet::new();
         for condition in self.conditions_on(index) {
             condition.walk(&mut |e| {
                 met.insert(std::ptr::from_ref(e));
             });
         }
+        self.columns_but(index, names, &met)
+    }
+
+    /// Those columns of an occurrence that the statement may mean: every name that is written anywhere counts.
+    pub fn columns_written(&self, index: usize, names: Vec<String>) -> Vec<String> {
+        self.columns_but(index, names, &HashSet::new())
+    }
+
+    fn columns_but(&self, index: usize, names: Vec<String>, met: &HashSet<*const Expr>) -> Vec<String> {
+        let reference = self.analysis.instances[index].relation.reference_name();
+        let mut named: HashSet<&str> = HashSet::new();
+        let mut all = false;
         self.statement.tree.walk_all(&mut |_, e| match &e.kind {
             ExprKind::Column(_) if met.contains(&std::ptr::from_ref(e)) => {}
             ExprKind::Column(path) => match path.as_slice() {

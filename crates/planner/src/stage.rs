@@ -138,9 +138,6 @@ impl Context<'_> {
         if self.session.callback || !self.session.may_stage || self.analysis.has_own {
             return Err("it comes from the coordinator".to_owned());
         }
-        if self.analysis.has_sample {
-            return Err("a sample of a table".to_owned());
-        }
         if self.analysis.needs_parent_name || self.text().contains("{{") {
             return Err("a whole row or a qualified table name".to_owned());
         }

@@ -126,14 +126,14 @@ impl Setup {
             Tier::Stage(stage) => {
                 let answer = self.staged(stage, plan);
                 self.ask("DISCARD TEMP")?;
-                answer.map(Some)
+                answer
             }
             _ => Ok(None),
         }
     }
 
     /// Each part's rows, as the server itself gives them, in a table of its own.
-    fn staged(&mut self, stage: &Stage, plan: &Plan) -> Result<Answer, String> {
+    fn staged(&mut self, stage: &Stage, plan: &Plan) -> Result<Option<Answer>, String> {
         let (mut columns, mut names) = (Vec::new(), Vec::<Vec<String>>::new());
         for (number, part) in (1..).zip(&stage.parts) {
             // Its own plan is as good as that of any statement; its tables are all of public.
@@ -156,14 +156,12 @@ impl Setup {
             });
         }
         match &stage.rest {
-            Rest::Steps(steps) => {
-                // Their own plans are as good as those of any statement; here they are run on the whole tables.
-                Err(format!("in steps: {}", steps.join("; ")))
-            }
-            Rest::Scatter(scatter) => self.scattered(scatter, &columns, plan),
+            // Each is planned by itself.
+            Rest::Steps(_) => Ok(None),
+            Rest::Scatter(scatter) => self.scattered(scatter, &columns, plan).map(Some),
             Rest::Coordinator(sql) => {
                 let sql = fill(&sql.as_written(), &columns, None);
-                self.ask(&sql).map_err(|e| format!("{e}\n  on the coordinator: {sql}"))
+                self.ask(&sql).map(Some).map_err(|e| format!("{e}\n  on the coordinator: {sql}"))
             }
         }
     }

@@ -19,6 +19,7 @@ use pgherd_wire::frame::Frame;
 use pgherd_wire::frontend::{FrontendMessage, parse_frontend};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::changes::Changes;
 use crate::client::Client;
 use crate::error::{Failure, Result};
 use crate::inside::MovedRow;
@@ -123,16 +124,14 @@ pub struct Cursors {
     pub returned: bool,
     /// Rows that the coordinator may change by name: worker group, partition, ctid there.
     rows: Vec<(GroupId, String)>,
-    /// Tables whose rows a statement of the coordinator is changing one by one, by the prepared statement that does it.
-    pub changing: HashMap<String, pgherd_catalog::Oid>,
-    /// Those of them that insert, with the depth of the coordinator's subtransactions when they began.
-    inserting: HashMap<String, u32>,
-    /// How deep the coordinator's subtransactions are nested, as far as postgres_fdw has told.
-    depth: u32,
+    /// What statements of the coordinator are changing one by one.
+    pub changes: Changes,
     /// With whose rights the coordinator asks what it asks now, where it says so.
     pub role: Option<u32>,
     /// What the session's role may do with tables on the workers, while a statement runs.
     pub rights: HashMap<pgherd_catalog::Oid, Rights>,
+    /// What all parts of the statement that the coordinator runs see.
+    pub moment: Option<Anchor>,
     /// An error inside a callback batch: the rest up to Sync is skipped.
     skip: bool,
     /// The last error that postgres_fdw was told of: it keeps some of its fields to itself.
@@ -173,6 +172,9 @@ struct Scan {
     identities: Option<usize>,
     /// The table's owner, where it must be run as that.
     owner: Option<(Arc<pgherd_catalog::Table>, String)>,
+    table: Option<Arc<pgherd_catalog::Table>>,
+    /// What it reads is being changed: it is to see what was.
+    before: Option<Anchor>,
 }
 
 impl Scan {
@@ -208,6 +210,8 @@ pub fn locks_rows(query: &str) -> bool {
 
 /// The command of a scan that only tells its number.
 pub const COUNT_SCANS: &str = "count scans";
+/// Where a row is on its worker: partition and ctid.
+pub(crate) const PLACE: &str = "tableoid::pg_catalog.text || ' ' || ctid::pg_catalog.text";
 /// Settings that say how values are written as text.
 const STYLES: [&str; 3] = ["datestyle", "intervalstyle", "extra_float_digits"];
 
@@ -308,7 +312,7 @@ impl Session {
                     .remove(portal)
                     .ok_or_else(|| Failure::new("34000", format!("portal \"{portal}\" does not exist")))?;
                 let sql = self.cursors.statements.get(&statement).cloned().unwrap_or_default();
-                self.note_change(&statement, &sql);
+                self.note_change(&statement, &sql, in_block).await?;
                 self.callback_query(&sql, Some(&bound), in_block, out, false).await?;
             }
             FrontendMessage::Close { .. } => backend::write_close_complete(out),
@@ -368,20 +372,18 @@ impl Session {
             K::Rollback { .. } => Ok("ROLLBACK".into()),
             K::Deallocate { name: Some(name) } => {
                 self.cursors.statements.remove(name);
-                self.cursors.changing.remove(name);
-                self.cursors.inserting.remove(name);
+                self.end_change(name);
                 Ok("DEALLOCATE".into())
             }
             K::Deallocate { name: None } => {
                 self.cursors.statements.clear();
-                self.cursors.changing.clear();
-                self.cursors.inserting.clear();
+                self.end_changes();
                 Ok("DEALLOCATE ALL".into())
             }
             // Several connections of one coordinator tell of the same subtransaction.
             K::Savepoint(name) => {
                 self.callback_block();
-                self.cursors.depth = depth_of(name).unwrap_or(self.cursors.depth);
+                self.cursors.changes.depth = depth_of(name).unwrap_or(self.cursors.changes.depth);
                 let name = callback_savepoint(name);
                 if !self.has_savepoint(&name) {
                     self.savepoint(&name);
@@ -389,7 +391,8 @@ impl Session {
                 Ok("SAVEPOINT".into())
             }
             K::Release(name) => {
-                self.cursors.depth = depth_of(name).map_or(self.cursors.depth, |depth| depth.saturating_sub(1));
+                let depth = self.cursors.changes.depth;
+                self.cursors.changes.depth = depth_of(name).map_or(depth, |depth| depth.saturating_sub(1));
                 let name = callback_savepoint(name);
                 if self.has_savepoint(&name) {
                     self.release_savepoint(&name).await?;
@@ -397,20 +400,7 @@ impl Session {
                 Ok("RELEASE".into())
             }
             K::RollbackTo(name) => {
-                self.cursors.changing.retain(|name, _| !name.starts_with(crate::inside::INSERTING));
-                // An INSERT that was running there has failed, and its statement is never closed.
-                let depth = depth_of(name).unwrap_or(0);
-                let ended: Vec<String> = self
-                    .cursors
-                    .inserting
-                    .iter()
-                    .filter(|(_, at)| **at >= depth)
-                    .map(|(name, _)| name.clone())
-                    .collect();
-                for name in ended {
-                    self.cursors.inserting.remove(&name);
-                    self.cursors.changing.remove(&name);
-                }
+                self.forget_changes(depth_of(name).unwrap_or(0));
                 self.rollback_workers_to(&callback_savepoint(name)).await?;
                 Ok("ROLLBACK".into())
             }
@@ -467,14 +457,16 @@ impl Session {
 
     async fn callback_declare(&mut self, name: &str, query: &str, bound: Option<&Bound>, in_block: bool) -> Result<()> {
         self.callback_block();
+        let scan = scan_number(name);
+        self.cursors.changes.scan_begins(scan);
         if query.split_once(" FROM ").is_some_and(|(_, from)| from.starts_with("pgherd.remote_statement ")) {
             if command_of(query).is_some_and(|command| command == COUNT_SCANS) {
-                self.cursors.scans = scan_number(name);
+                self.cursors.scans = scan;
                 let nothing = Cursor::Rows { rows: Vec::new(), at: 0, fields: Vec::new() };
                 self.cursors.cursors.insert(name.to_owned(), nothing);
                 return Ok(());
             }
-            let rows = self.remote_statement(query, in_block).await?;
+            let rows = self.remote_statement(query, scan, in_block).await?;
             self.cursors.cursors.insert(name.to_owned(), Cursor::Rows { rows, at: 0, fields: Vec::new() });
             return Ok(());
         }
@@ -483,7 +475,6 @@ impl Session {
             self.cursors.cursors.insert(name.to_owned(), cursor);
             return Ok(());
         }
-        let scan = scan_number(name);
         let locks = locks_rows(query);
         self.cursors.queries.insert(name.to_owned(), query.to_owned());
         let read = match self.done_early(scan, query) {
@@ -496,9 +487,33 @@ impl Session {
             _ => query,
         };
         let moment = self.moment_of(scan);
-        let mut planned = self.callback_scan(query, bound).await?;
+        let shown_before = self
+            .cursors
+            .moment
+            .as_ref()
+            .is_some_and(|of_statement| !locks && moment.as_ref().is_some_and(|moment| moment == of_statement));
+        let mut planned = self.callback_scan(query, bound, Some(scan), shown_before).await?;
+        if shown_before && planned.owner.is_some() {
+            // Another's rights are for reading at once, as it is now.
+            let planned = self.callback_scan(query, bound, Some(scan), false).await?;
+            if planned.before.is_some() {
+                return Err(half_changed(planned.table.as_ref().map_or("", |table| &table.name)));
+            }
+            let rows = self.read_scan(&planned, bound).await?;
+            return self.keep_rows(name, rows, planned.identities);
+        }
+        if let Some(table) = planned.table.as_ref().filter(|_| bound.is_some_and(|b| !b.params.is_empty())) {
+            self.cursors.changes.scan_has_parameters(table.oid);
+        }
         if moment.as_ref().is_some_and(|anchor| anchor.own) {
             planned.owner = None;
+        }
+        if let Some(before) = planned.before.take().filter(|_| moment.is_none()) {
+            if planned.owner.is_some() {
+                return Err(half_changed(planned.table.as_ref().map_or("", |table| &table.name)));
+            }
+            let opened = self.open_scan(planned, bound, Some(&before)).await?;
+            return self.read_opened(name, opened).await;
         }
         // What is locked is a row's latest version.
         let anchor = moment.filter(|_| !locks);
@@ -537,7 +552,7 @@ impl Session {
     pub async fn do_early(&mut self, query: &str, askers: &Askers) -> Result<Option<Early>> {
         let catalog = self.catalog();
         self.cursors.role = self.table_of(&one(query)?).and_then(|table| askers.role_for(&catalog, &table));
-        let planned = self.callback_scan(query, None).await?;
+        let planned = self.callback_scan(query, None, None, false).await?;
         if planned.owner.is_some() && !askers.own {
             let rows = self.read_scan(&planned, None).await?;
             return Ok(Some(Early::Read(Rc::new(rows), planned.identities)));
@@ -548,10 +563,17 @@ impl Session {
         }
     }
 
-    async fn callback_scan(&mut self, query: &str, bound: Option<&Bound>) -> Result<Scan> {
+    /// `shown_before`: what the table's rows were before the statement is what will be read.
+    async fn callback_scan(
+        &mut self,
+        query: &str,
+        bound: Option<&Bound>,
+        scan: Option<u64>,
+        shown_before: bool,
+    ) -> Result<Scan> {
         // Rows that will be changed one by one: a name of ours stands for (worker, partition, ctid).
         let identities = selected_columns(query).iter().position(|c| c == "ctid");
-        Ok(Scan { identities, ..self.callback_plan(&one(query)?, bound).await? })
+        Ok(Scan { identities, ..self.callback_plan(&one(query)?, bound, scan, shown_before).await? })
     }
 
     /// One cursor on each of the workers.
@@ -582,8 +604,9 @@ impl Session {
 
     fn keep_rows(&mut self, name: &str, mut rows: Vec<Bytes>, identities: Option<usize>) -> Result<()> {
         if let Some(column) = identities {
-            for row in &mut rows {
-                *row = self.name_row(column, row)?;
+            let read = std::mem::take(&mut rows);
+            for row in &read {
+                rows.extend(self.name_row(column, row)?);
             }
         }
         self.cursors.cursors.insert(name.to_owned(), Cursor::Rows { rows, at: 0, fields: Vec::new() });
@@ -619,7 +642,13 @@ impl Session {
     }
 
     /// The workers that have rows for a single-table query of postgres_fdw, joined and fenced, and its text for them.
-    async fn callback_plan(&mut self, statement: &Statement, bound: Option<&Bound>) -> Result<Scan> {
+    async fn callback_plan(
+        &mut self,
+        statement: &Statement,
+        bound: Option<&Bound>,
+        scan: Option<u64>,
+        shown_before: bool,
+    ) -> Result<Scan> {
         let catalog = self.catalog();
         let plan = self.plan_statement(statement, &catalog, &["pg_catalog".to_owned()], true);
         let (groups, sql, merge) = match &plan.tier {
@@ -650,13 +679,13 @@ impl Session {
             _ => return Err(Failure::refused(format!("callback is not a single-table query: {}", plan.reason))),
         };
         // One PostgreSQL would read its rows as they were before the statement.
-        if let Some(table) = plan.tables.iter().find(|t| self.cursors.changing.values().any(|oid| *oid == t.oid)) {
-            return Err(Failure::refused(format!(
-                "cannot read distributed table \"{}\" while a statement inside the coordinator changes its rows",
-                table.name
-            ))
-            .hint("Compute what is read first, or give the value of the distribution column."));
-        }
+        let before = match shown_before {
+            true => None,
+            false => {
+                let locks = locks_rows(&statement.text);
+                self.cursors.changes.view_of(&plan.tables, scan, locks).map_err(|table| half_changed(&table))?
+            }
+        };
         for group in &groups {
             self.join(*group).await?;
             for table in &plan.tables {
@@ -681,7 +710,8 @@ impl Session {
             }
             _ => None,
         };
-        Ok(Scan { groups, sql, merge, identities: None, owner })
+        let table = plan.tables.first().cloned();
+        Ok(Scan { groups, sql, merge, identities: None, owner, table, before })
     }
 
     async fn callback_write(
@@ -709,7 +739,7 @@ impl Session {
             }
             return Ok("TRUNCATE TABLE".to_owned());
         }
-        let scan = self.callback_plan(statement, bound).await?;
+        let scan = self.callback_plan(statement, bound, None, false).await?;
         if scan.merge.is_some() {
             return Err(Failure::refused("callback needs a cursor for sorted rows"));
         }
@@ -724,7 +754,7 @@ impl Session {
         describe: bool,
     ) -> Result<String> {
         self.callback_block();
-        let scan = self.callback_plan(statement, bound).await?;
+        let scan = self.callback_plan(statement, bound, None, false).await?;
         if scan.merge.is_some() {
             return Err(Failure::refused("callback needs a cursor for sorted rows"));
         }
@@ -823,14 +853,15 @@ impl Session {
                         self.with_client_styles(group).await?;
                     }
                     result?;
+                    let is_read = ((kept.len() - before) as u64) < rest;
                     if let Some(column) = identities {
-                        for row in &mut kept[before..] {
-                            *row = self.name_row(column, row)?;
+                        let read = kept.split_off(before);
+                        for row in &read {
+                            kept.extend(self.name_row(column, row)?);
                         }
                     }
-                    let got = (kept.len() - before) as u64;
-                    rest -= got.min(rest);
-                    if rest > 0 {
+                    rest -= ((kept.len() - before) as u64).min(rest);
+                    if is_read {
                         position += 1;
                     }
                 }
@@ -849,8 +880,8 @@ impl Session {
         }
     }
 
-    /// Puts a name of ours in place of a row's identity on its worker.
-    fn name_row(&mut self, column: usize, raw: &Bytes) -> Result<Bytes> {
+    /// Puts a name of ours in place of a row's identity on its worker. None: the statement has moved it here.
+    fn name_row(&mut self, column: usize, raw: &Bytes) -> Result<Option<Bytes>> {
         let mut fields = fields_of(&Frame { raw: raw.clone() })?;
         if let Some(Some(identity)) = fields.get(column) {
             if self.cursors.rows.len() >= NAMED_ROWS_MAX {
@@ -864,28 +895,29 @@ impl Session {
             let identity = String::from_utf8_lossy(identity);
             let (group, place) = identity.split_once(' ').unwrap_or_default();
             let group = group.parse().map_err(|_| Failure::new("XX000", "a row's place is not understood"))?;
+            if self.cursors.changes.has_moved(group, place) {
+                return Ok(None);
+            }
             self.cursors.rows.push((group, place.to_owned()));
             // As a tid: block and offset, the offset from 1 to 65535.
             fields[column] = Some(Bytes::from(format!("({},{})", number / 65_535, number % 65_535 + 1)));
         }
         let mut out = BytesMut::with_capacity(raw.len() + 16);
         backend::write_data_row(&mut out, &fields);
-        Ok(out.freeze())
+        Ok(Some(out.freeze()))
     }
 
     /// From its first row to its DEALLOCATE, a prepared change belongs to one statement of the coordinator.
-    fn note_change(&mut self, name: &str, sql: &str) {
+    async fn note_change(&mut self, name: &str, sql: &str, in_block: bool) -> Result<()> {
         let inserts = sql.starts_with("INSERT INTO ");
-        if !(inserts || sql.contains("WHERE ctid = $1")) || self.cursors.changing.contains_key(name) {
-            return;
+        if !in_block || !(inserts || sql.contains("WHERE ctid = $1")) || self.is_changing(name) {
+            return Ok(());
         }
-        // Rows for an ordinary table of the coordinator come at the end of their statement.
         let table = one(sql).ok().and_then(|statement| self.table_of(&statement));
-        if let Some(table) = table.filter(|table| !inserts || table.is_leaf) {
-            if inserts {
-                self.cursors.inserting.insert(name.to_owned(), self.cursors.depth);
-            }
-            self.cursors.changing.insert(name.to_owned(), table.oid);
+        // Rows for an ordinary table of the coordinator come at the end of their statement.
+        match table.filter(|table| !inserts || table.is_leaf) {
+            Some(table) => self.begin_change(name, &table, !inserts).await,
+            None => Ok(()),
         }
     }
 
@@ -918,7 +950,10 @@ impl Session {
             pgherd_catalog::Resolved::Other => return Err(not_understood()),
         };
         let pgherd_sql::ast::InsertSource::Values(rows) = &insert.source else { return Err(not_understood()) };
-        if insert.on_conflict.is_some() {
+        // Through a foreign partition, which knows of this form only.
+        let keeps_others =
+            insert.on_conflict.as_ref().is_some_and(|c| !c.update && !c.has_inference && c.constraint.is_none());
+        if insert.on_conflict.is_some() && !keeps_others {
             return Err(Failure::new(
                 "PH001",
                 format!(
@@ -951,6 +986,7 @@ impl Session {
             returning.push(position.filter(|_| !table.has_triggers).ok_or_else(not_understood)?);
         }
         let mut returned = BytesMut::new();
+        let given = rows.len();
         for row in rows {
             let mut values = Vec::with_capacity(row.len());
             for (field, _) in row.iter().zip(&stored).filter(|(_, stored)| **stored) {
@@ -977,7 +1013,7 @@ impl Session {
             }
             count += 1;
             // COPY is refused where policies apply.
-            if owner.is_some() || table.row_security {
+            if owner.is_some() || table.row_security || keeps_others {
                 let literal = |v: &Option<Bytes>| match v {
                     Some(value) => quote_literal(&String::from_utf8_lossy(value)),
                     None => "NULL".to_owned(),
@@ -996,24 +1032,33 @@ impl Session {
             }
             self.mark_writer(group);
             let sql = format!(
-                "INSERT INTO {}.{} ({}) OVERRIDING SYSTEM VALUE VALUES {}",
+                "INSERT INTO {}.{} ({}) OVERRIDING SYSTEM VALUE VALUES {}{}",
                 quote_ident(&table.schema),
                 quote_ident(&table.name),
                 names.join(", "),
-                rows.join(", ")
+                rows.join(", "),
+                if keeps_others { " ON CONFLICT DO NOTHING" } else { "" }
             );
-            match &owner {
+            let inserted = match &owner {
                 Some(owner) => {
-                    self.run_as_owner(group, &table, owner, &format!("{sql} RETURNING 1"), None).await?;
+                    self.run_as_owner(group, &table, owner, &format!("{sql} RETURNING 1"), None).await?.len()
                 }
                 None => {
                     let styled = self.with_plain_styles(group).await?;
-                    self.run_quiet(group, &sql).await?;
+                    let request = Request::text(sql);
+                    let tag = self.run_request(group, &request, Rows::Drop, Errors::default()).await?.tag;
                     if styled {
                         self.with_client_styles(group).await?;
                     }
+                    backend::command_tag_rows(&tag).and_then(|n| usize::try_from(n).ok()).unwrap_or(rows.len())
                 }
-            }
+            };
+            count -= rows.len().saturating_sub(inserted) as u64;
+        }
+        if count == 0 {
+            returned.clear();
+        } else if keeps_others && !insert.returning.is_empty() && given != 1 {
+            return Err(not_understood());
         }
         for (group, lines) in by_group {
             let styled = if self.txn.participants.contains_key(&group) || self.has_styles() {
@@ -1050,42 +1095,86 @@ impl Session {
             .cloned()
             .ok_or_else(|| Failure::new("XX000", "a row of a distributed table is not known by this name"))?;
         let (partition, ctid) = identity.split_once(' ').unwrap_or(("0", ""));
+        let table = self.table_of(statement);
+        // The partition that the row is in may be any of the table that the user's statement names.
+        let whole = match (&statement.kind, &table) {
+            (StatementKind::Update, Some(table)) => self.cursors.changes.moves_in(table)?,
+            _ => None,
+        };
         if let Some((table, set)) = self.moved_key(statement) {
-            let row = MovedRow { group, partition, ctid, table: &table, set: &set };
+            let row = MovedRow { group, partition, ctid, table: &table, whole: whole.as_ref(), set: &set };
             return self.move_row(row, statement, bound, out).await;
         }
         let mut bound = bound.cloned().unwrap_or_default();
         if let Some(first) = bound.params.first_mut() {
             *first = Some(Bytes::copy_from_slice(ctid.as_bytes()));
         }
-        let sql = statement.text.replacen("WHERE ctid = $1", &format!("WHERE ctid = $1 AND tableoid = {partition}"), 1);
+        let mut sql =
+            statement.text.replacen("WHERE ctid = $1", &format!("WHERE ctid = $1 AND tableoid = {partition}"), 1);
+        let whole = whole.zip(table.as_ref()).filter(|(whole, table)| whole.oid != table.oid);
+        if let Some((whole, _)) = &whole {
+            sql = in_whole_table(statement, &sql, whole);
+        }
         self.join(group).await?;
         self.mark_writer(group);
         let using = match &statement.kind {
             StatementKind::Delete => Use::Delete,
             _ => Use::Update,
         };
-        if let Some(table) = self.table_of(statement)
+        if let Some(table) = &table
             // A scan has shown it already.
-            && let Some(owner) = self.owner_for(group, &table, using, true).await?
+            && let Some(owner) = self.owner_for(group, table, using, true).await?
         {
-            let rows = self.run_as_owner(group, &table, &owner, &returning(&sql), Some(&bound)).await?;
+            let rows = self.run_as_owner(group, table, &owner, &returning(&sql), Some(&bound)).await?;
             let tag = format!("{} {}", command_word(&sql), rows.len());
-            rows.iter().filter(|_| returns_rows(&sql)).for_each(|row| out.extend_from_slice(row));
+            for row in rows {
+                let row = match &whole {
+                    Some((whole, _)) => self.note_place(whole, group, partition, &row)?,
+                    None => row,
+                };
+                if returns_rows(&statement.text) {
+                    out.extend_from_slice(&row);
+                }
+            }
             return Ok(tag);
         }
         let request = Request { bound: Some(&bound), ..Request::text(sql.clone()) };
         let mut kept = Vec::new();
         let styled = self.with_plain_styles(group).await?;
-        let end = self.run_request(group, &request, Rows::Keep(&mut kept), Errors::default()).await;
-        let end = end.map_err(|failure| leaves_partition(failure, &sql))?;
+        let end = self.run_request(group, &request, Rows::Keep(&mut kept), Errors::default()).await?;
         if styled {
             self.with_client_styles(group).await?;
         }
         for row in kept {
-            out.extend_from_slice(&row);
+            let row = match &whole {
+                Some((whole, _)) => self.note_place(whole, group, partition, &row)?,
+                None => row,
+            };
+            if returns_rows(&statement.text) {
+                out.extend_from_slice(&row);
+            }
         }
         Ok(end.tag)
+    }
+
+    /// A changed row whose last column says where it is now: the rest of it.
+    pub(crate) fn note_place(
+        &mut self,
+        table: &pgherd_catalog::Table,
+        group: GroupId,
+        partition: &str,
+        raw: &Bytes,
+    ) -> Result<Bytes> {
+        let mut fields = fields_of(&Frame { raw: raw.clone() })?;
+        if let Some(Some(place)) = fields.pop() {
+            let place = String::from_utf8_lossy(&place).into_owned();
+            if place.split_once(' ').is_none_or(|(now, _)| now != partition) {
+                self.cursors.changes.row_moved(table, group, place);
+            }
+        }
+        let mut row = BytesMut::with_capacity(raw.len());
+        backend::write_data_row(&mut row, &fields);
+        Ok(row.freeze())
     }
 
     /// `MOVE BACKWARD ALL`: the coordinator reads the rows once more.
@@ -1152,7 +1241,11 @@ impl Session {
         if !self.has_savepoint(name) {
             return Ok(());
         }
-        self.rollback_to_savepoint(name).await
+        // Statements around it go on.
+        let changes = std::mem::take(&mut self.cursors.changes);
+        let done = self.rollback_to_savepoint(name).await;
+        self.cursors.changes = changes;
+        done
     }
 
     /// `run_command_on_workers`: one row for each worker; an error there is a row too.
@@ -1242,20 +1335,18 @@ fn without_copy_context(failure: Failure) -> Failure {
     }
 }
 
-/// The coordinator reads partition after partition: a row that came to a later one would be changed once more.
-fn leaves_partition(failure: Failure, sql: &str) -> Failure {
-    match failure {
-        Failure::Statement(fields)
-            if fields.sqlstate() == "23514"
-                && sql.starts_with("UPDATE ")
-                && fields.message().ends_with(" violates partition constraint") =>
-        {
-            Failure::refused("cannot move rows to another partition from inside the coordinator")
-                .detail(fields.message())
-                .hint("Send the UPDATE through the router by itself, with conditions that workers can evaluate.")
-        }
-        other => other,
-    }
+/// An UPDATE of a row of a partition as one of the table that has the partition. It tells where the row is then.
+fn in_whole_table(statement: &Statement, sql: &str, whole: &pgherd_catalog::Table) -> String {
+    let rest = sql.split_once(" SET ").map_or("", |(_, rest)| rest);
+    let more = if returns_rows(&statement.text) { ", " } else { " RETURNING " };
+    format!("UPDATE {}.{} SET {rest}{more}{PLACE}", quote_ident(&whole.schema), quote_ident(&whole.name))
+}
+
+fn half_changed(table: &str) -> Failure {
+    Failure::refused(format!(
+        "cannot read distributed table \"{table}\" while a statement inside the coordinator changes its rows"
+    ))
+    .hint("Compute what is read first, or give the value of the distribution column.")
 }
 
 /// The number in postgres_fdw's names of savepoints, `s2`.

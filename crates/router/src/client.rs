@@ -15,6 +15,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
+use crate::encoding::Coding;
 use crate::error::{Failure, Result};
 use crate::run::Capture;
 
@@ -148,6 +149,10 @@ pub struct Client {
     pub flushes: u64,
     /// Rows are not for the client now, but for a statement of ours.
     pub capture: Option<Box<Capture>>,
+    /// Its encoding is not UTF-8.
+    pub coding: Option<Box<Coding>>,
+    /// What is wrong with the bytes of the message that was taken last.
+    pub bad: Option<Failure>,
     _over: Over,
 }
 
@@ -186,6 +191,8 @@ impl Client {
             out: BytesMut::new(),
             flushes: 0,
             capture: None,
+            coding: None,
+            bad: None,
             _over,
         }
     }
@@ -203,6 +210,7 @@ impl Client {
     pub fn can_move(&self) -> bool {
         self.link.ride.get() == Ride::None
             && self.held == 0
+            && self.coding.is_none()
             && self.out.is_empty()
             && self.link.reply.borrow().is_empty()
             && Rc::strong_count(&self.link) == 1
@@ -220,7 +228,11 @@ impl Client {
 
     /// The next message if it is here as a whole.
     pub fn take_frame(&mut self) -> Result<Option<Frame>> {
-        Ok(next_frontend_frame(&mut self.read)?)
+        let frame = next_frontend_frame(&mut self.read)?;
+        let Some(coding) = &self.coding else { return Ok(frame) };
+        let Some((frame, bad)) = frame.map(|frame| coding.received(frame)) else { return Ok(None) };
+        self.bad = bad;
+        Ok(Some(frame))
     }
 
     /// Returns when the client has closed its side. Reads ahead a little meanwhile. Cancel safe.
@@ -328,11 +340,15 @@ impl Client {
     }
 
     pub async fn flush(&mut self) -> Result<()> {
+        self.convert();
         self.flushes += u64::from(!self.out.is_empty());
         while !self.out.is_empty() {
             match self.link.socket.try_write(&self.out) {
                 Ok(0) => return Err(Failure::ClientGone),
-                Ok(n) => self.out.advance(n),
+                Ok(n) => {
+                    self.out.advance(n);
+                    self.converted_left(n);
+                }
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
                     self.link.socket.writable().await.map_err(|_| Failure::ClientGone)?;
                 }

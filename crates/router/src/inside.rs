@@ -12,7 +12,7 @@ use pgherd_sql::ast::{Assignment, Expr, ExprKind, Insert, InsertSource, OnConfli
 use pgherd_wire::backend;
 use pgherd_wire::frame::Frame;
 
-use crate::callback::{command_of, ends_transactions};
+use crate::callback::{PLACE, command_of, ends_transactions};
 use crate::error::{Failure, Result};
 use crate::run::{Errors, Request, Rows, fields_of, refuse};
 use crate::session::{Bound, Session};
@@ -23,7 +23,7 @@ pub(crate) const INSERTING: &str = "insert ";
 
 impl Session {
     /// A query on `pgherd.remote_statement`: does what its command says, and gives the rows of the answer.
-    pub(crate) async fn remote_statement(&mut self, query: &str, in_block: bool) -> Result<Vec<Bytes>> {
+    pub(crate) async fn remote_statement(&mut self, query: &str, scan: u64, in_block: bool) -> Result<Vec<Bytes>> {
         if !in_block {
             return Err(ends_transactions());
         }
@@ -42,7 +42,15 @@ impl Session {
                 Ok(vec![row_of(Some(b"done"))])
             }
             (Some("inserted"), Some(relation)) => {
-                self.cursors.changing.remove(&format!("{INSERTING}{relation}"));
+                self.end_change(&format!("{INSERTING}{relation}"));
+                Ok(vec![row_of(Some(b"done"))])
+            }
+            (Some(word @ ("updating" | "updated")), Some(relation)) => {
+                let table = self.named_table(relation)?;
+                match word {
+                    "updating" => self.begin_moving(table, scan),
+                    _ => self.end_moving(table.oid),
+                }
                 Ok(vec![row_of(Some(b"done"))])
             }
             (Some("upsert"), Some(rest)) => {
@@ -54,6 +62,16 @@ impl Session {
                 self.upsert_row(relation, row, statement, now).await
             }
             _ => Err(not_understood()),
+        }
+    }
+
+    /// A table as a trigger names it.
+    fn named_table(&self, relation: &str) -> Result<Arc<Table>> {
+        let bare = pgherd_sql::split(&format!("SELECT FROM {relation}")).ok().and_then(|mut s| s.pop());
+        let named = bare.as_ref().and_then(|s| s.relations.first()).ok_or_else(not_understood)?;
+        match self.catalog().resolve(named.schema.as_deref(), &named.name, &[]) {
+            Resolved::Table(table) => Ok(table.clone()),
+            Resolved::Other => Err(not_understood()),
         }
     }
 
@@ -99,13 +117,7 @@ impl Session {
                 .detail(format!("A worker cannot evaluate it: {reason}."))
                 .hint("Send the statement through the router by itself.")
         };
-        let catalog = self.catalog();
-        let bare = pgherd_sql::split(&format!("SELECT FROM {relation}")).ok().and_then(|mut s| s.pop());
-        let named = bare.as_ref().and_then(|s| s.relations.first()).ok_or_else(not_understood)?;
-        let Resolved::Table(table) = catalog.resolve(named.schema.as_deref(), &named.name, &[]) else {
-            return Err(not_understood());
-        };
-        let table = table.clone();
+        let table = self.named_table(relation)?;
         // Without ON CONFLICT any text will do.
         let text = if text == "INSERT" { format!("INSERT INTO {relation} VALUES (1)") } else { text.to_owned() };
         let text = text.as_str();
@@ -123,7 +135,7 @@ impl Session {
         let returning = format!("RETURNING ROW({})::pg_catalog.text", list.join(", "));
         let upsert = Upsert { table: &table, relation, alias: &alias, row, now, returning: &returning };
         // One PostgreSQL would not see the row before the statement has ended.
-        self.cursors.changing.insert(format!("{INSERTING}{relation}"), table.oid);
+        self.cursors.changes.insert(format!("{INSERTING}{relation}"), table.oid);
         match insert.on_conflict.as_ref().filter(|c| moves(insert, c, &table)) {
             Some(conflict) => self.upsert_and_move(&upsert, conflict, text).await,
             None => {
@@ -274,6 +286,8 @@ pub(crate) struct MovedRow<'a> {
     pub partition: &'a str,
     pub ctid: &'a str,
     pub table: &'a Arc<Table>,
+    /// What the user's statement names, where it may put the row into another partition of that.
+    pub whole: Option<&'a Arc<Table>>,
     pub set: &'a Assigned,
 }
 
@@ -348,8 +362,12 @@ impl Session {
             .map(|v| v.as_ref().map_or_else(|| "NULL".to_owned(), |v| quote_literal(&String::from_utf8_lossy(v))))
             .collect();
         let returning = statement.text.rsplit_once(" RETURNING ").map_or("NULL", |(_, list)| list);
+        let place = row.whole.map_or(String::new(), |_| format!(", {PLACE}"));
+        let into = row.whole.unwrap_or(table);
         let insert = format!(
-            "INSERT INTO {relation} ({}) OVERRIDING SYSTEM VALUE VALUES ({}) RETURNING {returning}",
+            "INSERT INTO {}.{} ({}) OVERRIDING SYSTEM VALUE VALUES ({}) RETURNING {returning}{place}",
+            quote_ident(&into.schema),
+            quote_ident(&into.name),
             names.join(", "),
             list.join(", ")
         );
@@ -361,8 +379,14 @@ impl Session {
         self.mark_writer(group);
         let mut kept = Vec::new();
         self.with_values(group, &insert, Rows::Keep(&mut kept)).await?;
-        if statement.text.contains(" RETURNING ") {
-            kept.iter().for_each(|row| out.extend_from_slice(row));
+        for returned in kept {
+            let returned = match row.whole {
+                Some(whole) => self.note_place(whole, group, row.partition, &returned)?,
+                None => returned,
+            };
+            if statement.text.contains(" RETURNING ") {
+                out.extend_from_slice(&returned);
+            }
         }
         Ok("UPDATE 1".to_owned())
     }

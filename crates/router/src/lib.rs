@@ -6,10 +6,12 @@
 
 mod callback;
 mod cancel;
+mod changes;
 mod client;
 mod database;
 mod deadlock;
 mod describe;
+mod encoding;
 mod error;
 mod group;
 mod inside;

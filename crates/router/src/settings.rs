@@ -127,18 +127,22 @@ pub fn parse_options(options: &str, settings: &mut Settings) -> Result<()> {
     Ok(())
 }
 
-/// Text is hashed and spliced as UTF-8: other client encodings are refused by name, the usual spellings are dropped.
-pub fn check_encoding(settings: &mut Settings) -> Result<()> {
-    if let Some(value) = settings.remove("client_encoding") {
-        if is_utf8(&value) {
-            return Ok(());
-        }
-        return Err(Failure::fatal(
-            "0A000",
-            format!("client_encoding \"{value}\" is not supported by the router, use UTF8"),
-        ));
+/// Takes the client's encoding out: servers do not hear of it. Its name as PostgreSQL has it.
+pub fn take_encoding(settings: &mut Settings) -> Result<&'static str> {
+    let Some(value) = settings.remove("client_encoding") else { return Ok(crate::encoding::UTF8) };
+    if value.eq_ignore_ascii_case("auto") {
+        return Ok(crate::encoding::UTF8);
     }
-    Ok(())
+    let fatal = |failure| match failure {
+        Failure::Statement(mut fields) => {
+            fields.set(b'S', "FATAL");
+            fields.set(b'V', "FATAL");
+            Failure::Fatal(fields)
+        }
+        other => other,
+    };
+    let name = crate::encoding::supported(&value).map_err(fatal)?;
+    name.ok_or_else(|| fatal(crate::encoding::invalid(&value)))
 }
 
 /// Spellings of UTF8, and SQL_ASCII whose bytes are taken for UTF-8.

@@ -139,7 +139,7 @@ async fn begin(thread: &Rc<Thread>, client: &mut Client) -> Result<Begun> {
         .filter(|u| !u.is_empty())
         .ok_or_else(|| Failure::fatal("28000", "no PostgreSQL user name specified in startup packet"))?;
     let database = database.filter(|d| !d.is_empty()).unwrap_or_else(|| user.clone());
-    crate::settings::check_encoding(&mut settings)?;
+    let encoding = crate::settings::take_encoding(&mut settings)?;
     if version.1 > 2 || !unknown.is_empty() {
         backend::write_negotiate_protocol_version(&mut client.out, (3, version.1.min(2)), &unknown);
     }
@@ -154,7 +154,7 @@ async fn begin(thread: &Rc<Thread>, client: &mut Client) -> Result<Begun> {
     let database = database::open(&thread.shared, &database).await?;
     login.check_limits(seat.of_role(&user), database.sessions() + 1)?;
     let long_cancel_key = version.1 >= 2;
-    Ok(Begun::Session(Box::new(NewSession { user, database, credentials, settings, long_cancel_key, seat })))
+    Ok(Begun::Session(Box::new(NewSession { user, database, credentials, settings, encoding, long_cancel_key, seat })))
 }
 
 /// A token is known to who may run SQL on that connection of the coordinator. The password is not: what comes with it

@@ -393,7 +393,7 @@ impl Session {
         // A server that joined after the savepoint and was lost since cannot be brought back.
         self.on_told(index, &sql).await?;
         // The statement that failed has not said that it no longer changes rows.
-        self.cursors.changing.clear();
+        self.cursors.changes.clear();
         if let LogItem::Savepoint { settings, .. } = &self.txn.log[index] {
             self.settings = settings.clone();
         }
@@ -531,6 +531,7 @@ impl Session {
         let changed_catalog = self.txn.changed_catalog;
         let changed_defaults = self.txn.changed_defaults;
         self.txn = Transaction::new();
+        self.settle_encoding(committed);
         self.cursors.clear();
         self.declared_cursors.retain(|_, cursor| {
             cursor.kept |= cursor.hold && committed;

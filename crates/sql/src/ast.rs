@@ -174,6 +174,8 @@ pub enum FromItem {
     Sample {
         relation: Box<FromItem>,
         args: Vec<Expr>,
+        /// From the word to the end; unknown where it was not found.
+        clause: Span,
     },
     /// XMLTABLE, JSON_TABLE, …
     Other(&'static str),
@@ -746,7 +748,7 @@ impl FromItem {
             }
             FromItem::Subquery { query, .. } => query.walk_all(f),
             FromItem::Function { calls, .. } => calls.iter().for_each(|e| deep(Place::From, e, f)),
-            FromItem::Sample { relation, args } => {
+            FromItem::Sample { relation, args, .. } => {
                 relation.walk_all(f);
                 args.iter().for_each(|e| deep(Place::Other, e, f));
             }

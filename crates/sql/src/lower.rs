@@ -365,7 +365,8 @@ impl<'a> Lower<'a> {
                 };
                 let mut args = self.exprs(&s.args);
                 args.extend(s.repeatable.as_ref().map(|n| self.expr(n)));
-                FromItem::Sample { relation: Box::new(relation), args }
+                let clause = self.position(s.location).and_then(|at| self.tokens.sample_clause(at)).unwrap_or_default();
+                FromItem::Sample { relation: Box::new(relation), args, clause }
             }
             Some(NodeEnum::RangeTableFunc(_)) => self.other("xmltable"),
             Some(NodeEnum::JsonTable(_)) => self.other("json_table"),

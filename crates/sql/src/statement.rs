@@ -55,7 +55,23 @@ pub struct Statement {
     pub has_sublink: bool,
     /// INSERT, UPDATE, DELETE or MERGE, at any level.
     pub has_modifying: bool,
+    pub samples: Vec<Sample>,
+    /// Row locks, system columns, or columns qualified by a schema: no rows that stand for a table's have them.
+    pub names_physical_rows: bool,
     pub(crate) tokens: Arc<Tokens>,
+}
+
+/// A TABLESAMPLE clause.
+#[derive(Debug, Clone)]
+pub struct Sample {
+    /// Which of the statement's relations it is of.
+    pub relation: usize,
+    /// From the word to the end; unknown where it was not found.
+    pub clause: Span,
+    /// SYSTEM or BERNOULLI, which take each row or page by itself.
+    pub by_share: bool,
+    /// Its arguments are values of other rows.
+    pub reads_columns: bool,
 }
 
 /// Splits a simple Query's text into statements and parses each. An empty or comment-only text has none.
@@ -132,6 +148,13 @@ fn statement(text: &str, span: Span, tokens: Tokens, node: &NodeEnum) -> Stateme
         })
         .collect();
     let has_unknown = lower.unknown;
+    let samples = found.samples.iter().map(|s| Sample {
+        relation: s.relation,
+        clause: lower.position(s.location as i32).and_then(|at| tokens.sample_clause(at)).unwrap_or_default(),
+        by_share: matches!(s.method.as_deref(), Some("system" | "bernoulli")),
+        reads_columns: s.reads_columns,
+    });
+    let samples = samples.collect();
     let sorted = |mut list: Vec<(Option<String>, String)>| {
         list.sort();
         list.dedup();
@@ -149,6 +172,8 @@ fn statement(text: &str, span: Span, tokens: Tokens, node: &NodeEnum) -> Stateme
         params: found.params.iter().copied().max().and_then(|n| u16::try_from(n).ok()).unwrap_or(0),
         has_sublink: found.has_sublink,
         has_modifying: found.has_modifying,
+        samples,
+        names_physical_rows: found.names_physical_rows,
         tokens: Arc::new(tokens),
     }
 }

@@ -186,6 +186,21 @@ impl Tokens {
         i
     }
 
+    /// The TABLESAMPLE clause whose method's name is at a position, up to the end of REPEATABLE.
+    pub fn sample_clause(&self, position: usize) -> Option<Span> {
+        let at = self.at(position)?;
+        let first = if self.kind(at) == Token::Tablesample { at } else { at.checked_sub(1)? };
+        if self.kind(first) != Token::Tablesample {
+            return None;
+        }
+        let open = self.after_name(first + 1);
+        let mut end = self.mate(open) + 1;
+        if self.kind(end) == Token::Repeatable {
+            end = self.mate(end + 1) + 1;
+        }
+        (self.kind(open) == Token::Ascii40 && self.kind(end - 1) == Token::Ascii41).then(|| self.span(first, end))
+    }
+
     /// Splits the tokens in `from..to` at commas outside brackets: index ranges.
     pub fn split_commas(&self, from: usize, to: usize) -> Vec<(usize, usize)> {
         let mut parts = Vec::new();

@@ -16,6 +16,21 @@ pub(crate) struct Found {
     pub params: Vec<i64>,
     pub has_sublink: bool,
     pub has_modifying: bool,
+    pub samples: Vec<RawSample>,
+    /// A row lock, a system column, or a column qualified by a schema.
+    pub names_physical_rows: bool,
+    columns: usize,
+}
+
+/// TABLESAMPLE.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct RawSample {
+    /// Which of the relations it is of.
+    pub relation: usize,
+    pub method: Option<String>,
+    /// Its arguments name columns.
+    pub reads_columns: bool,
+    pub location: i64,
 }
 
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -51,6 +66,9 @@ struct Open {
     field: &'static str,
     relation: RawRelation,
     number: i64,
+    /// How many relations and columns there were before.
+    before: (usize, usize),
+    method: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -60,8 +78,12 @@ enum Kind {
     Type,
     Param,
     Text,
+    Column,
+    Sample,
     Other,
 }
+
+const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "ctid", "xmin", "xmax", "cmin", "cmax"];
 
 #[derive(Debug)]
 pub(crate) struct Never;
@@ -95,7 +117,7 @@ impl Walker {
         let Some(open) = self.open.last_mut() else { return };
         match (open.kind, open.field) {
             (Kind::RangeVar, "location") => open.relation.location = value,
-            (Kind::Param, "number") => open.number = value,
+            (Kind::Param, "number") | (Kind::Sample, "location") => open.number = value,
             _ => {}
         }
     }
@@ -214,6 +236,16 @@ impl ser::Serializer for &mut Walker {
             "TypeName" => Kind::Type,
             "ParamRef" => Kind::Param,
             "String" => Kind::Text,
+            "ColumnRef" => Kind::Column,
+            "RangeTableSample" => Kind::Sample,
+            "AStar" => {
+                self.last_strings.push("*".to_owned());
+                Kind::Other
+            }
+            "LockingClause" => {
+                self.found.names_physical_rows = true;
+                Kind::Other
+            }
             "SubLink" => {
                 self.found.has_sublink = true;
                 Kind::Other
@@ -224,7 +256,8 @@ impl ser::Serializer for &mut Walker {
             }
             _ => Kind::Other,
         };
-        self.open.push(Open { kind, field: "", relation: RawRelation::default(), number: 0 });
+        let before = (self.found.relations.len(), self.found.columns);
+        self.open.push(Open { kind, field: "", relation: RawRelation::default(), number: 0, before, method: None });
         Ok(self)
     }
     fn serialize_struct_variant(self, _: &'static str, _: u32, _: &'static str, _: usize) -> Result<Self, Never> {
@@ -290,8 +323,12 @@ impl ser::SerializeStruct for &mut Walker {
     type Error = Never;
     fn serialize_field<T: ?Sized + Serialize>(&mut self, key: &'static str, value: &T) -> Result<(), Never> {
         self.field = key;
-        let names =
-            matches!(self.open.last().map(|o| (o.kind, key)), Some((Kind::Call, "funcname") | (Kind::Type, "names")));
+        let names = matches!(
+            self.open.last().map(|o| (o.kind, key)),
+            Some(
+                (Kind::Call, "funcname") | (Kind::Type, "names") | (Kind::Column, "fields") | (Kind::Sample, "method")
+            )
+        );
         if let Some(open) = self.open.last_mut() {
             open.field = key;
         }
@@ -300,10 +337,19 @@ impl ser::SerializeStruct for &mut Walker {
         }
         value.serialize(&mut **self)?;
         if names {
+            let words = self.last_strings.len();
             let name = self.last_strings.pop().unwrap_or_default();
             let schema = self.last_strings.pop();
-            match self.open.last().map(|o| o.kind) {
-                Some(Kind::Call) => self.found.calls.push((schema, name)),
+            match self.open.last_mut().map(|o| (o.kind, o)) {
+                Some((Kind::Call, _)) => self.found.calls.push((schema, name)),
+                Some((Kind::Column, _)) => {
+                    self.found.columns += 1;
+                    self.found.names_physical_rows |= words > 2 || SYSTEM_COLUMNS.contains(&name.as_str());
+                }
+                Some((Kind::Sample, open)) => {
+                    let built_in = schema.is_none_or(|s| s == "pg_catalog");
+                    open.method = Some(name).filter(|_| built_in);
+                }
                 _ => self.found.types.push((schema, name)),
             }
             self.last_strings.clear();
@@ -315,6 +361,12 @@ impl ser::SerializeStruct for &mut Walker {
             match open.kind {
                 Kind::RangeVar => self.found.relations.push(open.relation),
                 Kind::Param => self.found.params.push(open.number),
+                Kind::Sample => self.found.samples.push(RawSample {
+                    relation: open.before.0,
+                    method: open.method,
+                    reads_columns: self.found.columns > open.before.1,
+                    location: open.number,
+                }),
                 _ => {}
             }
         }

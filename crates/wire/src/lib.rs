@@ -8,6 +8,7 @@
 //! | [`backend`] | what servers send |
 //! | [`scram`] | SCRAM-SHA-256, both sides, and verifiers |
 //! | [`copy`] | rows of COPY FROM data in all formats, and their distribution column |
+//! | [`encoding`] | encodings of clients that are not UTF-8 |
 //! | [`error`] | what is wrong with bytes that break the protocol |
 //!
 //! No sockets, no async, no clock and no random source: whoever reads the socket hands in a buffer and gets frames or
@@ -18,6 +19,7 @@
 pub mod backend;
 mod codec;
 pub mod copy;
+pub mod encoding;
 pub mod error;
 pub mod frame;
 pub mod frontend;

@@ -9,7 +9,7 @@ use pgherd_wire::backend;
 
 use super::request::{Announce, Errors};
 use super::{Call, Completion};
-use crate::error::{Failure, Result};
+use crate::error::Result;
 use crate::session::Session;
 use crate::transaction::Block;
 
@@ -30,14 +30,11 @@ const SESSION_FUNCTIONS: &[&str] = &[
     "lo_open",
 ];
 
-/// The coordinator's foreign table has no samples: it would give all rows.
-const SAMPLE: &str = "tablesample";
-
 impl Session {
     /// A call's statement as the coordinator runs it.
     pub(super) async fn coordinator_text(&mut self, call: &Call<'_>) -> Result<Splice> {
         match &call.prepared.statement {
-            Some(statement) => self.coordinator_text_of(statement).await,
+            Some(statement) => self.coordinator_text_with(statement, Some(call), None).await,
             None => Ok(Splice::default()),
         }
     }
@@ -45,13 +42,14 @@ impl Session {
     /// Our own names qualified, ONLY taken away from distributed tables (whose rows are in a child there), and catalogs
     /// replaced by views of them that do not show our own objects.
     pub(super) async fn coordinator_text_of(&mut self, statement: &Statement) -> Result<Splice> {
-        self.coordinator_text_with(statement, None).await
+        self.coordinator_text_with(statement, None, None).await
     }
 
-    /// The same with something inserted at a place of the text.
+    /// The same with something inserted at a place of the text. `call`: has the values of its parameters.
     pub(super) async fn coordinator_text_with(
         &mut self,
         statement: &Statement,
+        call: Option<&Call<'_>>,
         inserted: Option<(usize, String)>,
     ) -> Result<Splice> {
         let mut edits = Edits::new();
@@ -69,13 +67,8 @@ impl Session {
             if relation.only && has_child && relation.span.is_known() {
                 edits.replace(relation.full_span, relation.span.of(&statement.text));
             }
-            let rest = statement.text.get(relation.full_span.end..).unwrap_or("");
-            if is_sampled(rest) && matches!(resolved, Resolved::Table(table) if !table.is_reference()) {
-                return Err(Failure::refused("cannot take a sample of a distributed table in this statement")
-                    .detail("Only workers can draw it, and the coordinator runs the statement.")
-                    .hint("Take the sample with a SELECT of its own."));
-            }
         }
+        self.draw_samples(statement, call, &mut edits).await?;
         for (span, stand_in) in self.stand_ins(statement) {
             edits.replace(span, stand_in);
         }
@@ -253,7 +246,7 @@ impl Session {
             Some(statement) if !crate::session::is_planned(&statement.kind) || statement.has_modifying => {
                 Ok(Announce::WithRows)
             }
-            Some(statement) if !self.stand_ins(statement).is_empty() => {
+            Some(statement) if !statement.samples.is_empty() || !self.stand_ins(statement).is_empty() => {
                 Ok(Announce::Known(self.described(call.prepared).await?))
             }
             _ => Ok(Announce::Columns(&[])),
@@ -395,15 +388,6 @@ impl Session {
             self.told(COORDINATOR_GROUP);
         }
     }
-}
-
-/// Whether TABLESAMPLE follows a relation in FROM, behind an alias perhaps.
-fn is_sampled(rest: &str) -> bool {
-    let words = rest.split_whitespace().take(3).map(|w| w.split('(').next().unwrap_or(w));
-    let words: Vec<String> = words.map(str::to_ascii_lowercase).collect();
-    let is_sample = |index: usize| words.get(index).is_some_and(|w| w == SAMPLE);
-    let ends = |index: usize| words.get(index).is_none_or(|w| w.contains([',', ')', ';']));
-    is_sample(0) || (is_sample(1) && !ends(0)) || (is_sample(2) && words[0] == "as")
 }
 
 /// Whether what follows a relation's name in FROM is an alias.

@@ -109,7 +109,8 @@ impl Session {
             let plan = self.plan_statement(&statement, &catalog, &path, false);
             let inner = match &plan.tier {
                 Tier::Refuse(refusal) => return Err(super::planned::refuse(refusal)),
-                Tier::Coordinator { sql, .. } | Tier::Federate { sql, .. } => sql.as_written(),
+                Tier::Coordinator { sql, .. } => sql.as_written(),
+                Tier::Federate { sql, .. } if statement.samples.is_empty() => sql.as_written(),
                 _ if plan.writes && matches!(statement.kind, StatementKind::Merge) => {
                     return Err(Failure::refused(
                         "COPY of a statement that writes distributed tables is not supported",
@@ -293,6 +294,9 @@ impl Session {
         let table = copy.table.clone();
         loop {
             let frame = self.client.frame().await?;
+            if let Some(failure) = self.client.bad.take() {
+                return Err(failure);
+            }
             let ended = match frame.tag() {
                 b'd' => {
                     splitter.push(frame.body());

@@ -32,7 +32,7 @@ impl Session {
                     followed = Some(table);
                     inserted = Some((at, column));
                 }
-                self.coordinator_text_with(statement, inserted).await?
+                self.coordinator_text_with(statement, Some(call), inserted).await?
             }
             _ => self.coordinator_text(call).await?,
         };

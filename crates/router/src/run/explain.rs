@@ -122,7 +122,11 @@ impl Session {
             _ => None,
         };
         let inner = &Call { staged: staged.as_ref(), ..*inner };
-        let tasks = self.explain_tasks(inner, &plan, is_execute(call, inner)).await?;
+        let mut tasks = self.explain_tasks(inner, &plan, is_execute(call, inner)).await?;
+        if analyze && !statement.samples.is_empty() && matches!(plan.tier, Tier::Federate { .. }) {
+            let sql = self.coordinator_text_with(statement, Some(inner), None).await?.as_written();
+            tasks = vec![Task { group: COORDINATOR_GROUP, sql }];
+        }
         let by_running = matches!(
             plan.tier,
             Tier::InsertRows(_) | Tier::InsertSelect(_) | Tier::ReplicateWrite { .. } | Tier::ReplicateRows { .. }

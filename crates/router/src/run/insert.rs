@@ -151,7 +151,12 @@ impl Session {
         self.join(COORDINATOR_GROUP).await?;
         self.mark_writer(COORDINATOR_GROUP);
         let types = self.param_types(call).await?;
-        for query in queries {
+        for mut query in queries {
+            // A subquery may take a sample.
+            let parsed = pgherd_sql::split(&query).ok().and_then(|mut s| s.pop());
+            if let Some(statement) = parsed.filter(|s| !s.samples.is_empty()) {
+                query = self.coordinator_text_with(&statement, Some(call), None).await?.as_written();
+            }
             let mut kept = Vec::new();
             let text_only = call.bound.map(|b| Bound { result_formats: Vec::new(), ..b.clone() });
             let request = Request {
@@ -241,7 +246,7 @@ impl Session {
         self.join(COORDINATOR_GROUP).await?;
         self.mark_writer(COORDINATOR_GROUP);
         let sql = match &inner {
-            Some(statement) => self.coordinator_text_of(statement).await?.as_written(),
+            Some(statement) => self.coordinator_text_with(statement, Some(call), None).await?.as_written(),
             None => sql,
         };
         let types = self.param_types(call).await?;

@@ -21,6 +21,7 @@ mod partials;
 mod partitions;
 mod planned;
 mod request;
+mod samples;
 mod session_views;
 mod shard_key;
 mod snapshots;
@@ -149,7 +150,11 @@ impl Session {
             self.refresh_temporary_names().await?;
         }
         self.cursors.rights.clear();
-        let result = self.dispatch(call, &statement.kind).await;
+        self.check_encoding_of(call)?;
+        let mut result = self.dispatch(call, &statement.kind).await;
+        if result.is_ok() && self.client.capture.is_none() {
+            result = self.client.check_converted().and(result);
+        }
         if self.txn.block == Block::None {
             self.release_autocommit().await;
         }

@@ -86,11 +86,18 @@ impl Session {
                 let sql = self.coordinator_text(call).await?;
                 // Rows that are changed are waited for, and their scans look like those of row locks.
                 self.lock_wait = plan.lock_wait.filter(|_| !plan.writes);
+                if plan.writes {
+                    self.begin_statement_moment(call, &sql.as_written()).await?;
+                }
                 let completion = match copies.is_empty() {
                     true => self.run_coordinator_plan(call, &sql, plan.writes, true).await,
                     false => self.run_and_forward(call, copies, &sql).await,
                 };
                 self.lock_wait = None;
+                match &completion {
+                    Ok(_) => self.end_statement_moment(),
+                    Err(_) => self.cursors.moment = None,
+                }
                 completion
             }
             Tier::Route(route) => self.run_route(call, &plan, route, id).await,

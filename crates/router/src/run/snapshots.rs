@@ -29,13 +29,19 @@ pub struct Anchor {
     name: String,
     groups: Vec<GroupId>,
     /// Scans of the coordinator that began before it have lower numbers.
-    before: u64,
+    pub before: u64,
     is_open: bool,
     /// All that it reads is for the session's own role.
     pub own: bool,
     /// Queries of scans that the function may not open: those that lock rows have been opened already, those that have
     /// another's rights have been read.
     early: Vec<(String, Early)>,
+}
+
+impl PartialEq for Anchor {
+    fn eq(&self, other: &Anchor) -> bool {
+        self.name == other.name
+    }
 }
 
 /// For whom the coordinator reads tables in one statement: the owners of views, or the session's own role.
@@ -191,13 +197,8 @@ impl Session {
             self.join(*group).await?;
         }
         let name = format!("pgherd_anchor_{}", crate::session::next_id());
-        // Without end, one row for each cursor that is opened.
-        let declare = format!(
-            "DECLARE {name} NO SCROLL CURSOR FOR WITH RECURSIVE forever(n) AS \
-             (SELECT 1 UNION ALL SELECT 1 FROM forever) SELECT pgherd.open_cursor() FROM forever"
-        );
         let mut asked = vec![(COORDINATOR_GROUP, count_scans())];
-        asked.extend(groups.iter().map(|group| (*group, declare.clone())));
+        asked.extend(groups.iter().map(|group| (*group, declare_anchor(&name))));
         for (_, result) in self.run_parallel(asked).await {
             result?;
         }
@@ -210,6 +211,17 @@ impl Session {
         let (cursor, own) = (cursor.to_owned(), askers.own);
         self.log(LogItem::Anchor(Anchor { cursor, name, groups, before, is_open: true, own, early }));
         Ok(())
+    }
+
+    /// While a statement of the coordinator is about to change rows: its scans, which have numbers below `before`, go on
+    /// reading what there is now.
+    pub async fn anchor_inside(&mut self, groups: Vec<GroupId>, before: u64) -> Result<Anchor> {
+        let name = format!("pgherd_anchor_{}", crate::session::next_id());
+        for group in &groups {
+            self.join(*group).await?;
+            self.run_quiet(*group, &declare_anchor(&name)).await?;
+        }
+        Ok(Anchor { cursor: String::new(), name, groups, before, is_open: true, own: false, early: Vec::new() })
     }
 
     /// The scans of a statement, which are told by EXPLAIN, as far as they cannot be opened later under its snapshot.
@@ -246,7 +258,8 @@ impl Session {
             LogItem::Anchor(anchor) if anchor.is_open && scan < anchor.before => Some(anchor),
             _ => None,
         });
-        let early = &mut anchors.min_by_key(|anchor| anchor.before)?.early;
+        let of_statement = self.cursors.moment.as_mut().filter(|anchor| scan > anchor.before);
+        let early = &mut anchors.min_by_key(|anchor| anchor.before).or(of_statement)?.early;
         let index = early.iter().position(|(text, _)| text == query)?;
         match &early[index].1 {
             Early::Read(..) => Some(early[index].1.clone()),
@@ -301,25 +314,17 @@ impl Session {
 
     /// CLOSE of a cursor, or of all: nothing is kept for it any more.
     pub(super) fn forget_moment(&mut self, cursor: Option<&str>) {
+        let mut closed = Vec::new();
         for item in &mut self.txn.log {
             let LogItem::Anchor(anchor) = item else { continue };
             if !anchor.is_open || cursor.is_some_and(|name| name != anchor.cursor) {
                 continue;
             }
             anchor.is_open = false;
-            let early = std::mem::take(&mut anchor.early);
-            let opened = early.iter().filter_map(|(_, done)| match done {
-                Early::Open(opened) => Some((&opened.cursor, &opened.groups)),
-                Early::Read(..) => None,
-            });
-            for (name, groups) in opened.chain([(&anchor.name, &anchor.groups)]) {
-                for group in groups {
-                    if let Some(participant) = self.txn.participants.get_mut(group) {
-                        participant.lease.add_step(format!("CLOSE {name}"));
-                    }
-                }
-            }
+            closed.push(anchor.clone());
+            anchor.early.clear();
         }
+        closed.iter().for_each(|anchor| self.close_anchor(anchor));
     }
 
     /// The moment under which a scan of the coordinator has begun; none: it is of the statement that runs now.
@@ -328,7 +333,95 @@ impl Session {
             LogItem::Anchor(anchor) if anchor.is_open && scan < anchor.before => Some(anchor),
             _ => None,
         });
-        anchors.min_by_key(|anchor| anchor.before).cloned()
+        let of_statement = self.cursors.moment.as_ref().filter(|anchor| scan > anchor.before);
+        anchors.min_by_key(|anchor| anchor.before).or(of_statement).cloned()
+    }
+
+    /// Before a statement of the coordinator that writes a table which it also reads or writes elsewhere: its parts are
+    /// to see what there is now. Scans that lock rows are opened now; of a row that another part has changed by the
+    /// time they come to it they know that it is gone, as one server does.
+    pub(super) async fn begin_statement_moment(&mut self, call: &Call<'_>, sent: &str) -> Result<()> {
+        let Some(statement) = &call.prepared.statement else { return Ok(()) };
+        if !self.needs_moment(statement).await? {
+            return Ok(());
+        }
+        self.open_implicit_block();
+        let groups = self.catalog().worker_groups();
+        for group in groups.iter().chain([&COORDINATOR_GROUP]) {
+            self.join(*group).await?;
+        }
+        let name = format!("pgherd_anchor_{}", crate::session::next_id());
+        let mut asked = vec![(COORDINATOR_GROUP, count_scans())];
+        asked.extend(groups.iter().map(|group| (*group, declare_anchor(&name))));
+        for (_, result) in self.run_parallel(asked).await {
+            result?;
+        }
+        let before = self.cursors.scans;
+        let askers = Askers { own: true, ..Askers::default() };
+        let told = with_values(sent, call.bound);
+        // Values may have other types there; then nothing is opened now, and what would see a change is refused.
+        self.collect_on(COORDINATOR_GROUP, "SAVEPOINT pgherd_moment").await?;
+        let early = self.scan_early(&told, &askers, Vec::new()).await;
+        let undo = if early.is_err() { "ROLLBACK TO pgherd_moment; " } else { "" };
+        self.collect_on(COORDINATOR_GROUP, &format!("{undo}RELEASE pgherd_moment")).await?;
+        let early = match early {
+            Ok(early) => early,
+            Err(Failure::Statement(fields)) if fields.sqlstate().starts_with("42") => Vec::new(),
+            Err(failure) => return Err(failure),
+        };
+        let cursor = String::new();
+        self.cursors.moment = Some(Anchor { cursor, name, groups, before, is_open: true, own: true, early });
+        Ok(())
+    }
+
+    /// After that statement has ended well.
+    pub(super) fn end_statement_moment(&mut self) {
+        let Some(anchor) = self.cursors.moment.take() else { return };
+        self.close_anchor(&anchor);
+    }
+
+    /// A table is written, and stands in the statement once more; only tables and CTEs are named, and built-in
+    /// functions: what others do is not a part of the statement.
+    async fn needs_moment(&mut self, statement: &Statement) -> Result<bool> {
+        if !statement.has_modifying {
+            return Ok(false);
+        }
+        let path = self.search_path().await?;
+        let catalog = self.catalog();
+        let user = |(schema, name): &(Option<String>, String)| {
+            schema.as_deref() != Some("pg_catalog") && catalog.user_functions.contains(name)
+        };
+        if statement.calls.iter().any(user) {
+            return Ok(false);
+        }
+        let ctes = cte_names(&statement.tree);
+        let mut seen: HashSet<Oid> = HashSet::new();
+        let mut twice = false;
+        for relation in &statement.relations {
+            match catalog.resolve(relation.schema.as_deref(), &relation.name, &path) {
+                // What triggers, defaults and constraints run is no part of the statement either.
+                Resolved::Table(table) if table.has_triggers || table.has_hidden_calls => return Ok(false),
+                Resolved::Table(table) => twice |= !seen.insert(table.oid) && !table.is_reference(),
+                Resolved::Other if relation.schema.is_none() && ctes.contains(&relation.name.as_str()) => {}
+                Resolved::Other => return Ok(false),
+            }
+        }
+        Ok(twice)
+    }
+
+    /// With the cursors that were opened early.
+    pub fn close_anchor(&mut self, anchor: &Anchor) {
+        let opened = anchor.early.iter().filter_map(|(_, done)| match done {
+            Early::Open(opened) => Some((opened.cursor.as_str(), opened.groups.as_slice())),
+            Early::Read(..) => None,
+        });
+        for (name, groups) in opened.chain([(anchor.name.as_str(), anchor.groups.as_slice())]) {
+            for group in groups {
+                if let Some(participant) = self.txn.participants.get_mut(group) {
+                    participant.lease.add_step(format!("CLOSE {name}"));
+                }
+            }
+        }
     }
 
     /// Opens a cursor of ours on a worker, under the snapshot of now or of an anchor.
@@ -356,6 +449,26 @@ impl Session {
 }
 
 const CLASS: &str = "'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid";
+
+/// Without end, one row for each cursor that is opened.
+fn declare_anchor(name: &str) -> String {
+    format!(
+        "DECLARE {name} NO SCROLL CURSOR FOR WITH RECURSIVE forever(n) AS \
+         (SELECT 1 UNION ALL SELECT 1 FROM forever) SELECT pgherd.open_cursor() FROM forever"
+    )
+}
+
+/// The CTEs of a statement's own WITH.
+fn cte_names(tree: &Tree) -> Vec<&str> {
+    let with = match tree {
+        Tree::Query(query) => &query.with,
+        Tree::Insert(insert) => &insert.with,
+        Tree::Update(update) => &update.with,
+        Tree::Delete(delete) => &delete.with,
+        Tree::Merge(_) | Tree::Utility => &None,
+    };
+    with.iter().flat_map(|with| &with.ctes).map(|cte| cte.name.as_str()).collect()
+}
 
 /// Has a scan of the coordinator tell its number.
 fn count_scans() -> String {

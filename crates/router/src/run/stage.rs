@@ -136,6 +136,19 @@ impl Capture {
         }
     }
 
+    /// All rows for everybody.
+    pub fn rows(columns: usize, bytes_max: usize) -> Capture {
+        Capture::new(columns, None, bytes_max)
+    }
+
+    /// The columns of all rows; none where they were too many.
+    pub fn into_arrays(mut self) -> Option<Vec<Bytes>> {
+        if self.lost {
+            return None;
+        }
+        Some(self.sets.pop()?.into_iter().map(TextArray::finish).collect())
+    }
+
     /// Only counts.
     pub fn count() -> Capture {
         Capture { counts_only: true, ..Capture::new(0, None, usize::MAX) }
@@ -415,10 +428,9 @@ impl Session {
                 // PostgreSQL has described the rows when it finds what is wrong with a value.
                 if call.describes() && matches!(failure.sqlstate().get(..2), Some("21" | "22")) {
                     let described = self.described(call.prepared).await?;
-                    backend::write_row_description(
-                        &mut self.client.out,
-                        described.fields.as_deref().unwrap_or_default(),
-                    );
+                    if let Some(fields) = &described.fields {
+                        backend::write_row_description(&mut self.client.out, fields);
+                    }
                 }
                 // A position would count in the part's text.
                 return Err(failure.without(b'P'));

@@ -19,6 +19,11 @@ impl Session {
             StatementKind::Show { name } => self.run_show(call, name).await,
             StatementKind::Reset { name: Some(name) } => {
                 settings::check_own(name, None)?;
+                if name == "client_encoding" {
+                    let completion = self.run_on_coordinator(call, text, false).await?;
+                    self.set_client_encoding(None, false).await?;
+                    return Ok(completion);
+                }
                 if let Some(value) = self.startup_settings.get(name).cloned() {
                     self.set_again(name, &value).await?;
                     return Ok(Completion::tag("RESET"));
@@ -39,6 +44,7 @@ impl Session {
                     participant.lease.applied.clear();
                 }
                 self.set_startup_again().await?;
+                self.set_client_encoding(None, false).await?;
                 self.forget_search_path();
                 Ok(completion)
             }
@@ -98,10 +104,17 @@ impl Session {
         if verdict == Verdict::NoEffect {
             self.notice(&format!("{} has no effect in pgherd", set.name));
         }
-        if set.name == "client_encoding" && !set.is_default && !settings::is_utf8(&value) {
-            return Err(Failure::refused(format!(
-                "client_encoding \"{value}\" is not supported by the router, use UTF8"
-            )));
+        if set.name == "client_encoding" {
+            let value = (!set.is_default).then_some(value.as_str());
+            if let Some(value) = value {
+                crate::encoding::supported(value)?.ok_or_else(|| crate::encoding::invalid(value))?;
+            }
+            let word = if set.local { "LOCAL" } else { "SESSION" };
+            // The coordinator says what it says of any SET.
+            let same = format!("SET {word} client_encoding = 'UTF8'");
+            let completion = self.run_on_coordinator(call, &same, false).await?;
+            self.set_client_encoding(value, set.local).await?;
+            return Ok(completion);
         }
         let completion = self.run_on_coordinator(call, text, false).await?;
         let local = set.local && self.txn.block != Block::None;
@@ -181,10 +194,14 @@ impl Session {
     }
 
     async fn run_show(&mut self, call: &Call<'_>, name: &str) -> Result<Completion> {
-        if !settings::is_own(name) {
+        let encoding = Some(self.encoding.name()).filter(|_| name == "client_encoding");
+        if !settings::is_own(name) && encoding.is_none() {
             return self.run_on_coordinator(call, call.prepared.text(), false).await;
         }
-        let value = self.own_setting(name).await?;
+        let value = match encoding {
+            Some(encoding) => Some(encoding.to_owned()),
+            None => self.own_setting(name).await?,
+        };
         let Some(value) = value else {
             return Err(settings::unknown(name));
         };
@@ -253,6 +270,7 @@ impl Session {
                     participant.lease.tainted = false;
                 }
                 self.set_startup_again().await?;
+                self.set_client_encoding(None, false).await?;
                 self.forget_search_path();
             }
             DiscardKind::Temp => self.temp.clear(),

@@ -25,6 +25,9 @@ impl Session {
         if !is_planned(&statement.kind) || !pgherd_sql::own_calls(statement).is_empty() {
             return Ok(None);
         }
+        if !statement.samples.is_empty() {
+            return Ok(None);
+        }
         if self.coordinator_text_of(statement).await?.as_written() != statement.text {
             return Ok(None);
         }

@@ -79,7 +79,11 @@ impl Session {
         if frame.tag() == b'F' {
             return Box::pin(self.function_message(frame)).await;
         }
-        match self.extended_step(frame).await {
+        let result = match self.extended_step(frame).await {
+            Ok(()) => self.client.check_converted(),
+            failed => failed,
+        };
+        match result {
             Ok(()) => self.client.flush_if_full().await,
             Err(Failure::Statement(fields)) => {
                 backend::write_error(&mut self.client.out, &fields);
@@ -103,6 +107,9 @@ impl Session {
                 self.open_implicit_block_for_pending();
             }
             self.run_pending().await?;
+        }
+        if let Some(failure) = self.client.bad.take() {
+            return Err(failure);
         }
         match parse_frontend(frame)? {
             FrontendMessage::Parse { name, sql, param_types } => self.parse_message(name, sql, param_types).await,
@@ -271,6 +278,13 @@ impl Session {
         {
             return Err(Failure::new("22023", format!("unsupported format code: {code}")));
         }
+        let bound = match &self.client.coding {
+            Some(coding) => {
+                let described = prepared.last_described();
+                coding.bound(bound, described.as_ref().map_or(&prepared.declared, |d| &d.param_types))?
+            }
+            None => bound,
+        };
         if let Some(described) = prepared.last_described() {
             check_values(&bound, &described.param_types)?;
             let columns = described.fields.as_ref().map_or(0, Vec::len);
@@ -409,14 +423,17 @@ impl Session {
     async fn run_pending(&mut self) -> Result<()> {
         if let Some(pending) = self.pending.take() {
             let completion = self.execute_portal(pending).await?;
+            self.client.check_converted()?;
             self.complete(completion);
         }
         Ok(())
     }
 
     async fn execute_portal(&mut self, pending: Pending) -> Result<Completion> {
-        let portal = self.portals.get_mut(&pending.portal).ok_or_else(|| no_portal(&pending.portal))?;
+        let portal = self.portals.get(&pending.portal).ok_or_else(|| no_portal(&pending.portal))?;
         let (prepared, bound) = (portal.prepared.clone(), portal.bound.clone());
+        self.tell_columns(&prepared, Some(&bound)).await?;
+        let portal = self.portals.get_mut(&pending.portal).ok_or_else(|| no_portal(&pending.portal))?;
         match std::mem::replace(&mut portal.progress, Progress::Done) {
             Progress::NotStarted => {}
             Progress::Done => {

@@ -19,6 +19,7 @@ impl Session {
     /// False: they go the long way.
     pub(super) async fn run_in_block(&mut self) -> Result<bool> {
         let fit = self.txn.block == Block::Explicit
+            && self.client.coding.is_none()
             && !self.skip_until_sync
             && self.pending.is_none()
             // Bind replaces the unnamed one.

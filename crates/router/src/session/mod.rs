@@ -35,6 +35,7 @@ use crate::callback::{CallbackReceiver, CallbackSender, Cursors};
 use crate::cancel::CancelState;
 use crate::client::{Arrival, Client};
 use crate::database::Database;
+use crate::encoding::ClientEncoding;
 use crate::error::{Failure, Result};
 use crate::settings::Settings;
 use crate::shared::{Seat, Thread};
@@ -52,6 +53,8 @@ pub struct NewSession {
     pub database: Arc<Database>,
     pub credentials: Credentials,
     pub settings: Settings,
+    /// The client's, by PostgreSQL's name.
+    pub encoding: &'static str,
     /// Protocol 3.2: a cancel key of 32 bytes in place of 4.
     pub long_cancel_key: bool,
     pub seat: Seat,
@@ -113,6 +116,7 @@ pub struct Session {
     held_up: u8,
     /// It came from another thread, and has served nothing since.
     moved: bool,
+    pub encoding: ClientEncoding,
 }
 
 /// What `pg_cursors` shows of a cursor that the coordinator cannot know.
@@ -172,6 +176,7 @@ impl Session {
             db: new.database,
             user: new.user,
             credentials: new.credentials,
+            encoding: ClientEncoding::new(new.encoding),
             startup_settings: new.settings.clone(),
             settings: new.settings,
             search_path: None,
@@ -215,6 +220,7 @@ impl Session {
             }
             None => self.ask_for_greeting().await?,
         }
+        self.follow_encoding();
         let mut key = vec![0u8; if long_cancel_key { 32 } else { 4 }];
         getrandom::fill(&mut key).map_err(|e| Failure::fatal("XX000", format!("no random bytes: {e}")))?;
         backend::write_backend_key_data(&mut self.client.out, self.pid, &key);
@@ -237,7 +243,7 @@ impl Session {
         self.server_version = Rc::from(version.map_or("", String::as_str));
         let begin = self.client.out.len();
         for (name, value) in &participant.lease.parameters {
-            // The encoding of every server connection is UTF8, and so is the client's.
+            // The encoding of every server connection is UTF8; what the client's is comes behind.
             backend::write_parameter_status(&mut self.client.out, name, value);
         }
         self.put_back(COORDINATOR_GROUP, participant);

@@ -83,6 +83,7 @@ impl Session {
             && !self.no_ride
             && !self.cancel.is_under_way()
             && self.client.can_move()
+            && self.encoding.name() == crate::encoding::UTF8
             && self.statements.len() <= STATEMENTS_MAX
             && self.statements.values().all(again)
     }
@@ -110,6 +111,7 @@ impl Session {
             database: self.db,
             credentials: self.credentials,
             settings: self.settings,
+            encoding: self.encoding.name(),
             long_cancel_key: false,
             seat: self.seat,
         };

@@ -299,6 +299,16 @@ impl Session {
         search_path: &[String],
         callback: bool,
     ) -> Plan {
+        self.with_view(search_path, callback, |view| pgherd_planner::plan(statement, catalog, view))
+    }
+
+    /// What the planner is told of the session.
+    pub fn with_view<R>(
+        &self,
+        search_path: &[String],
+        callback: bool,
+        f: impl FnOnce(&pgherd_planner::SessionView<'_>) -> R,
+    ) -> R {
         let sizes = self.thread.sizes.borrow().of(&self.db.name);
         let view = pgherd_planner::SessionView {
             search_path,
@@ -309,7 +319,7 @@ impl Session {
             may_stage: self.parts_within < PARTS_WITHIN_MAX,
             multi_statement_txn_now: self.txn.now.as_deref(),
         };
-        pgherd_planner::plan(statement, catalog, &view)
+        f(&view)
     }
 }
 

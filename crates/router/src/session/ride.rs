@@ -126,7 +126,8 @@ impl Session {
             && !self.pin
             && self.pinned.is_none()
             && self.txn.participants.is_empty()
-            && self.client.out.is_empty();
+            && self.client.out.is_empty()
+            && self.client.coding.is_none();
         if !free {
             return Attempt::No;
         }

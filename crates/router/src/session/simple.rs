@@ -18,12 +18,18 @@ impl Session {
         // A Query in the middle of a pipeline ends what came before it, as Sync would.
         self.finish_pipeline().await?;
         self.skip_until_sync = false;
-        let sql = match parse_frontend(frame)? {
-            FrontendMessage::Query { sql } => sql.to_owned(),
-            _ => return Err(Failure::fatal("08P01", "expected a Query message")),
+        let bad = self.client.bad.take();
+        let sql = match parse_frontend(frame) {
+            _ if bad.is_some() => String::new(),
+            Err(error) => return Err(error.into()),
+            Ok(FrontendMessage::Query { sql }) => sql.to_owned(),
+            Ok(_) => return Err(Failure::fatal("08P01", "expected a Query message")),
         };
         self.drop_unnamed();
-        let result = self.simple_query(&sql).await;
+        let result = match bad {
+            Some(failure) => Err(failure),
+            None => self.simple_query(&sql).await,
+        };
         self.last_of_query = false;
         match result {
             Ok(()) if self.txn.block == Block::None => {
@@ -103,6 +109,7 @@ impl Session {
             let prepared = self.analyse(statement, sql, count == 1 && matches!(read, Cow::Owned(_)))?;
             let call = Call::simple(&prepared);
             self.last_of_query = index + 1 == count;
+            self.tell_columns(&prepared, None).await?;
             let completion = match self.execute(&call).await {
                 Ok(completion) => completion,
                 Err(failure) => return Err(shift_position(failure, sql, offset)),

@@ -1,0 +1,247 @@
+//! What statements inside the coordinator change row by row, and what may be read meanwhile: one PostgreSQL shows a
+//! statement all rows as they were before it. postgres_fdw numbers scans as their statement begins, so that lower numbers
+//! than that of the first change belong to the statement that makes it, or to one around it.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use pgherd_catalog::{GroupId, Oid, Table};
+
+use crate::error::{Failure, Result};
+use crate::run::Anchor;
+use crate::session::Session;
+use crate::transaction::LogItem;
+
+#[derive(Default)]
+pub struct Changes {
+    /// By the prepared statement of postgres_fdw that makes them, or a name of ours.
+    running: HashMap<String, Change>,
+    /// UPDATEs that may take rows to other partitions, the innermost last.
+    moving: Vec<Moving>,
+    /// Rows that came to another partition by one of them: worker group, partition and ctid.
+    moved: HashSet<(GroupId, String)>,
+    /// Trees of partitions in which rows have moved while scans with numbers below this had yet to begin.
+    left: Vec<(Vec<Oid>, u64)>,
+    /// The highest number of a scan that has begun to read, and lower ones that have not.
+    highest: u64,
+    waiting: BTreeSet<u64>,
+    /// Tables of scans with parameters, which begin anew for other values.
+    by_value: HashSet<Oid>,
+    /// How deep the coordinator's subtransactions are nested, as far as postgres_fdw has told.
+    pub depth: u32,
+}
+
+/// A table whose rows a statement of the coordinator is changing.
+struct Change {
+    table: Oid,
+    /// Scans that have begun before have numbers up to this one.
+    scans: u64,
+    depth: u32,
+    /// What they read is as it was.
+    anchor: Option<Anchor>,
+}
+
+/// An UPDATE of a column that says in which partition a row belongs.
+struct Moving {
+    /// As the statement names it, and all tables of its tree.
+    table: Arc<Table>,
+    tree: Vec<Oid>,
+    /// Scans of the statement have lower numbers.
+    before: u64,
+    depth: u32,
+    anchor: Option<Anchor>,
+    has_moved: bool,
+}
+
+impl Changes {
+    /// A scan has begun to read.
+    pub fn scan_begins(&mut self, scan: u64) {
+        if scan == u64::MAX {
+            return;
+        }
+        if scan > self.highest {
+            self.waiting.extend(self.highest + 1..scan);
+            self.highest = scan;
+        } else {
+            self.waiting.remove(&scan);
+        }
+    }
+
+    pub fn scan_has_parameters(&mut self, table: Oid) {
+        self.by_value.insert(table);
+    }
+
+    /// Rows of one table, one by one: no scan may read it meanwhile.
+    pub fn insert(&mut self, name: String, table: Oid) {
+        self.running.insert(name, Change { table, scans: 0, depth: self.depth, anchor: None });
+    }
+
+    /// No statement of the coordinator runs.
+    pub fn clear(&mut self) {
+        self.running.clear();
+        self.moving.clear();
+        self.moved.clear();
+        self.left.clear();
+    }
+
+    /// Whether a scan of these tables sees what it should: rows as they are (None), or as they were. Err: the name of the
+    /// table that is half changed. `locks`: it finds rows to change, of a statement that may have changed others.
+    pub fn view_of(
+        &self,
+        tables: &[Arc<Table>],
+        scan: Option<u64>,
+        locks: bool,
+    ) -> std::result::Result<Option<Anchor>, String> {
+        let mut earliest: Option<&Anchor> = None;
+        for table in tables {
+            // A loop's, say. What it locks would be a row's latest version.
+            let is_left =
+                |(tree, before): &(Vec<Oid>, u64)| tree.contains(&table.oid) && scan.is_some_and(|n| n < *before);
+            if locks && self.left.iter().any(is_left) {
+                return Err(table.name.clone());
+            }
+            let changes = self.running.values().filter(|c| c.table == table.oid);
+            let changes = changes.map(|c| (c.scans, c.anchor.as_ref().filter(|_| !locks)));
+            // Rows that have come to the table are left out of a scan for rows to change.
+            let moves = self.moving.iter().filter(|m| m.has_moved && m.tree.contains(&table.oid));
+            let moves = moves
+                .filter(|m| !(locks && scan.is_some_and(|scan| scan < m.before)))
+                .map(|m| (m.before.saturating_sub(1), m.anchor.as_ref().filter(|_| !locks)));
+            for (scans, anchor) in changes.chain(moves) {
+                let anchor = anchor.filter(|_| scan.is_some_and(|scan| scan <= scans));
+                let anchor = anchor.ok_or_else(|| table.name.clone())?;
+                if earliest.is_none_or(|known| anchor.before < known.before) {
+                    earliest = Some(anchor);
+                }
+            }
+        }
+        Ok(earliest.cloned())
+    }
+
+    /// A row that a statement has moved to another partition, where it is not to find it again.
+    pub fn has_moved(&self, group: GroupId, place: &str) -> bool {
+        !self.moved.is_empty() && self.moved.contains(&(group, place.to_owned()))
+    }
+
+    /// The table that an UPDATE names which changes rows of this partition: rows may go to any partition of that.
+    pub fn moves_in(&self, table: &Table) -> Result<Option<Arc<Table>>> {
+        let mut found: Option<&Arc<Table>> = None;
+        for moving in self.moving.iter().filter(|m| m.tree.contains(&table.oid)) {
+            if found.is_some_and(|known| known.oid != moving.table.oid) {
+                return Err(Failure::refused("cannot move rows to another partition from inside the coordinator")
+                    .detail("Several statements move rows of the same table.")
+                    .hint("Run one after the other."));
+            }
+            found = Some(&moving.table);
+        }
+        Ok(found.cloned())
+    }
+
+    /// The row is in another partition now.
+    pub fn row_moved(&mut self, table: &Table, group: GroupId, place: String) {
+        for moving in self.moving.iter_mut().filter(|m| m.tree.contains(&table.oid)) {
+            moving.has_moved = true;
+        }
+        self.moved.insert((group, place));
+    }
+}
+
+impl Session {
+    /// From its first row to its DEALLOCATE, a prepared change belongs to one statement of the coordinator.
+    pub(crate) async fn begin_change(&mut self, name: &str, table: &Table, keeps: bool) -> Result<()> {
+        let changes = &self.cursors.changes;
+        let moving = changes.moving.iter().rposition(|m| m.tree.contains(&table.oid));
+        let (depth, highest) = (changes.depth, changes.highest);
+        // Subqueries have lower numbers than the scan that finds the rows to change.
+        let rereads = !changes.waiting.is_empty() || changes.by_value.contains(&table.oid);
+        let groups = self.catalog().groups_of(table);
+        let (scans, anchor) = match moving {
+            Some(at) => {
+                let before = self.cursors.changes.moving[at].before;
+                let anchor = match self.cursors.changes.moving[at].anchor.clone() {
+                    Some(anchor) => anchor,
+                    None => self.anchor_inside(groups, before).await?,
+                };
+                self.cursors.changes.moving[at].anchor = Some(anchor.clone());
+                (before.saturating_sub(1), Some(anchor))
+            }
+            None if keeps && rereads => (highest, Some(self.anchor_inside(groups, highest + 1).await?)),
+            None => (highest, None),
+        };
+        let change = Change { table: table.oid, scans, depth, anchor };
+        self.cursors.changes.running.insert(name.to_owned(), change);
+        Ok(())
+    }
+
+    pub(crate) fn is_changing(&self, name: &str) -> bool {
+        self.cursors.changes.running.contains_key(name)
+    }
+
+    pub(crate) fn end_change(&mut self, name: &str) {
+        let Some(change) = self.cursors.changes.running.remove(name) else { return };
+        let shared = |anchor: &Anchor| {
+            let kept = self.txn.log.iter().any(|item| matches!(item, LogItem::Anchor(known) if known == anchor));
+            let moving = self.cursors.changes.moving.iter().filter_map(|m| m.anchor.as_ref());
+            moving.chain(self.cursors.changes.running.values().filter_map(|c| c.anchor.as_ref())).any(|a| a == anchor)
+                || kept
+        };
+        if let Some(anchor) = change.anchor.filter(|anchor| !shared(anchor)) {
+            self.close_anchor(&anchor);
+        }
+    }
+
+    pub(crate) fn end_changes(&mut self) {
+        let names: Vec<String> = self.cursors.changes.running.keys().cloned().collect();
+        names.iter().for_each(|name| self.end_change(name));
+    }
+
+    /// A statement of the coordinator begins to update a table whose partitions rows may leave.
+    pub(crate) fn begin_moving(&mut self, table: Arc<Table>, before: u64) {
+        let catalog = self.catalog();
+        let mut tree = vec![table.oid];
+        let mut at = 0;
+        while let Some(parent) = tree.get(at).copied() {
+            tree.extend(catalog.all_tables().filter(|t| t.parent == Some(parent)).map(|t| t.oid));
+            at += 1;
+        }
+        let depth = self.cursors.changes.depth;
+        let moving = Moving { table, tree, before, depth, anchor: None, has_moved: false };
+        self.cursors.changes.moving.push(moving);
+    }
+
+    pub(crate) fn end_moving(&mut self, table: Oid) {
+        let changes = &mut self.cursors.changes;
+        if let Some(at) = changes.moving.iter().rposition(|m| m.table.oid == table) {
+            let ended = changes.moving.remove(at);
+            if changes.moving.is_empty() {
+                changes.moved.clear();
+            }
+            let is_used = changes.running.values().any(|c| c.anchor.is_some() && c.anchor == ended.anchor);
+            // Scans of a statement around it that begin later are to see what there was.
+            let known = changes
+                .left
+                .iter()
+                .any(|(tree, before)| *tree == ended.tree && changes.waiting.iter().all(|n| n < before));
+            if ended.has_moved && !changes.waiting.is_empty() && !known {
+                changes.left.push((ended.tree, ended.before));
+                if let Some(anchor) = ended.anchor {
+                    self.log(LogItem::Anchor(anchor));
+                }
+                return;
+            }
+            if let Some(anchor) = ended.anchor.filter(|_| !is_used) {
+                self.close_anchor(&anchor);
+            }
+        }
+    }
+
+    /// A subtransaction of the coordinator has failed, and statements in it are never closed. Its cursors are gone.
+    pub(crate) fn forget_changes(&mut self, depth: u32) {
+        let changes = &mut self.cursors.changes;
+        changes.running.retain(|name, c| c.depth < depth && !name.starts_with(crate::inside::INSERTING));
+        changes.moving.retain(|m| m.depth < depth);
+        if changes.moving.is_empty() {
+            changes.moved.clear();
+        }
+    }
+}

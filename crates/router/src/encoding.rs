@@ -1,0 +1,482 @@
+//! Clients whose encoding is not UTF-8. Servers and the router speak UTF-8 only: such a client's messages are converted
+//! as they are taken, and what goes to it before it leaves. Its statements do not ride.
+
+use bytes::{BufMut, BytesMut};
+use pgherd_sql::StatementKind;
+use pgherd_wire::backend::{FieldDescription, write_parameter_status};
+use pgherd_wire::encoding::{Encoding, NoEquivalent, by_name, canonical_name};
+use pgherd_wire::frame::{Frame, HEADER_LEN, peek_frame};
+use pgherd_wire::frontend::format_of;
+
+use crate::client::Client;
+use crate::error::{Failure, Result};
+use crate::run::Call;
+use crate::session::{Bound, Prepared, Session, is_planned};
+use crate::transaction::Block;
+
+pub const UTF8: &str = "UTF8";
+
+/// What the bytes of a value are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    Text,
+    /// Of a type that has no text in it.
+    Plain,
+    /// In binary form, with text somewhere in it perhaps.
+    Mixed,
+}
+
+/// How a client's bytes are converted.
+pub struct Coding {
+    encoding: &'static Encoding,
+    /// So much of what waits for the client is converted.
+    done: usize,
+    /// The columns of the rows that are on their way, and of those that are not listed.
+    columns: Vec<Content>,
+    others: Content,
+    /// The client cannot be sent this; rows are dropped until somebody has asked.
+    failure: Option<Failure>,
+}
+
+impl Coding {
+    pub fn new(encoding: &'static Encoding) -> Coding {
+        Coding { encoding, done: 0, columns: Vec::new(), others: Content::Text, failure: None }
+    }
+
+    /// A message of the client; with an error it is as it came.
+    pub fn received(&self, frame: Frame) -> (Frame, Option<Failure>) {
+        let body = frame.body();
+        // How many strings there are in front of what is not text.
+        let strings = match frame.tag() {
+            b'Q' | b'D' | b'C' | b'f' | b'd' => usize::MAX,
+            b'P' | b'B' => 2,
+            b'E' => 1,
+            _ => return (frame, None),
+        };
+        let ends = body.iter().enumerate().filter(|(_, byte)| **byte == 0).map(|(at, _)| at + 1);
+        let text = ends.take(strings).last().filter(|_| strings != usize::MAX).unwrap_or(body.len());
+        if body[..text].is_ascii() {
+            return (frame, None);
+        }
+        let mut out = BytesMut::with_capacity(frame.raw.len() * 2);
+        out.put_u8(frame.tag());
+        out.put_u32(0);
+        if let Err(error) = self.encoding.decode(&body[..text], &mut out) {
+            return (frame.clone(), Some(self.not_in_utf8(&error)));
+        }
+        out.extend_from_slice(&body[text..]);
+        set_length(&mut out, 0);
+        (Frame { raw: out.freeze() }, None)
+    }
+
+    /// Values that the client gives.
+    pub fn bound(&self, mut bound: Bound, types: &[u32]) -> Result<Bound> {
+        for index in 0..bound.params.len() {
+            let Some(value) = bound.params[index].clone().filter(|value| !value.is_ascii()) else { continue };
+            match content(if bound.is_binary(index) { 1 } else { 0 }, types.get(index).copied()) {
+                Content::Text => {
+                    let mut out = BytesMut::with_capacity(value.len() * 2);
+                    self.encoding.decode(&value, &mut out).map_err(|error| self.not_in_utf8(&error))?;
+                    bound.params[index] = Some(out.freeze());
+                }
+                Content::Plain => {}
+                Content::Mixed => return Err(self.mixed()),
+            }
+        }
+        Ok(bound)
+    }
+
+    /// Converts what waits for the client.
+    fn convert(&mut self, out: &mut BytesMut) {
+        let waiting = out.split_off(self.done.min(out.len()));
+        let mut rest: &[u8] = &waiting;
+        while let Some((tag, len)) = peek_frame(rest) {
+            let (frame, after) = rest.split_at(len);
+            rest = after;
+            let start = out.len();
+            if matches!(tag, b'D' | b'd') && self.failure.is_some() {
+                continue;
+            }
+            if frame[HEADER_LEN..].is_ascii() {
+                out.extend_from_slice(frame);
+                continue;
+            }
+            out.extend_from_slice(&frame[..HEADER_LEN]);
+            let body = &frame[HEADER_LEN..];
+            let converted = match tag {
+                b'T' => self.names(body, out),
+                b'D' => self.row(body, out),
+                b'd' => self.encoding.encode(body, out).map_err(|error| self.not_in_encoding(&error)),
+                b'E' | b'N' | b'S' => {
+                    self.as_far_as_possible(body, out);
+                    Ok(())
+                }
+                b'A' => {
+                    out.extend_from_slice(&body[..4]);
+                    self.as_far_as_possible(&body[4..], out);
+                    Ok(())
+                }
+                _ => {
+                    out.extend_from_slice(body);
+                    Ok(())
+                }
+            };
+            match converted {
+                Ok(()) => set_length(out, start),
+                Err(failure) => {
+                    out.truncate(start);
+                    self.failure.get_or_insert(failure);
+                }
+            }
+        }
+        out.extend_from_slice(rest);
+        self.done = out.len();
+    }
+
+    /// RowDescription: names, each with 18 bytes of numbers behind it.
+    fn names(&self, body: &[u8], out: &mut BytesMut) -> Result<()> {
+        let (count, mut rest) = body.split_at(2);
+        out.extend_from_slice(count);
+        while let Some(end) = rest.iter().position(|byte| *byte == 0) {
+            self.encoding.encode(&rest[..end], out).map_err(|error| self.not_in_encoding(&error))?;
+            let numbers = (end + 19).min(rest.len());
+            out.extend_from_slice(&rest[end..numbers]);
+            rest = &rest[numbers..];
+        }
+        Ok(())
+    }
+
+    fn row(&self, body: &[u8], out: &mut BytesMut) -> Result<()> {
+        let (count, mut rest) = body.split_at(2);
+        out.extend_from_slice(count);
+        let mut column = 0;
+        while let Some((length, after)) = rest.split_first_chunk::<4>() {
+            let len = i32::from_be_bytes(*length);
+            let (value, after) = after.split_at(usize::try_from(len).unwrap_or(0).min(after.len()));
+            rest = after;
+            let at = out.len();
+            out.extend_from_slice(length);
+            match self.columns.get(column).copied().unwrap_or(self.others) {
+                Content::Text if !value.is_ascii() => {
+                    self.encoding.encode(value, out).map_err(|error| self.not_in_encoding(&error))?;
+                    let len = (out.len() - at - 4) as i32;
+                    out[at..at + 4].copy_from_slice(&len.to_be_bytes());
+                }
+                Content::Mixed if !value.is_ascii() => return Err(self.mixed()),
+                _ => out.extend_from_slice(value),
+            }
+            column += 1;
+        }
+        Ok(())
+    }
+
+    /// Messages for people: what cannot be said is a question mark.
+    fn as_far_as_possible(&self, text: &[u8], out: &mut BytesMut) {
+        for c in String::from_utf8_lossy(text).chars() {
+            if self.encoding.encode(c.encode_utf8(&mut [0; 4]).as_bytes(), out).is_err() {
+                out.put_u8(b'?');
+            }
+        }
+    }
+
+    fn not_in_utf8(&self, error: &NoEquivalent) -> Failure {
+        no_equivalent(error, self.encoding.name, UTF8)
+    }
+
+    fn not_in_encoding(&self, error: &NoEquivalent) -> Failure {
+        no_equivalent(error, UTF8, self.encoding.name)
+    }
+
+    fn mixed(&self) -> Failure {
+        Failure::refused(format!("cannot convert a binary value to or from client_encoding \"{}\"", self.encoding.name))
+            .hint("Use text format, or UTF8.")
+    }
+}
+
+fn no_equivalent(error: &NoEquivalent, from: &str, to: &str) -> Failure {
+    let bytes: Vec<String> = error.0.iter().map(|byte| format!("0x{byte:02x}")).collect();
+    let bytes = bytes.join(" ");
+    Failure::new(
+        "22P05",
+        format!("character with byte sequence {bytes} in encoding \"{from}\" has no equivalent in encoding \"{to}\""),
+    )
+}
+
+/// Corrects the length of the message that begins at `start`.
+fn set_length(out: &mut BytesMut, start: usize) {
+    let len = (out.len() - start - 1) as u32;
+    out[start + 1..start + HEADER_LEN].copy_from_slice(&len.to_be_bytes());
+}
+
+fn content(format: i16, type_oid: Option<u32>) -> Content {
+    match (format, type_oid) {
+        (0, _) => Content::Text,
+        // "char", name, text, json, xml, bpchar, varchar, cstring, unknown.
+        (_, Some(19 | 25 | 114 | 142 | 1042 | 1043 | 2275 | 705)) => Content::Text,
+        // Numbers, dates and times, bytea, bits, geometry, addresses, uuid.
+        (
+            _,
+            Some(
+                16
+                | 17
+                | 18
+                | 20
+                | 21
+                | 23
+                | 26
+                | 27
+                | 28
+                | 29
+                | 600..=604
+                | 628
+                | 650
+                | 700
+                | 701
+                | 718
+                | 774
+                | 790
+                | 829
+                | 869
+                | 1082
+                | 1083
+                | 1114
+                | 1184
+                | 1186
+                | 1266
+                | 1560
+                | 1562
+                | 1700
+                | 2950
+                | 3220,
+            ),
+        ) => Content::Plain,
+        _ => Content::Mixed,
+    }
+}
+
+impl Client {
+    /// From here on.
+    pub fn set_encoding(&mut self, encoding: Option<&'static Encoding>) {
+        self.convert();
+        let failure = self.coding.take().and_then(|coding| coding.failure);
+        self.coding =
+            encoding.map(|encoding| Box::new(Coding { failure, done: self.out.len(), ..Coding::new(encoding) }));
+    }
+
+    pub fn convert(&mut self) {
+        if let Some(coding) = &mut self.coding {
+            coding.convert(&mut self.out);
+            // Positions in it are others now.
+            self.flushes += 1;
+        }
+    }
+
+    /// So much of what is converted has left.
+    pub fn converted_left(&mut self, bytes: usize) {
+        if let Some(coding) = &mut self.coding {
+            coding.done = coding.done.saturating_sub(bytes);
+        }
+    }
+
+    /// Why the client could not be sent something.
+    pub fn check_converted(&mut self) -> Result<()> {
+        if self.coding.is_none() {
+            return Ok(());
+        }
+        self.convert();
+        self.coding.as_mut().and_then(|coding| coding.failure.take()).map_or(Ok(()), Err)
+    }
+}
+
+/// What a session's `client_encoding` is, by PostgreSQL's names.
+pub struct ClientEncoding {
+    startup: &'static str,
+    session: &'static str,
+    /// By SET LOCAL.
+    local: Option<&'static str>,
+    /// What a rollback brings back.
+    before: Option<&'static str>,
+    /// What the client has been told.
+    told: &'static str,
+}
+
+impl ClientEncoding {
+    pub fn new(startup: &'static str) -> ClientEncoding {
+        ClientEncoding { startup, session: startup, local: None, before: None, told: UTF8 }
+    }
+
+    pub fn name(&self) -> &'static str {
+        self.local.unwrap_or(self.session)
+    }
+}
+
+/// The name of an encoding that clients may have here.
+pub fn supported(value: &str) -> Result<Option<&'static str>> {
+    match canonical_name(value) {
+        Some(name) if matches!(name, UTF8 | "SQL_ASCII") || by_name(name).is_some() => Ok(Some(name)),
+        Some(name) => Err(Failure::refused(format!("client_encoding \"{name}\" is not supported by the router"))
+            .hint("Use UTF8, or an encoding whose characters are one byte each.")),
+        None => Ok(None),
+    }
+}
+
+impl Session {
+    /// SET of client_encoding, which no server hears of; `value`: none for DEFAULT.
+    pub async fn set_client_encoding(&mut self, value: Option<&str>, local: bool) -> Result<()> {
+        let name = match value {
+            None => self.encoding.startup,
+            Some(value) => supported(value)?.ok_or_else(|| invalid(value))?,
+        };
+        let in_block = self.txn.block != Block::None;
+        match (local, in_block) {
+            // PostgreSQL has warned; nothing stays.
+            (true, false) => return Ok(()),
+            (true, true) => self.encoding.local = Some(name),
+            (false, _) => {
+                if in_block {
+                    self.encoding.before.get_or_insert(self.encoding.session);
+                }
+                (self.encoding.session, self.encoding.local) = (name, None);
+            }
+        }
+        self.follow_encoding();
+        Ok(())
+    }
+
+    /// The end of a transaction.
+    pub fn settle_encoding(&mut self, committed: bool) {
+        let before = self.encoding.before.take();
+        self.encoding.local = None;
+        if let (Some(before), false) = (before, committed) {
+            self.encoding.session = before;
+        }
+        self.follow_encoding();
+    }
+
+    /// The client is told, and has it from here on.
+    pub fn follow_encoding(&mut self) {
+        let name = self.encoding.name();
+        if name == self.encoding.told {
+            return;
+        }
+        self.encoding.told = name;
+        // SQL_ASCII: its bytes are taken for UTF-8, as PostgreSQL does.
+        self.client.set_encoding(by_name(name));
+        write_parameter_status(&mut self.client.out, "client_encoding", name);
+    }
+
+    /// What a statement must not do where its client's bytes are converted, and for all clients.
+    pub fn check_encoding_of(&mut self, call: &Call<'_>) -> Result<()> {
+        let Some(statement) = &call.prepared.statement else { return Ok(()) };
+        if statement.calls.iter().any(|(_, name)| name == "set_config")
+            && statement.text.to_ascii_lowercase().contains("client_encoding")
+        {
+            return Err(Failure::refused("client_encoding cannot be changed by set_config").hint("Use SET."));
+        }
+        if self.client.coding.is_none() {
+            return Ok(());
+        }
+        if let StatementKind::Copy(info) = &statement.kind
+            && (info.options.format == pgherd_sql::CopyFormat::Binary || info.options.encoding.is_some())
+        {
+            let name = self.encoding.name();
+            return Err(Failure::refused(format!(
+                "COPY in binary format or with an encoding is not supported with client_encoding \"{name}\""
+            ))
+            .hint("Use UTF8."));
+        }
+        // What was written is undone where the client cannot be told of it.
+        if statement.has_modifying && self.txn.block == Block::None {
+            self.open_implicit_block();
+        }
+        Ok(())
+    }
+
+    /// Which columns of a statement's rows are text.
+    pub async fn tell_columns(&mut self, prepared: &Prepared, bound: Option<&Bound>) -> Result<()> {
+        if self.client.coding.is_none() {
+            return Ok(());
+        }
+        let formats = bound.map_or(&[][..], |bound| &bound.result_formats);
+        let (mut columns, mut others) = (Vec::new(), Content::Text);
+        if formats.contains(&1) {
+            let planned = prepared.statement.as_ref().is_some_and(|s| is_planned(&s.kind));
+            let described = match planned && self.txn.block != Block::Failed {
+                true => Some(self.described(prepared).await?),
+                false => prepared.last_described(),
+            };
+            let fields: &[FieldDescription] = described.as_ref().and_then(|d| d.fields.as_deref()).unwrap_or_default();
+            let count = fields.len().max(formats.len());
+            columns = (0..count)
+                .map(|index| content(format_of(formats, index), fields.get(index).map(|field| field.type_oid)))
+                .collect();
+            others = Content::Mixed;
+        }
+        self.client.convert();
+        if let Some(coding) = &mut self.client.coding {
+            (coding.columns, coding.others) = (columns, others);
+        }
+        Ok(())
+    }
+}
+
+pub fn invalid(value: &str) -> Failure {
+    Failure::new("22023", format!("invalid value for parameter \"client_encoding\": \"{value}\""))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use bytes::Bytes;
+    use pgherd_wire::{backend, frontend};
+
+    use super::*;
+
+    fn latin1() -> Coding {
+        Coding::new(by_name("LATIN1").unwrap())
+    }
+
+    #[test]
+    fn messages_of_a_client_become_utf8() {
+        let frame = |raw: &[u8]| Frame { raw: Bytes::copy_from_slice(raw) };
+        let (query, bad) = latin1().received(frame(b"Q\0\0\0\x09x\xe4y\0"));
+        assert!(bad.is_none());
+        assert_eq!(frontend::parse_frontend(&query).unwrap(), frontend::FrontendMessage::Query { sql: "xäy" });
+        // Numbers behind the strings stay.
+        let (parse, _) = latin1().received(frame(b"P\0\0\0\x0f\xe4\0\xf6\0\0\x01\0\0\0\xff"));
+        assert_eq!(&parse.raw[..], b"P\0\0\0\x11\xc3\xa4\0\xc3\xb6\0\0\x01\0\0\0\xff");
+        let windows = Coding::new(by_name("WIN1252").unwrap());
+        let (_, bad) = windows.received(frame(b"Q\0\0\0\x06\x81\0"));
+        assert_eq!(bad.unwrap().sqlstate(), "22P05");
+    }
+
+    #[test]
+    fn rows_and_messages_leave_in_the_client_s_encoding() {
+        let mut out = BytesMut::new();
+        backend::write_data_row(&mut out, &[Some("ä"), None, Some("plain")]);
+        let mut coding = latin1();
+        coding.convert(&mut out);
+        let mut expected = BytesMut::new();
+        backend::write_data_row(&mut expected, &[Some(&b"\xe4"[..]), None, Some(b"plain")]);
+        assert_eq!(out, expected);
+        // What is converted is not converted again.
+        coding.convert(&mut out);
+        assert_eq!(out, expected);
+        backend::write_data_row(&mut out, &[Some("€")]);
+        coding.convert(&mut out);
+        assert_eq!(out, expected);
+        assert_eq!(coding.failure.take().unwrap().sqlstate(), "22P05");
+    }
+
+    #[test]
+    fn binary_values_are_converted_where_they_are_text() {
+        let mut coding = latin1();
+        (coding.columns, coding.others) = (vec![content(1, Some(23)), content(1, Some(25))], Content::Mixed);
+        let mut out = BytesMut::new();
+        backend::write_data_row(&mut out, &[Some(&b"\0\0\xc3\xa4"[..]), Some("ä".as_bytes())]);
+        coding.convert(&mut out);
+        let mut expected = BytesMut::new();
+        backend::write_data_row(&mut expected, &[Some(&b"\0\0\xc3\xa4"[..]), Some(b"\xe4")]);
+        assert_eq!(out, expected);
+    }
+}

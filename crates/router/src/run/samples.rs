@@ -1,0 +1,209 @@
+//! TABLESAMPLE of distributed tables in statements that the coordinator runs. Its foreign tables have no samples: they
+//! would give all rows. So the workers draw each sample first, and its rows stand in the text in place of the table.
+
+use std::fmt::Write;
+
+use bytes::{Buf, Bytes};
+use pgherd_catalog::{COORDINATOR_GROUP, Resolved, Table};
+use pgherd_planner::Tier;
+use pgherd_sql::{Edits, Sample, Span, Statement, StatementKind};
+use pgherd_wire::backend;
+
+use super::Call;
+use super::stage::Capture;
+use crate::error::{Failure, Result};
+use crate::session::{Prepared, Session};
+use crate::settings::quote_ident;
+
+/// Bytes of a sample that go with a statement.
+const BYTES_MAX: usize = 64 << 20;
+
+fn refused(detail: impl AsRef<str>) -> Failure {
+    Failure::refused("cannot take a sample of a distributed table in this statement")
+        .detail(detail)
+        .hint("Take the sample with a SELECT of its own.")
+}
+
+impl Session {
+    /// Puts rows that the workers draw in place of every distributed table with a TABLESAMPLE clause.
+    pub(super) async fn draw_samples(
+        &mut self,
+        statement: &Statement,
+        call: Option<&Call<'_>>,
+        edits: &mut Edits,
+    ) -> Result<()> {
+        if statement.samples.is_empty() {
+            return Ok(());
+        }
+        let path = self.search_path().await?;
+        let catalog = self.catalog();
+        for sample in &statement.samples {
+            let Some(relation) = statement.relations.get(sample.relation) else { continue };
+            if relation.schema.is_none() && self.temp.contains(&relation.name) {
+                continue;
+            }
+            let Resolved::Table(table) = catalog.resolve(relation.schema.as_deref(), &relation.name, &path) else {
+                continue;
+            };
+            // The coordinator has all rows of a reference table, and ONLY of a partitioned table has none.
+            if table.is_reference() || relation.only && table.is_partitioned {
+                continue;
+            }
+            check(statement, sample)?;
+            let columns = self.sampled_columns(statement, table, relation.full_span, &path);
+            let rows = self.draw(statement, sample, &columns, call).await?;
+            let aliased = !statement.text[relation.full_span.end..sample.clause.start].trim().is_empty();
+            let name = if aliased { String::new() } else { format!(" AS {}", quote_ident(&relation.name)) };
+            edits.replace(relation.full_span, format!("({rows}){name}"));
+            edits.replace(sample.clause, "");
+        }
+        Ok(())
+    }
+
+    /// The columns that the statement may read, in the table's order.
+    fn sampled_columns(&self, statement: &Statement, table: &Table, relation: Span, path: &[String]) -> Vec<String> {
+        let catalog = self.catalog();
+        let named =
+            self.with_view(path, false, |view| pgherd_planner::columns_read(statement, &catalog, view, relation));
+        named.unwrap_or_else(|| table.columns.iter().map(|c| c.name.clone()).collect())
+    }
+
+    /// Draws one sample: a SELECT that gives its rows.
+    async fn draw(
+        &mut self,
+        statement: &Statement,
+        sample: &Sample,
+        columns: &[String],
+        call: Option<&Call<'_>>,
+    ) -> Result<String> {
+        // Values pass as text: settings that shorten or reorder it would change them.
+        if self.has_styles() {
+            return Err(refused("The session has settings for how values are written."));
+        }
+        let relation = &statement.relations[sample.relation];
+        let list: Vec<String> = columns.iter().map(|c| quote_ident(c)).collect();
+        let list = if list.is_empty() { "1 AS pgherd_row".to_owned() } else { list.join(", ") };
+        let (from, clause) = (relation.full_span.of(&statement.text), sample.clause.of(&statement.text));
+        let sql = format!("SELECT {list} FROM {from} {clause}");
+        let drawing = pgherd_sql::split(&sql).ok().and_then(|mut s| s.pop());
+        let Some(drawing) = drawing else { return Err(refused("The clause is not found in the text.")) };
+        let (catalog, path) = (self.catalog(), self.search_path().await?);
+        let plan = self.plan_statement(&drawing, &catalog, &path, false);
+        match &plan.tier {
+            Tier::Scatter(_) | Tier::Route(_) => {}
+            Tier::Refuse(refusal) => return Err(super::refuse(refusal)),
+            _ => return Err(refused(format!("The workers cannot draw it by themselves: {}.", plan.reason))),
+        }
+        self.open_implicit_block();
+        let types = match call {
+            Some(call) => self.param_types(call).await?,
+            None => Vec::new(),
+        };
+        let described = self.describe_text_aside(&sql, &types).await?;
+        let fields = described.fields.unwrap_or_default();
+        let Some(casts) = self.casts(COORDINATOR_GROUP, &fields).await? else {
+            return Err(refused("A column's values cannot be sent with the statement."));
+        };
+        let none = Prepared::new(Some(drawing.clone()), &sql, types.clone());
+        let nothing = Call::simple(&none);
+        let capture = Capture::rows(fields.len(), BYTES_MAX);
+        let drawn = self.run_captured(call.unwrap_or(&nothing), drawing, types, capture).await;
+        if let (Err(failure), Some(call)) = (&drawn, call)
+            && matches!(failure.sqlstate().get(..2), Some("22"))
+            && matches!(statement.kind, StatementKind::Select)
+            && !statement.has_modifying
+            && call.describes()
+        {
+            // PostgreSQL has described the rows when it finds what is wrong with a value.
+            let described = self.described(call.prepared).await?;
+            backend::write_row_description(&mut self.client.out, described.fields.as_deref().unwrap_or_default());
+        }
+        let (_, capture) = drawn?;
+        let Some(arrays) = capture.and_then(Capture::into_arrays) else {
+            return Err(refused("It has too many rows to be sent with the statement."));
+        };
+        let (mut items, mut texts, mut names) = (String::new(), String::new(), String::new());
+        for (number, ((field, cast), array)) in fields.iter().zip(&casts).zip(arrays).enumerate() {
+            let comma = if number == 0 { "" } else { ", " };
+            let _ = write!(items, "{comma}(pgherd_u.c{number})::{cast} AS {}", quote_ident(&field.name));
+            let _ = write!(texts, "{comma}{}::pg_catalog.text[]", array_literal(array));
+            let _ = write!(names, "{comma}c{number}");
+        }
+        Ok(format!("SELECT {items} FROM unnest({texts}) AS pgherd_u({names})"))
+    }
+}
+
+/// What is kept of a statement with a sample must not be the sample, and rows that stand for a table's are no rows of
+/// it.
+fn check(statement: &Statement, sample: &Sample) -> Result<()> {
+    use StatementKind as K;
+    let once = match &statement.kind {
+        K::Select | K::SelectInto | K::Insert | K::Update | K::Delete | K::Merge | K::DeclareCursor { .. } => true,
+        K::CreateTableAs(create) => !create.materialized_view,
+        _ => false,
+    };
+    if !once {
+        return Err(refused("The coordinator keeps the statement, and only workers can draw the sample."));
+    }
+    if !sample.by_share {
+        return Err(Failure::refused("cannot take such a sample of a distributed table")
+            .detail("Workers can take shares of rows, by SYSTEM and BERNOULLI."));
+    }
+    if sample.reads_columns {
+        return Err(refused("How much is taken depends on other rows."));
+    }
+    if statement.names_physical_rows {
+        return Err(refused("The statement locks rows, or names system columns or columns with their table's schema."));
+    }
+    match sample.clause.is_known() {
+        true => Ok(()),
+        false => Err(refused("The clause is not found in the text.")),
+    }
+}
+
+/// A text array in binary form as a literal.
+fn array_literal(mut array: Bytes) -> String {
+    let mut text = String::from("{");
+    // Of none there are no dimensions.
+    let has_elements = array.len() > 20;
+    array.advance(array.len().min(20));
+    while has_elements && array.has_remaining() {
+        if text.len() > 1 {
+            text.push(',');
+        }
+        let Ok(len) = array.try_get_i32() else { break };
+        let Ok(len) = usize::try_from(len) else {
+            text.push_str("NULL");
+            continue;
+        };
+        let value = array.split_to(len.min(array.len()));
+        text.push('"');
+        for c in String::from_utf8_lossy(&value).chars() {
+            if matches!(c, '"' | '\\') {
+                text.push('\\');
+            }
+            text.push(c);
+        }
+        text.push('"');
+    }
+    text.push('}');
+    format!(" E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_are_written_as_literals() {
+        let array = |values: &[Option<&'static str>]| {
+            let values: Vec<Option<Bytes>> =
+                values.iter().map(|v| v.map(|v| Bytes::from_static(v.as_bytes()))).collect();
+            array_literal(super::super::combine::text_array(&values))
+        };
+        assert_eq!(array(&[]), " E'{}'");
+        assert_eq!(array(&[Some("")]), " E'{\"\"}'");
+        assert_eq!(array(&[Some("a"), None, Some("NULL")]), " E'{\"a\",NULL,\"NULL\"}'");
+        assert_eq!(array(&[Some("it's \"x\\y\"")]), " E'{\"it''s \\\\\"x\\\\\\\\y\\\\\"\"}'");
+    }
+}
