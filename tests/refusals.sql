@@ -107,7 +107,7 @@ DO $$ BEGIN INSERT INTO d (k) VALUES (1) ON CONFLICT (k) DO UPDATE SET n = (SELE
 --@ refused: cannot run MERGE into the distributed table "…"
 MERGE INTO d USING local l ON d.k = l.id WHEN MATCHED THEN UPDATE SET k = l.id + 1;
 --@ refused: cannot run this MERGE with its source sent to the workers
-WITH gone AS (DELETE FROM local RETURNING id * 1.5 AS k) MERGE INTO d USING gone l ON d.k = l.k WHEN NOT MATCHED THEN INSERT VALUES (l.k);
+WITH gone AS (DELETE FROM other RETURNING a * 1.5 AS k) MERGE INTO d USING gone l ON d.k = l.k WHEN NOT MATCHED THEN INSERT VALUES (l.k);
 --@ refused: cannot run EXPLAIN ANALYZE of a MERGE that is run in steps
 EXPLAIN ANALYZE MERGE INTO d USING local l ON d.k = l.id WHEN NOT MATCHED THEN INSERT VALUES (l.id + 100);
 -- without a case: `cannot run MERGE into a local table from distributed tables`: the coordinator runs it
