@@ -122,11 +122,11 @@ ROLLBACK;
 --@ refused: cannot run this INSERT into the distributed table "…"
 DO $$ BEGIN INSERT INTO d (k) VALUES (1) ON CONFLICT (k) DO UPDATE SET n = (SELECT 1); END $$;
 --@ refused: cannot run MERGE into the distributed table "…"
-MERGE INTO d USING local l ON d.k = l.id WHEN MATCHED THEN UPDATE SET v = l.v;
-SET datestyle = 'German';
+MERGE INTO d USING local l ON d.k = l.id WHEN MATCHED THEN UPDATE SET k = l.id + 1;
 --@ refused: cannot run this MERGE with its source sent to the workers
-MERGE INTO d USING other o ON d.k = o.k WHEN MATCHED THEN UPDATE SET v = o.v;
-RESET datestyle;
+WITH gone AS (DELETE FROM other RETURNING a * 1.5 AS k) MERGE INTO d USING gone l ON d.k = l.k WHEN NOT MATCHED THEN INSERT VALUES (l.k);
+--@ refused: cannot run EXPLAIN ANALYZE of a MERGE that is run in steps
+EXPLAIN ANALYZE MERGE INTO d USING local l ON d.k = l.id WHEN NOT MATCHED THEN INSERT VALUES (l.id + 100);
 -- without a case: `cannot run MERGE into a local table from distributed tables`: the coordinator runs it
 -- without a case: `distributed tables cannot be used by a trigger or constraint that runs at COMMIT`: needs the failure of COMMIT, see crates/pgherd/tests/lost.rs
 -- without a case: `cannot modify a distributed table in a common table expression over several shards`: postgres_fdw sends no such statement

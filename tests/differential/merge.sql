@@ -114,9 +114,10 @@ MERGE INTO stock s USING (SELECT a.k, u.name FROM arrivals a JOIN users u ON u.i
 SELECT k, note FROM stock;
 MERGE INTO stock s USING arrivals a ON s.k = a.big WHEN MATCHED THEN UPDATE SET n = -a.big;
 SELECT sum(n) FROM stock;
---@ refused: 0A000
+MERGE INTO stock s USING (SELECT k FROM arrivals WHERE id < 3 UNION ALL SELECT k FROM arrivals WHERE id > 38) a ON s.k = a.k WHEN MATCHED THEN UPDATE SET n = 0;
+--@ error: 21000
 MERGE INTO stock s USING (SELECT k FROM arrivals UNION ALL SELECT k FROM arrivals) a ON s.k = a.k WHEN MATCHED THEN UPDATE SET n = 0;
---@ refused: 0A000
+--@ error: 21000
 MERGE INTO stock s USING (SELECT id % 10 AS k FROM arrivals) a ON s.k = a.k WHEN MATCHED THEN UPDATE SET n = 0;
 --@ error: 23502
 MERGE INTO stock s USING arrivals a ON s.k = a.k WHEN NOT MATCHED THEN INSERT VALUES (a.k, 1);
@@ -139,5 +140,6 @@ SELECT note, count(*) FROM stock GROUP BY note;
 MERGE INTO stock s USING regions r ON s.k = r.tax::int WHEN MATCHED THEN UPDATE SET note = r.name;
 WITH few AS (SELECT k, n FROM delivery WHERE k < 20), more AS MATERIALIZED (SELECT k, n + 1 AS n FROM few) MERGE INTO stock s USING more m ON s.k = m.k WHEN MATCHED THEN UPDATE SET n = m.n WHEN NOT MATCHED THEN INSERT VALUES (m.k, m.n);
 SELECT count(*), sum(n) FROM stock;
---@ refused: 0A000
 WITH gone AS (DELETE FROM arrivals RETURNING k) MERGE INTO stock s USING gone g ON s.k = g.k WHEN MATCHED THEN DELETE;
+SELECT count(*), sum(n) FROM stock;
+SELECT count(*) FROM arrivals;

@@ -135,7 +135,9 @@ fn psql_of_other_encodings_gets_the_same_bytes() {
         }
         add(&[b"SELECT id, word, length(word), convert_to(word, 'UTF8') AS \"\xe1\" FROM words ORDER BY id;\n"]);
         add(&[b"SELECT id FROM words WHERE word = '\xe1';\nSELECT count(*), max(word COLLATE \"C\") FROM words;\n"]);
-        add(&[b"\\copy (SELECT id, word FROM words ORDER BY id) to stdout\n\\copy words from stdin\n1000\tx\xe1y\n\\.\n"]);
+        add(&[
+            b"\\copy (SELECT id, word FROM words ORDER BY id) to stdout\n\\copy words from stdin\n1000\tx\xe1y\n\\.\n",
+        ]);
         add(&[
             b"SELECT word, id FROM words WHERE id > 255;\nUPDATE words SET id = 0 WHERE word = 'x\xe1y' RETURNING *;\n",
         ]);

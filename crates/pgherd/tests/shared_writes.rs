@@ -160,6 +160,35 @@ fn what_waits_for_a_lock_holds_up_nobody() {
 }
 
 #[test]
+fn a_merge_in_steps_judges_again_what_others_have_changed() {
+    let side = Cluster::shared(PROGRAM).side();
+    let target = with_log(&side, "shared_merged");
+    let mut locker = Client::connect(&target).unwrap();
+    let mut other = side.connect("shared_merged").unwrap();
+    locker.run("BEGIN; UPDATE log SET n = 7 WHERE k = 1000; DELETE FROM log WHERE k = 3000").unwrap();
+    let merged = thread::scope(|scope| {
+        let waits = scope.spawn(|| {
+            // What is inserted is not what is joined.
+            let merge = "MERGE INTO log t USING (VALUES (1000, 5), (2000, 6), (3000, 4), (71, 8)) v (a, b) \
+                         ON t.k = v.a AND t.n = -1 WHEN MATCHED AND t.n < 0 THEN UPDATE SET n = v.b \
+                         WHEN NOT MATCHED THEN INSERT VALUES (v.a + 1, v.b)";
+            let mut client = Client::connect(&target).unwrap();
+            client.run(merge).map(|reply| reply.answers[0].tag.clone().unwrap()).map_err(|e| e.to_string())
+        });
+        let blocked = "SELECT count(*) FROM pg_locks WHERE NOT granted";
+        while on_workers(&mut other, blocked) == 0 && !waits.is_finished() {
+            thread::sleep(Duration::from_millis(10));
+        }
+        assert!(!waits.is_finished(), "a row is still locked");
+        locker.run("COMMIT").unwrap();
+        waits.join().unwrap()
+    });
+    assert_eq!(merged, Ok("MERGE 2".to_owned()));
+    let rows = "SELECT string_agg(k || ':' || n, ' ' ORDER BY k) FROM log WHERE n <> -1";
+    assert_eq!(other.value(rows).unwrap(), "72:8 1000:7 2000:6");
+}
+
+#[test]
 fn backends_that_are_interrupted_or_ended_under_load() {
     let side = Cluster::shared(PROGRAM).side();
     let target = with_log(&side, "shared_killed");

@@ -225,7 +225,7 @@ struct CteScope<'a> {
     level: Option<usize>,
 }
 
-const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "ctid", "xmin", "xmax", "cmin", "cmax"];
+pub(crate) const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "ctid", "xmin", "xmax", "cmin", "cmax"];
 
 impl<'a> Analysis<'a> {
     pub fn new(snapshot: &'a Snapshot, session: &'a SessionView<'a>) -> Self {
@@ -979,7 +979,7 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    fn column_in(&self, scope: usize, from: usize, to: usize, name: &str) -> Option<ColumnId> {
+    pub fn column_in(&self, scope: usize, from: usize, to: usize, name: &str) -> Option<ColumnId> {
         let entries = self.scopes.get(scope)?.entries.get(from..to)?;
         // A column that a join in this range has merged already.
         let within = |id: &ColumnId| {

@@ -98,12 +98,21 @@ impl Display for Plan {
                         Ship::Split { column, table } => {
                             write!(f, "part {number}, split by column {} like {}", column + 1, table.name)?;
                         }
+                        Ship::SplitByLast { table, stored } => {
+                            let kept = if *stored { ", which is inserted" } else { "" };
+                            write!(f, "part {number}, split by its last column like {}{kept}", table.name)?;
+                        }
                     }
                     writeln!(f, ": {}", part.sql)?;
                 }
                 match &stage.rest {
                     Rest::Scatter(scatter) => write_scatter(f, scatter)?,
                     Rest::Coordinator(sql) => writeln!(f, "coordinator: {}", marked(sql))?,
+                    Rest::Steps(steps) => {
+                        for (number, step) in (1..).zip(steps) {
+                            writeln!(f, "step {number}: {step}")?;
+                        }
+                    }
                 }
             }
             Tier::InsertRows(insert) => {

@@ -321,15 +321,20 @@ impl Context<'_> {
         };
         match self.stage_merge(merge, &table, &reason) {
             Ok(plan) => plan,
-            Err(_) => self.refuse(
+            Err(other) => self.refuse(
                 format!("cannot run MERGE into the distributed table \"{}\"", table.name),
-                Some(format!("It cannot be split over the workers: {reason}.")),
-                Some("Join on the distribution columns of colocated tables, or use INSERT … ON CONFLICT or UPDATE."),
+                Some(match other == reason {
+                    true => format!("It cannot be split over the workers: {reason}."),
+                    false => format!(
+                        "It cannot be split over the workers: {reason}; nor with its source sent to them: {other}."
+                    ),
+                }),
+                Some("Join on the distribution column, and insert what it is joined with."),
             ),
         }
     }
 
-    pub(crate) fn merge_on_workers(
+    pub fn merge_on_workers(
         &self,
         merge: &pgherd_sql::ast::Merge,
         table: &Arc<Table>,
@@ -347,49 +352,12 @@ impl Context<'_> {
         let target = self.analysis.instances.iter().position(|i| i.is_target).ok_or("no target")?;
         let target_key = self.analysis.key_of(target).ok_or("no distribution column")?;
         let target_env = self.analysis.instances[target].env;
-        let is_target = |n: &crate::analysis::Node| matches!(n, crate::analysis::Node::Instance(i) if *i == target);
-        let level = self.analysis.levels.iter().position(|l| l.from.iter().any(is_target)).ok_or("no target")?;
+        let level = self.merge_level(target).ok_or("no target")?;
         let scope = self.analysis.levels[level].scope;
-        let mut inserted = Vec::new();
-        let mut by_source = false;
-        for clause in &merge.clauses {
-            by_source |= clause.matched == MergeMatch::NotMatchedBySource;
-            match &clause.action {
-                MergeAction::Update(set) if set.iter().any(|a| a.column == key.name) => {
-                    return Err("it modifies the distribution column".to_owned());
-                }
-                MergeAction::Update(set) if sets_to_sequence(set, table) => {
-                    return Err("a column's default needs the coordinator".to_owned());
-                }
-                MergeAction::Insert { columns, values } => {
-                    let position = |name: &str| {
-                        if columns.is_empty() {
-                            table.columns.iter().position(|c| c.name == name)
-                        } else {
-                            columns.iter().position(|c| c == name)
-                        }
-                    };
-                    let needs_coordinator = table.columns.iter().any(|c| {
-                        use pgherd_catalog::ColumnDefault as D;
-                        let is_key = c.name == key.name;
-                        let evaluated = matches!(c.default, D::Sequence { .. } | D::Identity { .. })
-                            || (is_key && matches!(c.default, D::Expression { .. }));
-                        let given = position(&c.name).and_then(|at| values.get(at));
-                        evaluated && given.is_none_or(|e| matches!(e.kind, ExprKind::Default))
-                    });
-                    if needs_coordinator {
-                        return Err("a column's default needs the coordinator".to_owned());
-                    }
-                    inserted
-                        .push(position(&key.name).and_then(|at| values.get(at)).ok_or("an inserted row has no key")?);
-                }
-                _ => {}
-            }
-        }
+        let inserted = self.inserted_keys(merge, table, &|_| false)?;
+        let by_source = merge.clauses.iter().any(|c| c.matched == MergeMatch::NotMatchedBySource);
         // One shard: what is read and what is written is pinned to one value.
-        if self.staging.borrow().is_empty()
-            && let (Ok((table, value)), false) = (self.route_key(), by_source)
-        {
+        if let (Ok((table, value)), false) = (self.route_key(), by_source) {
             let same = |e: &&Expr| {
                 if literal::stored_value(e, key, self.snapshot).as_ref() == Some(&value) {
                     return true;
@@ -439,6 +407,63 @@ impl Context<'_> {
         let sql = self.worker_edits().apply(self.text());
         let scatter = Scatter { table: table.clone(), keys: None, sql, combine: Combine::Concatenate };
         Ok(self.plan(Tier::Scatter(scatter), "each worker merges its own rows"))
+    }
+
+    /// The level whose FROM is a MERGE's target and source.
+    pub fn merge_level(&self, target: usize) -> Option<usize> {
+        let is_target = |n: &crate::analysis::Node| matches!(n, crate::analysis::Node::Instance(i) if *i == target);
+        self.analysis.levels.iter().position(|l| l.from.first().is_some_and(is_target))
+    }
+
+    /// What a MERGE's actions insert as the distribution column. `keeps`: an assigned value is the one that the row has.
+    pub fn inserted_keys<'m>(
+        &self,
+        merge: &'m pgherd_sql::ast::Merge,
+        table: &Table,
+        keeps: &dyn Fn(&Expr) -> bool,
+    ) -> std::result::Result<Vec<&'m Expr>, String> {
+        let key = table.key_column().ok_or("no distribution column")?;
+        let mut inserted = Vec::new();
+        for clause in &merge.clauses {
+            match &clause.action {
+                MergeAction::Update(set) => {
+                    let changes =
+                        |a: &&Assignment| a.column == key.name && (a.indirection || a.multi || !keeps(&a.value));
+                    if set.iter().any(|a| changes(&a)) {
+                        return Err("it modifies the distribution column".to_owned());
+                    }
+                    if sets_to_sequence(set, table) {
+                        return Err("a column's default needs the coordinator".to_owned());
+                    }
+                }
+                MergeAction::Insert { columns, values } => {
+                    let position = |name: &str| {
+                        if columns.is_empty() {
+                            table.columns.iter().position(|c| c.name == name)
+                        } else {
+                            columns.iter().position(|c| c == name)
+                        }
+                    };
+                    // What stands behind `s.*` is at another place.
+                    let star = values.iter().position(|e| matches!(e.kind, ExprKind::Star(_))).unwrap_or(values.len());
+                    let at = |name: &str| position(name).filter(|at| *at < star || star == values.len());
+                    let needs_coordinator = table.columns.iter().any(|c| {
+                        use pgherd_catalog::ColumnDefault as D;
+                        let is_key = c.name == key.name;
+                        let evaluated = matches!(c.default, D::Sequence { .. } | D::Identity { .. })
+                            || (is_key && matches!(c.default, D::Expression { .. }));
+                        let given = at(&c.name).and_then(|at| values.get(at));
+                        evaluated && given.is_none_or(|e| matches!(e.kind, ExprKind::Default))
+                    });
+                    if needs_coordinator {
+                        return Err("a column's default needs the coordinator".to_owned());
+                    }
+                    inserted.push(at(&key.name).and_then(|at| values.get(at)).ok_or("an inserted row has no key")?);
+                }
+                MergeAction::Nothing | MergeAction::Delete => {}
+            }
+        }
+        Ok(inserted)
     }
 }
 

@@ -165,6 +165,7 @@ impl Context<'_> {
     fn ctes_for(&self, parsed: &pgherd_sql::Statement, query: &Query) -> Result<String> {
         let with = match &self.statement.tree {
             Tree::Query(top) => top.with.as_ref(),
+            Tree::Merge(merge) => merge.with.as_ref(),
             _ => None,
         };
         let Some(with) = with else { return Ok(String::new()) };
@@ -257,17 +258,6 @@ impl Context<'_> {
             Some(clause) => format!("{} {}", self.named(index), clause.of(self.text())),
             None => self.named(index),
         }
-    }
-
-    /// All rows of an occurrence: its text, and the names of its columns that the statement names.
-    pub fn whole_instance(&self, index: usize) -> (String, Vec<String>) {
-        let relation = self.analysis.instances[index].relation;
-        let names = self.entry_names(index);
-        let all = relation.alias.as_ref().is_some_and(|a| !a.columns.is_empty());
-        let columns = if all { names } else { self.columns_named(index, names) };
-        let alias = quote_ident(relation.reference_name());
-        let list: Vec<String> = columns.iter().map(|c| format!("{alias}.{}", quote_ident(c))).collect();
-        (format!("SELECT {} FROM {}", list.join(", "), self.sampled(index)), columns)
     }
 
     /// The rows of one occurrence.

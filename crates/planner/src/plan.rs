@@ -104,6 +104,10 @@ pub struct Scatter {
 pub struct Stage {
     pub parts: Vec<StagePart>,
     pub rest: Rest,
+    /// Columns of parts may have other collations than their types: the coordinator is asked, and the rest gets them.
+    pub collated: bool,
+    /// What is run where the rows of a part cannot be split as they are to be.
+    pub otherwise: Option<Box<Stage>>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -121,6 +125,9 @@ pub enum Ship {
     Everywhere,
     /// Each to the worker that has the table's shard for the value of this column (from 0).
     Split { column: usize, table: Arc<Table> },
+    /// The same by the part's last column, which the rest does not have. `stored`: the value becomes a key there;
+    /// otherwise it is only compared with keys, and the rows may as well go everywhere.
+    SplitByLast { table: Arc<Table>, stored: bool },
 }
 
 impl PartialEq for Ship {
@@ -128,6 +135,9 @@ impl PartialEq for Ship {
         match (self, other) {
             (Ship::Everywhere, Ship::Everywhere) => true,
             (Ship::Split { column: a, table: s }, Ship::Split { column: b, table: t }) => a == b && s.oid == t.oid,
+            (Ship::SplitByLast { table: s, stored: a }, Ship::SplitByLast { table: t, stored: b }) => {
+                a == b && s.oid == t.oid
+            }
             _ => false,
         }
     }
@@ -138,6 +148,9 @@ pub enum Rest {
     Scatter(Scatter),
     /// On the coordinator, which gets the rows of every part.
     Coordinator(Splice),
+    /// Statements that write, one after another, each planned by itself: any tier. They may read the parts as these
+    /// read one another. The client is told of the rows of all of them.
+    Steps(Vec<String>),
 }
 
 #[derive(Debug, Clone)]

@@ -80,6 +80,14 @@ impl Staging {
         self.parts.is_empty()
     }
 
+    pub fn len(&self) -> usize {
+        self.parts.len()
+    }
+
+    pub fn into_parts(self) -> Vec<StagePart> {
+        self.parts
+    }
+
     pub fn instance(&self, instance: usize) -> Option<Staged> {
         self.instances.get(&instance).copied()
     }
@@ -101,7 +109,7 @@ impl Staging {
     /// A table whose placements say which workers take part, where every occurrence is staged.
     pub fn placement(&self) -> Option<Arc<Table>> {
         self.parts.iter().find_map(|part| match &part.ship {
-            Ship::Split { table, .. } => Some(table.clone()),
+            Ship::Split { table, .. } | Ship::SplitByLast { table, .. } => Some(table.clone()),
             Ship::Everywhere => None,
         })
     }
@@ -187,88 +195,8 @@ impl Context<'_> {
         Err("its parts cannot be brought together".to_owned())
     }
 
-    /// MERGE whose source is not where the target's rows are: its rows are sent there, each to the one worker that has
-    /// the rows that it may match, or where it is inserted.
-    pub fn stage_merge(&self, merge: &pgherd_sql::ast::Merge, table: &Arc<Table>, why: &str) -> Result<Plan> {
-        if self.session.callback || !self.session.may_stage || self.analysis.has_own {
-            return Err("it comes from the coordinator".to_owned());
-        }
-        if self.analysis.has_local || merge.with.is_some() {
-            return Err("a local table or a common table expression".to_owned());
-        }
-        if self.analysis.needs_parent_name || self.text().contains("{{") {
-            return Err("a whole row or a qualified table name".to_owned());
-        }
-        if let Some(reason) = self.time_reason(table) {
-            return Err(reason);
-        }
-        self.check_collations()?;
-        let target = self.analysis.instances.iter().position(|i| i.is_target).ok_or("no target")?;
-        let key = self.analysis.key_of(target).ok_or("no distribution column")?;
-        let facts = self.analysis.facts(self.analysis.instances[target].env);
-        let anchor = Anchor { column: key, like: table.clone() };
-        let level = self.analysis.levels.iter().find(|l| {
-            l.from.first().is_some_and(|n| matches!(n, Node::Instance(index) if *index == target)) && l.query.is_none()
-        });
-        let source = level.and_then(|l| l.from.get(1)).ok_or("no source")?;
-        let fits = |outer: ColumnId, inner: ColumnId| facts.same(outer, key) && self.hashes_like(inner, table);
-        *self.staging.borrow_mut() = Staging::default();
-        let staged = match source {
-            Node::Instance(index) => self.stage_source(*index, &fits, &anchor),
-            Node::Inline { level } | Node::Derived { level, .. } => {
-                let outputs = self.analysis.levels[*level].outputs.as_deref().unwrap_or(&[]);
-                let split = outputs.iter().enumerate().find_map(|(col, (_, id))| {
-                    let inner = (*id)?;
-                    let outer = match source {
-                        Node::Derived { rel, .. } => ColumnId { rel: *rel, col },
-                        _ => inner,
-                    };
-                    fits(outer, inner).then_some((outer, col))
-                });
-                match split {
-                    Some(split) => self.stage_level(*level, Some(split), Some(&anchor)),
-                    None => Err("it does not join on the distribution column".to_owned()),
-                }
-            }
-            _ => Err("the source is a join".to_owned()),
-        };
-        let merged = staged.and_then(|()| match self.staging.borrow().bytes <= BYTES_MAX {
-            true => Ok(()),
-            false => Err("the source is too large".to_owned()),
-        });
-        let merged = merged.and_then(|()| self.merge_on_workers(merge, table));
-        let way = self.staging.take();
-        let plan = merged?;
-        let Tier::Scatter(scatter) = plan.tier else { return Err("one shard".to_owned()) };
-        let stage = Stage { parts: way.parts, rest: Rest::Scatter(scatter) };
-        let mut staged = self.plan(Tier::Stage(stage), format!("{why}; {}", plan.reason));
-        staged.writes = true;
-        Ok(staged)
-    }
-
-    /// All rows of a MERGE's source table: ON restricts only what they meet.
-    fn stage_source(&self, index: usize, fits: &dyn Fn(ColumnId, ColumnId) -> bool, anchor: &Anchor) -> Result<()> {
-        let instance = &self.analysis.instances[index];
-        let id = (0..instance.table.columns.len())
-            .map(|col| ColumnId { rel: instance.rel, col })
-            .find(|id| fits(*id, *id))
-            .ok_or("it does not join on the distribution column")?;
-        // No condition and no reduction: a row that meets nothing may be inserted.
-        let (sql, columns) = self.whole_instance(index);
-        let rows = self.rows_of(instance.table);
-        let name = self.entry_names(index).get(id.col).cloned().unwrap_or_default();
-        let column = columns.iter().position(|c| *c == name).ok_or("the column is not named")?;
-        let ship = Ship::Split { column, table: anchor.like.clone() };
-        let width = 8.0 * columns.len() as f64;
-        let piece = Piece::new(Source::Instance { index, columns }, rows, width);
-        self.add_part(StagePart { sql, ship }, piece, true, |staging, part| {
-            staging.instances.insert(index, Staged { part, split: Some(id), column: None });
-        });
-        Ok(())
-    }
-
     /// Values that came with the statement have their types' collations.
-    fn check_collations(&self) -> Result<()> {
+    pub fn check_collations(&self) -> Result<()> {
         let mut explicit = false;
         self.statement.tree.walk_all(&mut |_, e| explicit |= matches!(e.kind, ExprKind::Collate { .. }));
         let plain = |index: usize| {
@@ -288,7 +216,7 @@ impl Context<'_> {
         self.staging.take();
         let plan = scattered.ok()?;
         let Tier::Scatter(scatter) = plan.tier else { return None };
-        let stage = Stage { parts: way.parts.clone(), rest: Rest::Scatter(scatter) };
+        let stage = Stage { parts: way.parts.clone(), rest: Rest::Scatter(scatter), collated: false, otherwise: None };
         Some(self.plan(Tier::Stage(stage), format!("{why}; {}", plan.reason)))
     }
 
@@ -296,7 +224,7 @@ impl Context<'_> {
         *self.staging.borrow_mut() = way;
         let sql = self.worker_edits().apply(self.text());
         let way = self.staging.take();
-        let stage = Stage { parts: way.parts, rest: Rest::Coordinator(sql) };
+        let stage = Stage { parts: way.parts, rest: Rest::Coordinator(sql), collated: false, otherwise: None };
         self.plan(Tier::Stage(stage), format!("{why}; the coordinator runs the rest"))
     }
 
@@ -636,6 +564,11 @@ impl Context<'_> {
         *self.staging.borrow_mut() = staging;
     }
 
+    /// The subquery's rows go to every server that runs the rest.
+    pub fn stage_everywhere(&self, level: usize) -> Result<()> {
+        self.stage_level(level, None, None)
+    }
+
     /// The subquery's rows come with the statement.
     fn stage_level(&self, level: usize, split: Option<(ColumnId, usize)>, anchor: Option<&Anchor>) -> Result<()> {
         let sql = self.closed_text(level)?;
@@ -687,7 +620,7 @@ impl Context<'_> {
     }
 
     /// A distributed table is read there. Through a CTE as well: its query is elsewhere in the text.
-    fn has_distributed_in(&self, level: usize) -> bool {
+    pub fn has_distributed_in(&self, level: usize) -> bool {
         fn node(context: &Context<'_>, n: &Node) -> bool {
             match n {
                 Node::Instance(index) => !context.analysis.instances[*index].table.is_reference(),

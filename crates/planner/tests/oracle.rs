@@ -126,14 +126,14 @@ impl Setup {
             Tier::Stage(stage) => {
                 let answer = self.staged(stage, plan);
                 self.ask("DISCARD TEMP")?;
-                answer.map(Some)
+                answer
             }
             _ => Ok(None),
         }
     }
 
     /// Each part's rows, as the server itself gives them, in a table of its own.
-    fn staged(&mut self, stage: &Stage, plan: &Plan) -> Result<Answer, String> {
+    fn staged(&mut self, stage: &Stage, plan: &Plan) -> Result<Option<Answer>, String> {
         let (mut columns, mut names) = (Vec::new(), Vec::<Vec<String>>::new());
         for (number, part) in (1..).zip(&stage.parts) {
             // Its own plan is as good as that of any statement; its tables are all of public.
@@ -151,14 +151,17 @@ impl Setup {
             names.push(given.iter().map(|c| c.name.clone()).collect::<Vec<_>>());
             columns.push(match &part.ship {
                 Ship::Split { column, .. } => Some(names[number - 1][*column].clone()),
+                Ship::SplitByLast { .. } => names[number - 1].last().cloned(),
                 Ship::Everywhere => None,
             });
         }
         match &stage.rest {
-            Rest::Scatter(scatter) => self.scattered(scatter, &columns, plan),
+            // Each is planned by itself.
+            Rest::Steps(_) => Ok(None),
+            Rest::Scatter(scatter) => self.scattered(scatter, &columns, plan).map(Some),
             Rest::Coordinator(sql) => {
                 let sql = fill(&sql.as_written(), &columns, None);
-                self.ask(&sql).map_err(|e| format!("{e}\n  on the coordinator: {sql}"))
+                self.ask(&sql).map(Some).map_err(|e| format!("{e}\n  on the coordinator: {sql}"))
             }
         }
     }

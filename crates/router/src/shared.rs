@@ -272,6 +272,8 @@ pub struct Thread {
     pub search_paths: RefCell<HashMap<(String, String, String), SearchPath>>,
     /// Merge statements that the coordinator has described: their numbers on its connections.
     pub merges: RefCell<StatementCache<(u64, Rc<Described>)>>,
+    /// Collations of the columns that statements give, where they are not those of their types.
+    pub collations: RefCell<StatementCache<Rc<[Option<String>]>>>,
     /// Names of built-in types by (oid, modifier), per list of columns.
     pub type_names: RefCell<HashMap<ColumnTypes, Vec<String>>>,
     /// The coordinator's numbers of workers' types, by (database, group, oid there), under a catalog.
@@ -307,6 +309,7 @@ impl Thread {
             greetings: RefCell::default(),
             search_paths: RefCell::default(),
             merges: RefCell::default(),
+            collations: RefCell::default(),
             type_names: RefCell::default(),
             type_oids: RefCell::default(),
             contexts: RefCell::default(),

@@ -325,6 +325,10 @@ pub struct Merge {
     pub on: Expr,
     pub clauses: Vec<MergeClause>,
     pub returning: Vec<SelectItem>,
+    /// The WITH clause up to the word MERGE; not known where there is none.
+    pub with_span: Span,
+    /// What stands between USING and ON; not known where it was not found.
+    pub source_span: Span,
 }
 
 #[derive(Debug, Clone)]
@@ -332,6 +336,8 @@ pub struct MergeClause {
     pub condition: Option<Expr>,
     pub action: MergeAction,
     pub matched: MergeMatch,
+    /// From WHEN to its end; not known where it was not found.
+    pub span: Span,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

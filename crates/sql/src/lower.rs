@@ -626,7 +626,10 @@ impl<'a> Lower<'a> {
                         .target_list
                         .iter()
                         .filter_map(|n| match &n.node {
-                            Some(NodeEnum::ResTarget(t)) => Some(t.name.clone()),
+                            Some(NodeEnum::ResTarget(t)) => {
+                                self.unknown |= !t.indirection.is_empty();
+                                Some(t.name.clone())
+                            }
                             _ => None,
                         })
                         .collect(),
@@ -642,19 +645,72 @@ impl<'a> Lower<'a> {
                     Ok(pb::MergeMatchKind::MergeWhenNotMatchedBySource) => MergeMatch::NotMatchedBySource,
                     _ => MergeMatch::NotMatchedByTarget,
                 },
+                span: Span::default(),
             });
+        }
+        let target = self.relation(s.relation.as_ref()?);
+        let on = s.join_condition.as_ref().map(|n| self.expr(n)).unwrap_or_default();
+        let (with_span, source_span) = self.merge_spans(&target, &on).unwrap_or_default();
+        let spans = self.merge_clauses(&on);
+        if spans.len() == clauses.len() {
+            clauses.iter_mut().zip(spans).for_each(|(clause, span)| clause.span = span);
         }
         Some(Merge {
             with: self.with(&s.with_clause),
-            target: self.relation(s.relation.as_ref()?),
+            target,
             source: match &s.source_relation {
                 Some(n) => self.table_ref(n),
                 None => self.other("merge source"),
             },
-            on: s.join_condition.as_ref().map(|n| self.expr(n)).unwrap_or_default(),
+            on,
             clauses,
             returning: self.returning(&s.returning_clause),
+            with_span,
+            source_span,
         })
+    }
+
+    /// Where the clauses of a MERGE stand.
+    fn merge_clauses(&self, on: &Expr) -> Vec<Span> {
+        let t = &self.tokens;
+        let (mut starts, mut cases, mut end) = (Vec::new(), 0usize, t.list.len());
+        let mut at = t.from(on.span.start);
+        while at < t.list.len() {
+            match t.kind(at) {
+                _ if t.is_label(at) => {}
+                Token::Case => cases += 1,
+                Token::EndP => cases = cases.saturating_sub(1),
+                Token::When if cases == 0 => starts.push(at),
+                Token::Returning if cases == 0 => {
+                    end = at;
+                    break;
+                }
+                _ => {}
+            }
+            at = t.next_flat(at);
+        }
+        let ends = starts.iter().skip(1).copied().chain([end]);
+        starts.iter().zip(ends).map(|(from, to)| t.span(*from, to)).collect()
+    }
+
+    /// Where a MERGE has its WITH clause, and its source.
+    fn merge_spans(&self, target: &Relation, on: &Expr) -> Option<(Span, Span)> {
+        let t = &self.tokens;
+        let name = t.at(target.full_span.start)?;
+        let word = name.checked_sub(2).filter(|word| t.kind(*word) == Token::Merge)?;
+        let mut at = t.from(target.full_span.end);
+        let (mut using, mut condition) = (None, None);
+        while at < t.list.len() && t.start_of(at) < on.span.start {
+            match t.kind(at) {
+                _ if t.is_label(at) => {}
+                Token::Using if using.is_none() => using = Some(at),
+                // Joins have one of their own.
+                Token::On => condition = Some(at),
+                _ => {}
+            }
+            at = t.next_flat(at);
+        }
+        Some((t.span(0, word), t.span(using? + 1, condition?)))
     }
 
     pub fn exprs(&mut self, list: &[Node]) -> Vec<Expr> {

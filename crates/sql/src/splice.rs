@@ -95,6 +95,12 @@ impl Edits {
         self.list.insert(at, (span, replacement));
     }
 
+    /// Takes the replacements of another over.
+    pub fn extend(&mut self, other: Edits) -> &mut Self {
+        other.list.into_iter().for_each(|(span, replacement)| self.add(span, replacement));
+        self
+    }
+
     /// Inserts text before a byte position.
     pub fn insert(&mut self, at: usize, text: impl Into<String>) -> &mut Self {
         self.replace(Span::new(at, at), text)

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId};
-use pgherd_planner::{Combine, Plan, Rest, Ship, Tier};
+use pgherd_planner::{Combine, Plan, Rest, Ship, Stage, Tier};
 use pgherd_sql::{Span, Statement, StatementKind};
 use pgherd_wire::backend::{self, FieldDescription};
 
@@ -98,6 +98,10 @@ impl Session {
         let own = self.txn.block == Block::None;
         self.open_implicit_block();
         let staged = match &plan.tier {
+            Tier::Stage(Stage { rest: Rest::Steps(_), .. }) if analyze => {
+                return Err(Failure::refused("cannot run EXPLAIN ANALYZE of a MERGE that is run in steps")
+                    .hint("Use EXPLAIN without ANALYZE."));
+            }
             Tier::Stage(stage) if analyze => {
                 let mut staged = self.run_parts(inner, stage).await?;
                 let alone = call.bound.is_none() || self.client.read.first() == Some(&b'S');
@@ -201,6 +205,11 @@ impl Session {
                         }
                     }
                     Rest::Coordinator(sql) => tasks.push(Task { group: COORDINATOR_GROUP, sql: fill(sql) }),
+                    Rest::Steps(steps) => {
+                        if let Some(last) = steps.last() {
+                            tasks.push(Task { group: COORDINATOR_GROUP, sql: call.fill(last) });
+                        }
+                    }
                 }
             }
             Tier::InsertRows(insert) => {
@@ -300,6 +309,9 @@ impl Session {
                         Ship::Split { column, table } => {
                             format!(", split by column {} as {}", column + 1, quote_ident(&table.name))
                         }
+                        Ship::SplitByLast { table, .. } => {
+                            format!(", split by its last column as {}", quote_ident(&table.name))
+                        }
                     };
                     let size = staged.and_then(|staged| staged.size_of(number - 1));
                     let size = size.map_or(String::new(), |(rows, bytes)| format!(" (rows={rows} bytes={bytes})"));
@@ -309,6 +321,12 @@ impl Session {
                     Rest::Scatter(scatter) => {
                         lines.push(format!("  Rest: {}", one_line(&scatter.sql.as_written())));
                         Some(scatter)
+                    }
+                    Rest::Steps(steps) => {
+                        lines.extend(
+                            (1..).zip(steps).map(|(number, step)| format!("  Step {number}: {}", one_line(step))),
+                        );
+                        None
                     }
                     Rest::Coordinator(sql) => {
                         lines.push(format!("  Rest: {}", one_line(&sql.as_written())));

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
+use pgherd_catalog::hash::{Hashed, KeyType};
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Snapshot, Table, TableKind};
 use pgherd_planner::{Combine, Merge, Plan, Rest, Scatter, Ship, Stage};
 use pgherd_sql::{Part, Splice, Statement};
@@ -20,6 +21,7 @@ use crate::describe::{Described, same_columns};
 use crate::error::{Failure, Result};
 use crate::session::{Bound, Prepared, Session, next_id};
 use crate::settings::quote_ident;
+use crate::transaction::Block;
 
 /// Rows of one statement's parts kept in memory at the most; more of them go through the coordinator's foreign tables.
 const MEMORY_MAX: usize = 128 << 20;
@@ -76,6 +78,8 @@ struct Split {
     table: Arc<Table>,
     /// The column's type, where it is not the key's.
     type_oid: u32,
+    /// The value becomes a key, which must not change it.
+    stored: bool,
     groups: Vec<GroupId>,
 }
 
@@ -85,15 +89,34 @@ impl Split {
         let TableKind::Distributed { key_type, .. } = &self.table.kind else { return None };
         let remainder = match value {
             None => 0,
-            Some(value) => match key_type.for_parameter(self.type_oid)?.hash_text(value) {
-                pgherd_catalog::hash::Hashed::Value(hash) => {
+            Some(value) => match self.hash(key_type, value)? {
+                Hashed::Value(hash) => {
                     pgherd_catalog::hash::remainder(hash, self.table.shards().len().max(1) as u32) as usize
                 }
-                pgherd_catalog::hash::Hashed::AskServer => return None,
+                Hashed::AskServer => return None,
             },
         };
         let group = self.table.shards().get(remainder)?.group;
         self.groups.iter().position(|g| *g == group)
+    }
+
+    fn hash(&self, key_type: &KeyType, value: &[u8]) -> Option<Hashed> {
+        let read_as = key_type.for_parameter(self.type_oid)?;
+        if !self.stored {
+            return Some(read_as.hash_text(value));
+        }
+        let typmod = self.table.key_column()?.typmod;
+        Some(read_as.hash_text_stored(value, typmod))
+    }
+
+    /// Values of this type are hashed as keys are; none of them is another key once it is stored.
+    fn is_hashed(table: &Table, type_oid: u32, stored: bool) -> bool {
+        let TableKind::Distributed { key_type, .. } = &table.kind else { return false };
+        let same = || {
+            let read_as = key_type.for_parameter(type_oid);
+            read_as == Some(*key_type) || matches!(read_as, Some(KeyType::Int2 | KeyType::Int4 | KeyType::Int8))
+        };
+        key_type.for_parameter(type_oid).is_some() && (!stored || same())
     }
 }
 
@@ -187,6 +210,7 @@ pub struct Staged {
 /// How a part's rows are read from its arrays.
 struct PartSource {
     described: Rc<Described>,
+    /// Of the columns that the rest has: a last one may be missing.
     casts: Vec<String>,
     /// Of its columns in `Staged::values`.
     first: usize,
@@ -194,7 +218,8 @@ struct PartSource {
 
 impl PartSource {
     fn fields(&self) -> &[FieldDescription] {
-        self.described.fields.as_deref().unwrap_or_default()
+        let fields = self.described.fields.as_deref().unwrap_or_default();
+        fields.get(..self.casts.len()).unwrap_or_default()
     }
 }
 
@@ -344,11 +369,24 @@ impl Session {
         tables: bool,
     ) -> Result<Completion> {
         // Values pass as text: settings that shorten or reorder it would change the result.
-        if self.has_styles() || call.max_rows > 0 {
+        if !plan.writes && (self.has_styles() || call.max_rows > 0) {
             return self.not_in_parts(call, plan).await;
         }
-        if !self.check_stage(call, stage).await? {
-            return self.not_in_parts(call, plan).await;
+        if plan.writes {
+            // What PostgreSQL finds wrong with it comes first.
+            if call.bound.is_none() {
+                self.described(call.prepared).await?;
+            }
+            // What only this session has can be described in its transaction alone.
+            if self.has_own_definitions() {
+                self.open_implicit_block();
+            }
+        }
+        if !self.check_stage(call, plan, stage).await? {
+            return match &stage.otherwise {
+                Some(otherwise) => Box::pin(self.stage_with(call, plan, otherwise, fresh, tables)).await,
+                None => self.not_in_parts(call, plan).await,
+            };
         }
         self.open_implicit_block();
         // Alone until Sync, or what follows in the pipeline would be in such a transaction, too.
@@ -368,10 +406,19 @@ impl Session {
         let mut staged = match self.run_parts(call, stage).await {
             // Shards that have moved meanwhile are elsewhere than the plan has them.
             Ok(Some(_)) if plan.writes && !same_places(plan, &catalog, &self.catalog()) => {
+                if stage.parts.iter().any(|part| modifies(&part.sql)) {
+                    return Err(Failure::new("40001", "shards have moved while the statement was run")
+                        .hint("Run the transaction again."));
+                }
                 return Box::pin(self.run_plan_once(call)).await;
             }
             Ok(Some(staged)) if same_places(plan, &catalog, &self.catalog()) => staged,
-            Ok(_) => return self.not_in_parts(call, plan).await,
+            Ok(_) => {
+                return match &stage.otherwise {
+                    Some(otherwise) => Box::pin(self.stage_with(call, plan, otherwise, fresh, tables)).await,
+                    None => self.not_in_parts(call, plan).await,
+                };
+            }
             // A part may fail where the statement does not need its rows, and its positions are its own.
             Err(failure) if fresh && !plan.writes && is_the_parts_own(&failure) && self.client.out.len() == mark => {
                 self.rollback().await;
@@ -381,10 +428,9 @@ impl Session {
                 // PostgreSQL has described the rows when it finds what is wrong with a value.
                 if call.describes() && matches!(failure.sqlstate().get(..2), Some("21" | "22")) {
                     let described = self.described(call.prepared).await?;
-                    backend::write_row_description(
-                        &mut self.client.out,
-                        described.fields.as_deref().unwrap_or_default(),
-                    );
+                    if let Some(fields) = &described.fields {
+                        backend::write_row_description(&mut self.client.out, fields);
+                    }
                 }
                 // A position would count in the part's text.
                 return Err(failure.without(b'P'));
@@ -422,7 +468,32 @@ impl Session {
                 let sql = staged.fill_splice(sql, |text| staged.fill(text));
                 self.run_coordinator_plan(&call, &sql, false, true).await
             }
+            Rest::Steps(steps) => self.run_actions(&call, &staged, steps).await,
         }
+    }
+
+    /// A MERGE's actions, each kind by a statement of its own.
+    async fn run_actions(&mut self, call: &Call<'_>, staged: &Staged, steps: &[String]) -> Result<Completion> {
+        let own = self.param_types(call).await?;
+        let mut rows = 0;
+        for step in steps {
+            let (sql, arrays) = staged.fill_part(step);
+            let types: Vec<u32> = own.iter().copied().chain(arrays.iter().map(|_| TEXT_ARRAY_OID)).collect();
+            let Some(statement) = pgherd_sql::split(&sql).ok().and_then(|mut s| s.pop()) else {
+                return Err(Failure::new("XX000", "a step of a MERGE does not parse"));
+            };
+            let bound = with_arrays(call.bound, arrays);
+            let call = Call { bound: Some(&bound), staged: None, ..*call };
+            self.parts_within += 1;
+            let result = self.run_captured(&call, statement, types, Capture::count()).await;
+            self.parts_within -= 1;
+            // A position would count in the step's text.
+            let (completion, _) = result.map_err(|failure| failure.without(b'P'))?;
+            if let Completion::Tag(tag) = completion {
+                rows += tag.rsplit(' ').next().and_then(|count| count.parse::<u64>().ok()).unwrap_or(0);
+            }
+        }
+        Ok(Completion::Tag(format!("MERGE {rows}")))
     }
 
     /// Rows of large parts as temporary tables of the workers that run the rest. Unlike an array a table has
@@ -471,10 +542,7 @@ impl Session {
         match plan.writes {
             false => self.federate(call).await,
             true => Err(Failure::refused("cannot run this MERGE with its source sent to the workers")
-                .detail(
-                    "The source has too many rows, the transaction has definitions or temporary tables, or the session \
-                     has settings for how values are written.",
-                )
+                .detail("The source has too many rows, or values whose place or type cannot be told here.")
                 .hint("Join on the distribution columns of colocated tables, or use INSERT … ON CONFLICT or UPDATE.")),
         }
     }
@@ -482,14 +550,24 @@ impl Session {
     /// The texts of parts and rest are the user's with some of it replaced: before anything is run the coordinator says
     /// whether they still are statements, and give the same columns. (A table that is replaced has no primary key any
     /// more that others of its columns would depend on; a literal in a subquery of its own has another type.)
-    async fn check_stage(&mut self, call: &Call<'_>, stage: &Stage) -> Result<bool> {
-        if self.txn.catalog.is_some() || !self.temp.is_empty() {
+    async fn check_stage(&mut self, call: &Call<'_>, plan: &Plan, stage: &Stage) -> Result<bool> {
+        if !plan.writes && self.has_own_definitions() {
             return Ok(false);
         }
         let types = self.param_types(call).await?;
         let Some(staged) = self.without_rows(call, stage).await? else { return Ok(false) };
         let filled = Call { staged: Some(&staged), ..*call };
         let (sql, whole) = match &stage.rest {
+            Rest::Steps(steps) => {
+                for step in steps {
+                    let (sql, arrays) = staged.fill_part(step);
+                    let types: Vec<u32> = types.iter().copied().chain(arrays.iter().map(|_| TEXT_ARRAY_OID)).collect();
+                    if self.described_beside(&sql, &types).await?.is_none() {
+                        return Ok(false);
+                    }
+                }
+                return Ok(true);
+            }
             Rest::Scatter(scatter) => (&scatter.sql, !matches!(scatter.combine, Combine::Merge(_))),
             Rest::Coordinator(sql) => (sql, true),
         };
@@ -502,6 +580,11 @@ impl Session {
         Ok(same_columns(&rest.fields, &described.fields))
     }
 
+    /// Definitions or temporary tables that nobody else sees.
+    fn has_own_definitions(&self) -> bool {
+        self.txn.catalog.is_some() || !self.temp.is_empty()
+    }
+
     /// What the coordinator says of a text, asked once; the text may be wrong. None: it is. Where the coordinator takes
     /// part in the transaction it is asked there, under a savepoint: beside it one would wait for the transaction's own
     /// locks.
@@ -512,7 +595,8 @@ impl Session {
         {
             return Ok(Some(described));
         }
-        let takes_part = self.txn.participants.get(&COORDINATOR_GROUP).is_some_and(|p| p.in_block);
+        let takes_part = self.txn.participants.get(&COORDINATOR_GROUP).is_some_and(|p| p.in_block)
+            || self.has_own_definitions() && self.txn.block != Block::None;
         let described = match takes_part {
             false => self.describe_text_aside(sql, types).await,
             true => {
@@ -550,6 +634,7 @@ impl Session {
         let own = call.bound.map_or(0, |b| b.params.len());
         let mut staged = Staged { own, groups: self.catalog().worker_groups(), ..Staged::default() };
         let mut room = MEMORY_MAX;
+        let plainly = self.has_styles();
         for part in &stage.parts {
             let (sql, arrays) = staged.fill_part(&part.sql);
             let types: Vec<u32> = types.iter().copied().chain(arrays.iter().map(|_| TEXT_ARRAY_OID)).collect();
@@ -558,7 +643,26 @@ impl Session {
             if fields.iter().any(|f| f.name.contains("{{")) {
                 return Ok(None);
             }
-            let Some(casts) = self.casts(COORDINATOR_GROUP, fields).await? else { return Ok(None) };
+            let Some(mut casts) = self.casts(COORDINATOR_GROUP, fields).await? else { return Ok(None) };
+            let collations = match stage.collated {
+                true => self.collations(&sql, &types, fields).await?,
+                false => Some(vec![None; fields.len()]),
+            };
+            let Some(collations) = collations else { return Ok(None) };
+            let Some(ship) = ship_of(&part.ship, fields, &collations) else { return Ok(None) };
+            for (cast, collation) in casts.iter_mut().zip(&collations) {
+                if let Some(collation) = collation {
+                    *cast = format!("{cast} COLLATE {collation}");
+                }
+            }
+            if matches!(part.ship, Ship::SplitByLast { .. }) {
+                casts.pop();
+            }
+            let sql = match plainly && run {
+                true if modifies(&sql) => return Ok(None),
+                true => with_plain_text(&sql, fields),
+                false => sql,
+            };
             let capture = match run {
                 true => {
                     let reads = !arrays.is_empty();
@@ -566,17 +670,18 @@ impl Session {
                     let call = Call { bound: bound.as_ref().or(call.bound), ..*call };
                     let avoided = if reads { staged.avoided() } else { &[] };
                     let before = std::mem::replace(&mut self.part_avoids, avoided);
-                    let captured = self.capture_part(&call, &sql, &part.ship, fields, &types, room).await;
+                    let shown = casts.len();
+                    let captured = self.capture_part(&call, &sql, &ship, shown, &types, room).await;
                     self.part_avoids = before;
                     captured?
                 }
-                false => Some(Capture::new(fields.len(), None, 0)),
+                false => Some(Capture::new(casts.len(), None, 0)),
             };
             let Some(capture) = capture else { return Ok(None) };
             room = room.saturating_sub(capture.bytes);
             staged.sizes.push(capture.size());
             staged.shares.push(capture.share);
-            let mut columns: Vec<Vec<Bytes>> = fields.iter().map(|_| Vec::new()).collect();
+            let mut columns: Vec<Vec<Bytes>> = casts.iter().map(|_| Vec::new()).collect();
             let first = staged.values.len();
             staged.sources.push(PartSource { described, casts, first });
             for set in capture.sets {
@@ -593,27 +698,85 @@ impl Session {
         Ok(Some(staged))
     }
 
+    /// The collations of a part's columns, as names in SQL; none for those of their types. The text is planned and not
+    /// run. None: they cannot be told.
+    async fn collations(
+        &mut self,
+        sql: &str,
+        types: &[u32],
+        fields: &[FieldDescription],
+    ) -> Result<Option<Vec<Option<String>>>> {
+        let collatable: Vec<usize> = (0..fields.len()).filter(|at| is_text(fields[*at].type_oid)).collect();
+        let mut found = vec![None; fields.len()];
+        if collatable.is_empty() {
+            return Ok(Some(found));
+        }
+        let modifies = modifies(sql);
+        if modifies && collatable.iter().any(|at| fields[*at].table_oid == 0) {
+            return Ok(None);
+        }
+        let key = self.statement_key(sql, types).await?;
+        if let Some(key) = &key
+            && let Some(known) = self.thread.collations.borrow_mut().get(key)
+        {
+            return Ok(Some(known.to_vec()));
+        }
+        let list = |item: &dyn Fn(usize) -> String| (1..=fields.len()).map(item).collect::<Vec<_>>().join(", ");
+        let asked = |at: &usize| match modifies {
+            false => format!("pg_catalog.pg_collation_for(pgherd_p.c{})", at + 1),
+            // It is nothing that can stand in FROM; what it gives is of tables.
+            true => format!(
+                "(SELECT attcollation::pg_catalog.regcollation FROM pg_catalog.pg_attribute \
+                 WHERE attrelid = {} AND attnum = {})",
+                fields[*at].table_oid, fields[*at].column_id
+            ),
+        };
+        let asked = collatable.iter().map(asked).collect::<Vec<_>>().join(", ");
+        let sql = match modifies {
+            true => format!("SELECT {asked}"),
+            false => format!(
+                "SELECT {asked} FROM (SELECT) AS pgherd_o LEFT JOIN ({sql}) AS pgherd_p({}) ON false",
+                list(&|i| format!("c{i}"))
+            ),
+        };
+        let nulls = Bound { params: vec![None; types.len()], ..Bound::default() };
+        let request = Request { param_types: types, bound: Some(&nulls), ..Request::text(sql) };
+        self.open_implicit_block();
+        self.join(COORDINATOR_GROUP).await?;
+        let mut kept = Vec::new();
+        self.run_request(COORDINATOR_GROUP, &request, Rows::Keep(&mut kept), Errors::default()).await?;
+        let Some(raw) = kept.pop() else { return Ok(None) };
+        let row = Frame { raw };
+        for (at, name) in collatable.iter().zip(backend::parse_data_row(&row)?) {
+            let name = name?.map(|name| String::from_utf8_lossy(name).into_owned());
+            found[*at] = name.filter(|name| name != "\"default\"");
+        }
+        if let Some(key) = key {
+            self.thread.collations.borrow_mut().insert(key, found.clone().into());
+        }
+        Ok(Some(found))
+    }
+
     /// Runs one part like any statement; its rows are kept.
     async fn capture_part(
         &mut self,
         call: &Call<'_>,
         sql: &str,
-        ship: &Ship,
-        fields: &[FieldDescription],
+        ship: &Shipping,
+        columns: usize,
         types: &[u32],
         room: usize,
     ) -> Result<Option<Capture>> {
-        let split = match ship {
-            Ship::Everywhere => None,
-            Ship::Split { column, table } => Some(Split {
-                column: *column,
-                table: table.clone(),
-                type_oid: fields.get(*column).map_or(0, |f| f.type_oid),
-                groups: self.catalog().worker_groups(),
-            }),
-        };
+        let groups = self.catalog().worker_groups();
+        let split = ship.as_ref().map(|(column, table, type_oid, stored)| Split {
+            column: *column,
+            table: table.clone(),
+            type_oid: *type_oid,
+            stored: *stored,
+            groups,
+        });
         let Some(statement) = pgherd_sql::split(sql).ok().and_then(|mut s| s.pop()) else { return Ok(None) };
-        let capture = Capture::new(fields.len(), split, room);
+        let capture = Capture::new(columns, split, room);
         self.parts_within += 1;
         let result = self.run_captured(call, statement, types.to_vec(), capture).await;
         self.parts_within -= 1;
@@ -639,6 +802,40 @@ impl Session {
     }
 }
 
+/// By which column rows are split, like which table, the column's type, and whether it is stored; none: they go
+/// everywhere.
+type Shipping = Option<(usize, Arc<Table>, u32, bool)>;
+
+/// None: rows cannot be split so.
+fn ship_of(ship: &Ship, fields: &[FieldDescription], collations: &[Option<String>]) -> Option<Shipping> {
+    let type_of = |column: usize| fields.get(column).map_or(0, |f| f.type_oid);
+    match ship {
+        Ship::Everywhere => Some(None),
+        Ship::Split { column, table } => Some(Some((*column, table.clone(), type_of(*column), false))),
+        Ship::SplitByLast { table, stored } => {
+            let column = fields.len().checked_sub(1)?;
+            // Under another collation values that differ may be equal.
+            let bytewise = collations.get(column)?.as_deref().is_none_or(|name| matches!(name, "\"C\"" | "\"POSIX\""));
+            match bytewise && Split::is_hashed(table, type_of(column), *stored) {
+                true => Some(Some((column, table.clone(), type_of(column), *stored))),
+                false => (!stored).then_some(None),
+            }
+        }
+    }
+}
+
+/// A part has a data-modifying WITH.
+fn modifies(sql: &str) -> bool {
+    pgherd_sql::split(sql).is_ok_and(|list| list.iter().any(|s| s.has_modifying))
+}
+
+/// A part whose values come in a form that the client's styles do not change.
+fn with_plain_text(sql: &str, fields: &[FieldDescription]) -> String {
+    let list = |item: &dyn Fn(usize) -> String| (1..=fields.len()).map(item).collect::<Vec<_>>().join(", ");
+    let values = list(&|i| format!("pgherd.plain_text(pgherd_p.c{i})"));
+    format!("SELECT {values} FROM ({sql}) AS pgherd_p({})", list(&|i| format!("c{i}")))
+}
+
 fn table_of(part: usize) -> String {
     format!("pgherd_stage_{}", part + 1)
 }
@@ -655,6 +852,11 @@ fn same_places(plan: &Plan, before: &Arc<Snapshot>, now: &Arc<Snapshot>) -> bool
 /// An error that says something of a part's text or values, not of the transaction or a server.
 fn is_the_parts_own(failure: &Failure) -> bool {
     matches!(failure.sqlstate().get(..2), Some("21" | "22" | "42"))
+}
+
+/// text, varchar, char and arrays of them.
+fn is_text(type_oid: u32) -> bool {
+    matches!(type_oid, 25 | 1042 | 1043 | 1009 | 1014 | 1015)
 }
 
 /// The client's values with arrays behind them.

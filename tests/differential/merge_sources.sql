@@ -1,0 +1,426 @@
+--@ include: schema.sql
+-- MERGE into a distributed table from any source: local tables, joins, set operations, functions, common table
+-- expressions. What is merged is taken back, so that each case begins with the same rows.
+
+CREATE TABLE stock (k int PRIMARY KEY, n int, note text DEFAULT 'none');
+CREATE TABLE delivery (k int, n int, kind text);
+CREATE TABLE arrivals (id int PRIMARY KEY, k int, n int, big bigint, at timestamptz DEFAULT '2022-05-06 07:08:09+00', name varchar(20));
+CREATE TABLE shelf (k int, n int, note text);
+CREATE TABLE loose (k int, n int, note text);
+CREATE TABLE labels (name text PRIMARY KEY, n int);
+CREATE TABLE codes (code char(4) PRIMARY KEY, n int);
+CREATE TABLE amounts (amount numeric(6,2) PRIMARY KEY, n int);
+CREATE TABLE days (day date PRIMARY KEY, n int);
+CREATE TABLE local_words (word text COLLATE "C", k int, at timestamptz, took interval, half float8);
+--@ cluster: SELECT create_distributed_table('stock', 'k'), create_distributed_table('delivery', 'k', colocate_with => 'stock')
+--@ cluster: SELECT create_distributed_table('arrivals', 'id', colocate_with => 'none'), create_distributed_table('loose', 'k', colocate_with => 'none')
+--@ cluster: SELECT create_distributed_table('labels', 'name'), create_distributed_table('codes', 'code'), create_distributed_table('amounts', 'amount'), create_distributed_table('days', 'day')
+INSERT INTO stock SELECT g, g * 10 FROM generate_series(1, 20) g;
+INSERT INTO delivery SELECT g, g, CASE WHEN g % 4 = 0 THEN 'gone' WHEN g % 3 = 0 THEN 'skip' ELSE 'add' END FROM generate_series(11, 30) g;
+INSERT INTO arrivals (id, k, n, big, name) SELECT g, nullif(g + 5, 12), g * 100, g, 'a' || g FROM generate_series(1, 40) g;
+INSERT INTO shelf SELECT g, g * 2, 'shelf ' || g FROM generate_series(15, 25) g;
+INSERT INTO loose SELECT g % 7, g, CASE WHEN g % 2 = 0 THEN 'even' END FROM generate_series(1, 9) g;
+INSERT INTO labels SELECT 'a' || g, g FROM generate_series(1, 9) g;
+INSERT INTO codes VALUES ('ab', 1), ('cd', 2);
+INSERT INTO amounts SELECT g / 4.0, g FROM generate_series(1, 9) g;
+INSERT INTO days SELECT date '2022-05-01' + g, g FROM generate_series(1, 9) g;
+INSERT INTO local_words SELECT w, g, timestamptz '2022-05-06 07:08:09+00' + g * interval '1 hour', g * interval '90 minutes', g / 3.0 FROM unnest(ARRAY['b', 'A', 'a', 'B', 'ä']) WITH ORDINALITY u (w, g);
+
+-- Local tables.
+BEGIN;
+MERGE INTO stock s USING shelf l ON s.k = l.k WHEN MATCHED THEN UPDATE SET n = l.n, note = l.note WHEN NOT MATCHED THEN INSERT VALUES (l.k, l.n, l.note);
+SELECT * FROM stock;
+ROLLBACK;
+BEGIN;
+MERGE INTO stock USING shelf ON stock.k = shelf.k WHEN MATCHED AND shelf.n > 36 THEN DELETE WHEN NOT MATCHED AND shelf.k % 2 = 0 THEN INSERT (note, k) VALUES (shelf.note, shelf.k);
+SELECT * FROM stock;
+ROLLBACK;
+BEGIN;
+MERGE INTO stock s USING (SELECT user_id, count(*) AS c FROM local_notes GROUP BY user_id) l ON s.k = l.user_id WHEN MATCHED THEN UPDATE SET n = c WHEN NOT MATCHED AND user_id IS NOT NULL THEN INSERT VALUES (user_id, c);
+SELECT * FROM stock;
+ROLLBACK;
+--@ error: 23502
+MERGE INTO stock s USING (SELECT user_id, count(*) AS c FROM local_notes GROUP BY user_id) l ON s.k = l.user_id WHEN NOT MATCHED THEN INSERT VALUES (user_id, c);
+BEGIN;
+MERGE INTO stock s USING shelf l ON s.k = l.k + 100 WHEN NOT MATCHED THEN INSERT VALUES (l.k + 100, l.n);
+SELECT * FROM stock;
+ROLLBACK;
+MERGE INTO stock s USING (SELECT * FROM shelf WHERE k < 0) l ON s.k = l.k WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT VALUES (l.k);
+SELECT count(*) FROM stock;
+
+-- Joins, of which each item keeps its name.
+BEGIN;
+MERGE INTO stock s USING (shelf l JOIN arrivals a ON a.k = l.k) ON s.k = l.k WHEN MATCHED THEN UPDATE SET n = a.n, note = l.note WHEN NOT MATCHED THEN INSERT VALUES (l.k, a.n, 'joined ' || a.id);
+SELECT * FROM stock;
+ROLLBACK;
+BEGIN;
+MERGE INTO stock s USING shelf l LEFT JOIN arrivals a ON a.k = l.k AND a.id % 2 = 0 ON s.k = l.k WHEN MATCHED AND a.id IS NULL THEN DELETE WHEN MATCHED THEN UPDATE SET note = coalesce(a.name, s.note) || l.note WHEN NOT MATCHED THEN INSERT (k, n) VALUES (l.k, a.id);
+SELECT * FROM stock;
+ROLLBACK;
+BEGIN;
+MERGE INTO stock s USING delivery d JOIN regions r ON r.tax = d.k ON s.k = d.k WHEN MATCHED THEN UPDATE SET note = r.name WHEN NOT MATCHED THEN INSERT VALUES (d.k, d.n, code);
+SELECT * FROM stock;
+ROLLBACK;
+BEGIN;
+MERGE INTO stock s USING delivery d JOIN shelf USING (k) ON s.k = d.k WHEN MATCHED THEN UPDATE SET n = d.n + shelf.n WHEN NOT MATCHED THEN INSERT VALUES (d.k, ascii(kind) + shelf.n);
+ROLLBACK;
+BEGIN;
+MERGE INTO stock s USING arrivals a CROSS JOIN (VALUES (1), (2)) v (i) ON s.k = a.k AND a.id % 2 + 1 = v.i WHEN MATCHED THEN UPDATE SET n = v.i * 1000 + a.id;
+SELECT * FROM stock;
+ROLLBACK;
+BEGIN;
+MERGE INTO stock s USING loose a JOIN loose b ON a.n = b.n ON s.k = b.n WHEN MATCHED THEN UPDATE SET n = -a.n WHEN NOT MATCHED THEN INSERT VALUES (a.n, 1);
+SELECT * FROM stock;
+ROLLBACK;
+
+-- Set operations, computed keys, VALUES, functions.
+BEGIN;
+MERGE INTO stock s USING (SELECT k FROM arrivals WHERE id < 10 UNION ALL SELECT k FROM delivery WHERE k > 20) a ON s.k = a.k WHEN MATCHED THEN UPDATE SET n = 0 WHEN NOT MATCHED AND k IS NOT NULL THEN INSERT (k) VALUES (k);
+SELECT * FROM stock;
+ROLLBACK;
+BEGIN;
+MERGE INTO stock s USING (SELECT id % 50 AS k FROM arrivals) a ON s.k = a.k WHEN MATCHED THEN UPDATE SET n = 0 WHEN NOT MATCHED THEN INSERT VALUES (a.k, -1);
+SELECT * FROM stock;
+ROLLBACK;
+BEGIN;
+MERGE INTO stock s USING (VALUES (1, 'one'), (2, 'two'), (99, 'many')) v (k, t) ON s.k = v.k WHEN MATCHED THEN UPDATE SET note = t WHEN NOT MATCHED THEN INSERT VALUES (v.k, 0, v.t);
+SELECT * FROM stock;
+ROLLBACK;
+BEGIN;
+MERGE INTO stock USING generate_series(18, 24) AS g ON k = g WHEN MATCHED THEN UPDATE SET n = g WHEN NOT MATCHED THEN INSERT VALUES (g, g);
+SELECT * FROM stock;
+ROLLBACK;
+BEGIN;
+MERGE INTO stock s USING generate_series(18, 24) ON k = generate_series WHEN NOT MATCHED THEN INSERT VALUES (generate_series, 7);
+SELECT * FROM stock;
+ROLLBACK;
+BEGIN;
+MERGE INTO stock s USING unnest(ARRAY[3, 33], ARRAY['x', 'y']) WITH ORDINALITY u (k, t, o) ON s.k = u.k WHEN MATCHED THEN UPDATE SET note = t WHEN NOT MATCHED THEN INSERT VALUES (u.k, o, t);
+SELECT * FROM stock;
+ROLLBACK;
+BEGIN;
+MERGE INTO stock s USING json_to_recordset('[{"k": 4, "n": 44}, {"k": 44, "n": 4}]') AS j (k int, n int) ON s.k = j.k WHEN MATCHED THEN UPDATE SET n = j.n WHEN NOT MATCHED THEN INSERT VALUES (j.k, j.n);
+SELECT * FROM stock;
+ROLLBACK;
+BEGIN;
+MERGE INTO stock s USING (SELECT 77 AS k) v ON s.k = v.k WHEN NOT MATCHED THEN INSERT VALUES (v.k, 1);
+MERGE INTO stock s USING (SELECT 77 AS k, 78 AS other) v ON s.k = v.k WHEN MATCHED THEN UPDATE SET n = other;
+SELECT * FROM stock WHERE k > 20;
+ROLLBACK;
+
+-- Whole rows and stars.
+--@ refused: 0A000
+MERGE INTO stock s USING shelf l ON s.k = l.k WHEN NOT MATCHED THEN INSERT VALUES (l.*);
+BEGIN;
+MERGE INTO stock s USING (SELECT k, n, note FROM shelf) l ON s.k = l.k WHEN MATCHED THEN UPDATE SET note = l::text WHEN NOT MATCHED THEN INSERT VALUES (l.k, l.n, row_to_json(l)::text);
+SELECT * FROM stock;
+ROLLBACK;
+
+-- No action inserts: any condition, any key.
+BEGIN;
+MERGE INTO stock s USING shelf l ON s.n = l.n * 5 + 50 WHEN MATCHED THEN UPDATE SET note = l.note WHEN NOT MATCHED THEN DO NOTHING;
+SELECT * FROM stock;
+ROLLBACK;
+BEGIN;
+MERGE INTO stock s USING (SELECT max(n) AS most FROM arrivals) a ON s.n * 10 > a.most - 3000 WHEN MATCHED THEN DELETE;
+SELECT * FROM stock;
+ROLLBACK;
+BEGIN;
+MERGE INTO stock s USING arrivals a ON s.k = a.k * 1.0 WHEN MATCHED THEN UPDATE SET n = a.n;
+MERGE INTO stock s USING (SELECT id / 2.0 AS half FROM arrivals) a ON s.k = a.half AND s.k < 5 WHEN MATCHED THEN UPDATE SET note = a.half::text;
+MERGE INTO stock s USING (SELECT id::float8 AS x FROM arrivals) a ON s.k = a.x AND s.k > 15 WHEN MATCHED THEN DELETE;
+SELECT * FROM stock;
+ROLLBACK;
+BEGIN;
+MERGE INTO stock s USING shelf l ON s.k = l.k WHEN MATCHED THEN UPDATE SET k = l.k, n = 5;
+MERGE INTO stock s USING shelf l ON s.k = l.k WHEN MATCHED THEN UPDATE SET k = s.k, n = s.n + 5;
+SELECT * FROM stock;
+ROLLBACK;
+
+-- A row twice.
+--@ error: 21000
+MERGE INTO stock s USING (SELECT k FROM shelf UNION ALL SELECT k FROM shelf) l ON s.k = l.k WHEN MATCHED THEN UPDATE SET n = 0;
+--@ error: 21000
+MERGE INTO stock s USING loose l ON s.k = l.k WHEN MATCHED THEN DELETE;
+--@ error: 21000
+MERGE INTO stock s USING shelf l ON s.n > l.n WHEN MATCHED THEN UPDATE SET n = 0;
+--@ error: 23505
+--@ loose: which row comes first
+MERGE INTO stock s USING (SELECT k + 10 AS k FROM shelf UNION ALL SELECT k + 10 FROM shelf) l ON s.k = l.k WHEN NOT MATCHED THEN INSERT VALUES (l.k, 1);
+SELECT count(*), sum(n) FROM stock;
+-- A table without a key takes NULL and duplicates.
+BEGIN;
+MERGE INTO loose t USING (SELECT nullif(k, 16) AS k, n FROM shelf UNION ALL SELECT nullif(k, 16), n FROM shelf) l ON t.k = l.k WHEN NOT MATCHED THEN INSERT VALUES (l.k, l.n, 'twice');
+SELECT * FROM loose;
+ROLLBACK;
+
+-- Other types of keys.
+BEGIN;
+MERGE INTO labels t USING arrivals a ON t.name = a.name WHEN MATCHED THEN UPDATE SET n = -a.id WHEN NOT MATCHED THEN INSERT VALUES (a.name, a.id);
+SELECT * FROM labels;
+MERGE INTO labels t USING (SELECT 'b' || id AS name, id FROM arrivals WHERE id < 5) a ON t.name = a.name WHEN NOT MATCHED THEN INSERT VALUES (a.name, a.id);
+MERGE INTO labels t USING local_words w ON t.name = lower(w.word) || w.k WHEN NOT MATCHED THEN INSERT VALUES (lower(w.word) || w.k, 0);
+MERGE INTO labels t USING (SELECT 'ab'::char(4) AS c) a ON t.name = a.c WHEN NOT MATCHED THEN DO NOTHING WHEN MATCHED THEN DELETE;
+SELECT * FROM labels;
+ROLLBACK;
+BEGIN;
+MERGE INTO codes t USING (VALUES ('ab'::char(4), 5), ('ef', 6)) v (c, n) ON t.code = v.c WHEN MATCHED THEN UPDATE SET n = v.n WHEN NOT MATCHED THEN INSERT VALUES (v.c, v.n);
+SELECT * FROM codes;
+MERGE INTO codes t USING (VALUES ('ab ', 7)) v (c, n) ON t.code = v.c WHEN MATCHED THEN UPDATE SET n = v.n;
+SELECT * FROM codes;
+ROLLBACK;
+BEGIN;
+MERGE INTO amounts t USING (SELECT id / 4.0 AS a, id FROM arrivals WHERE id < 13) v ON t.amount = v.a WHEN MATCHED THEN UPDATE SET n = -v.id WHEN NOT MATCHED THEN INSERT VALUES (v.a, v.id);
+SELECT * FROM amounts;
+ROLLBACK;
+BEGIN;
+MERGE INTO days t USING (SELECT date '2022-05-05' + id AS d, id FROM arrivals WHERE id < 9) v ON t.day = v.d WHEN MATCHED THEN UPDATE SET n = -v.id WHEN NOT MATCHED THEN INSERT VALUES (v.d, v.id);
+SELECT * FROM days;
+MERGE INTO days t USING (SELECT at FROM arrivals WHERE id = 1) v ON t.day = v.at::date WHEN MATCHED THEN UPDATE SET n = 1000;
+SELECT * FROM days;
+ROLLBACK;
+BEGIN;
+MERGE INTO stock s USING arrivals a ON s.k = a.big WHEN MATCHED THEN UPDATE SET n = -a.big WHEN NOT MATCHED THEN INSERT VALUES (a.big, a.id);
+SELECT * FROM stock;
+ROLLBACK;
+BEGIN;
+MERGE INTO stock s USING (SELECT 5000000000 + id AS big FROM arrivals) a ON s.k = a.big WHEN MATCHED THEN DELETE WHEN NOT MATCHED AND a.big < 0 THEN INSERT VALUES (a.big);
+ROLLBACK;
+--@ error: 22003
+MERGE INTO stock s USING (SELECT 5000000000 + id AS big FROM arrivals) a ON s.k = a.big WHEN NOT MATCHED THEN INSERT VALUES (a.big);
+BEGIN;
+MERGE INTO users u USING (SELECT id FROM arrivals WHERE id > 38 UNION SELECT 61) a ON u.id = a.id WHEN MATCHED THEN UPDATE SET name = 'merged' WHEN NOT MATCHED THEN INSERT (id, name, created) VALUES (a.id, 'inserted', '2022-01-01 00:00:00+00');
+SELECT id, name, active FROM users WHERE id > 36;
+ROLLBACK;
+
+-- Collations of a source's columns stay.
+BEGIN;
+MERGE INTO stock s USING local_words w ON s.k = w.k WHEN MATCHED AND w.word < 'a' THEN UPDATE SET note = w.word WHEN MATCHED THEN UPDATE SET note = 'not less';
+SELECT k, note FROM stock WHERE k < 6;
+ROLLBACK;
+BEGIN;
+MERGE INTO stock s USING (SELECT upper(word) AS u, k FROM local_words) w ON s.k = w.k WHEN MATCHED THEN UPDATE SET note = greatest(w.u, 'a');
+SELECT k, note FROM stock WHERE k < 6;
+ROLLBACK;
+
+-- Common table expressions.
+BEGIN;
+WITH few AS (SELECT k, n FROM shelf WHERE k < 19), more (k, m) AS MATERIALIZED (SELECT k, n + 1 FROM few) MERGE INTO stock s USING more ON s.k = more.k WHEN MATCHED THEN UPDATE SET n = m WHEN NOT MATCHED THEN INSERT VALUES (more.k, m);
+SELECT * FROM stock;
+ROLLBACK;
+BEGIN;
+WITH gone AS (DELETE FROM arrivals WHERE id > 5 AND id < 20 RETURNING k, id) MERGE INTO stock s USING gone g ON s.k = g.k WHEN MATCHED THEN DELETE WHEN NOT MATCHED AND g.k IS NOT NULL THEN INSERT VALUES (g.k, g.id, 'moved');
+SELECT * FROM stock;
+SELECT count(*) FROM arrivals;
+ROLLBACK;
+--@ refused: 0A000
+WITH gone AS (DELETE FROM shelf RETURNING *) MERGE INTO stock s USING gone g ON s.k = g.k WHEN MATCHED THEN UPDATE SET note = g.note WHEN NOT MATCHED THEN INSERT VALUES (g.k, g.n, g.note);
+BEGIN;
+WITH put AS (INSERT INTO loose VALUES (1, 100, 'put'), (50, 101, 'put') RETURNING k, n) MERGE INTO stock s USING put ON s.k = put.k WHEN MATCHED THEN UPDATE SET n = put.n WHEN NOT MATCHED THEN INSERT VALUES (put.k, put.n);
+SELECT * FROM stock;
+SELECT count(*) FROM loose;
+ROLLBACK;
+--@ error: 22012
+WITH gone AS (DELETE FROM arrivals RETURNING k) MERGE INTO stock s USING gone g ON s.k = g.k WHEN MATCHED THEN UPDATE SET n = 1 / (g.k - g.k);
+SELECT count(*) FROM arrivals;
+
+-- Subqueries in conditions and values.
+BEGIN;
+MERGE INTO stock s USING shelf l ON s.k = l.k WHEN MATCHED AND s.n > (SELECT avg(n) FROM arrivals) / 20 THEN UPDATE SET note = (SELECT max(name) FROM arrivals) WHEN NOT MATCHED THEN INSERT VALUES (l.k, (SELECT count(*) FROM shelf), (SELECT name FROM regions WHERE tax = l.k));
+SELECT * FROM stock;
+ROLLBACK;
+--@ refused: 0A000
+MERGE INTO stock s USING delivery d ON s.k = d.k WHEN MATCHED AND s.k IN (SELECT tax FROM regions) THEN DELETE WHEN NOT MATCHED AND EXISTS (SELECT FROM local_notes WHERE id = 1) THEN INSERT VALUES (d.k, d.n);
+--@ refused: 0A000
+WITH c AS (SELECT max(n) AS m FROM loose) MERGE INTO stock s USING shelf l ON s.k = l.k AND s.k > (SELECT m FROM c) WHEN MATCHED THEN UPDATE SET (n, note) = (SELECT m, 'pair' FROM c);
+--@ refused: 0A000
+WITH gone AS (DELETE FROM arrivals RETURNING k) MERGE INTO stock s USING gone ON s.k = gone.k WHEN MATCHED THEN UPDATE SET n = (SELECT count(*) FROM gone);
+
+-- Parameters, blocks, savepoints, errors.
+--@ params: 17, 'seventeen'
+--@ params: 23, NULL
+MERGE INTO stock s USING (SELECT $1::int AS k, $2::text AS t UNION ALL SELECT k, note FROM shelf WHERE k > 100) a ON s.k = a.k WHEN MATCHED THEN UPDATE SET note = a.t WHEN NOT MATCHED THEN INSERT VALUES (a.k, 0, a.t);
+SELECT * FROM stock;
+--@ params: 15, 2
+--@ params: 20, 3
+MERGE INTO stock s USING shelf l ON s.k = l.k + $2::int AND l.k < $1::int WHEN MATCHED THEN UPDATE SET n = l.n + $1;
+SELECT * FROM stock;
+DELETE FROM stock WHERE k = 23;
+BEGIN;
+DELETE FROM stock WHERE k % 2 = 0;
+INSERT INTO shelf VALUES (1, 11, 'in the block'), (31, 12, 'in the block');
+MERGE INTO stock s USING shelf l ON s.k = l.k WHEN MATCHED THEN UPDATE SET n = l.n WHEN NOT MATCHED THEN INSERT VALUES (l.k, l.n, 'block');
+SELECT * FROM stock;
+SAVEPOINT a;
+--@ error: 22012
+MERGE INTO stock s USING shelf l ON s.k = l.k WHEN MATCHED THEN UPDATE SET n = 1 / (l.n - l.n);
+ROLLBACK TO a;
+--@ error: 22012
+MERGE INTO stock s USING (SELECT k, 1 / (n - n) AS n FROM shelf) l ON s.k = l.k WHEN MATCHED THEN UPDATE SET n = l.n;
+ROLLBACK TO a;
+MERGE INTO stock s USING shelf l ON s.k = l.k WHEN MATCHED THEN DELETE;
+SELECT * FROM stock;
+ROLLBACK TO a;
+SELECT count(*), sum(n) FROM stock;
+ROLLBACK;
+SELECT count(*), sum(n) FROM stock;
+--@ error: 42703
+MERGE INTO stock s USING shelf l ON s.k = l.nothing WHEN MATCHED THEN DELETE;
+--@ error: 42702
+MERGE INTO stock s USING shelf l ON s.k = l.k WHEN MATCHED THEN UPDATE SET n = n + 1;
+--@ error: 42P01
+MERGE INTO stock s USING nowhere l ON s.k = l.k WHEN MATCHED THEN DELETE;
+
+-- Definitions and temporary tables of the session's own.
+BEGIN;
+CREATE TABLE fresh AS SELECT g AS k, 'fresh' AS t FROM generate_series(19, 22) g;
+MERGE INTO stock s USING fresh f ON s.k = f.k WHEN MATCHED THEN UPDATE SET note = f.t WHEN NOT MATCHED THEN INSERT VALUES (f.k, 0, f.t);
+SELECT * FROM stock;
+ROLLBACK;
+CREATE TEMPORARY TABLE passing AS SELECT g AS k, 'passing' AS t FROM generate_series(20, 21) g;
+BEGIN;
+MERGE INTO stock s USING passing f ON s.k = f.k WHEN MATCHED THEN UPDATE SET note = f.t WHEN NOT MATCHED THEN INSERT VALUES (f.k, 0, f.t);
+MERGE INTO stock s USING arrivals a ON s.k = a.k WHEN MATCHED THEN UPDATE SET n = a.n;
+SELECT * FROM stock;
+ROLLBACK;
+MERGE INTO stock s USING passing f ON s.k = f.k WHEN MATCHED THEN UPDATE SET note = f.t;
+SELECT * FROM stock;
+UPDATE stock SET note = 'none';
+DROP TABLE passing;
+
+-- Styles of the session's own.
+SET datestyle = 'German';
+SET intervalstyle = 'sql_standard';
+SET extra_float_digits = -3;
+BEGIN;
+MERGE INTO stock s USING local_words w ON s.k = w.k WHEN MATCHED THEN UPDATE SET note = w.at || ' ' || w.took || ' ' || w.half || ' ' || (w.half * 3 = w.k), n = extract(epoch FROM w.took);
+SELECT k, n, note FROM stock WHERE k < 6;
+MERGE INTO days t USING (SELECT date '2022-05-05' + id AS d, id FROM arrivals WHERE id < 9) v ON t.day = v.d WHEN MATCHED THEN UPDATE SET n = -v.id WHEN NOT MATCHED THEN INSERT VALUES (v.d, v.id);
+SELECT * FROM days;
+ROLLBACK;
+RESET datestyle;
+RESET intervalstyle;
+RESET extra_float_digits;
+
+-- The time of the transaction.
+BEGIN;
+MERGE INTO stock s USING (SELECT k, now() AS t FROM shelf) l ON s.k = l.k WHEN MATCHED AND l.t = now() THEN UPDATE SET note = 'moment' WHEN NOT MATCHED AND l.t = transaction_timestamp() THEN INSERT VALUES (l.k, 0, 'moment');
+SELECT * FROM stock;
+ROLLBACK;
+BEGIN;
+MERGE INTO stock s USING (SELECT k, now() AS t FROM arrivals) l ON s.k = l.k WHEN MATCHED AND l.t <> now() THEN DELETE;
+SELECT count(*) FROM stock;
+ROLLBACK;
+
+-- Reference and local tables.
+BEGIN;
+MERGE INTO regions r USING delivery d ON r.tax = d.k WHEN MATCHED THEN UPDATE SET name = d.kind WHEN NOT MATCHED AND d.k > 28 THEN INSERT VALUES ('n' || d.k % 10, d.kind, d.k);
+SELECT * FROM regions;
+SELECT u.id, r.name FROM users u JOIN regions r ON r.code = u.country WHERE u.id < 9;
+ROLLBACK;
+BEGIN;
+MERGE INTO regions r USING (SELECT a.k, l.note FROM arrivals a JOIN shelf l ON a.k = l.k) d ON r.tax = d.k WHEN MATCHED THEN DELETE WHEN NOT MATCHED AND d.k = 25 THEN INSERT VALUES ('zy', d.note, d.k);
+SELECT * FROM regions;
+SELECT u.id, r.name FROM users u LEFT JOIN regions r ON r.code = u.country WHERE u.id < 9;
+ROLLBACK;
+BEGIN;
+MERGE INTO shelf s USING arrivals a ON s.k = a.k WHEN MATCHED THEN UPDATE SET n = a.n WHEN NOT MATCHED AND a.id > 38 THEN INSERT VALUES (a.k, a.n, a.name);
+SELECT * FROM shelf;
+ROLLBACK;
+BEGIN;
+MERGE INTO shelf s USING (SELECT d.k, count(*) AS c FROM delivery d JOIN arrivals a ON a.k = d.k JOIN stock t ON t.k = d.k GROUP BY d.k) a ON s.k = a.k WHEN MATCHED THEN UPDATE SET n = a.c WHEN NOT MATCHED THEN INSERT VALUES (a.k, a.c);
+SELECT * FROM shelf;
+ROLLBACK;
+
+-- Neither what is joined nor what is inserted says where a row belongs: the actions are run in steps.
+BEGIN;
+MERGE INTO stock s USING shelf l ON s.n = l.n * 5 + 50 WHEN MATCHED THEN UPDATE SET note = l.note WHEN NOT MATCHED THEN INSERT VALUES (l.k + 100, l.n);
+SELECT * FROM stock;
+ROLLBACK;
+BEGIN;
+MERGE INTO stock s USING arrivals a ON s.k = a.k WHEN NOT MATCHED AND a.id > 30 THEN INSERT (k, n) VALUES (-a.id, DEFAULT) WHEN NOT MATCHED AND a.id > 20 THEN DO NOTHING WHEN NOT MATCHED AND a.id IS NOT NULL THEN INSERT (note, k) VALUES (name, 1000 + id) WHEN MATCHED AND s.n > 100 THEN DELETE WHEN MATCHED THEN UPDATE SET n = s.n + a.id;
+SELECT * FROM stock;
+ROLLBACK;
+BEGIN;
+MERGE INTO stock s USING shelf l ON false WHEN NOT MATCHED AND note IS NOT NULL THEN INSERT (k, n, note) VALUES (k + 50, CASE WHEN n > 40 THEN 1 ELSE n END, 'case');
+SELECT * FROM stock;
+ROLLBACK;
+BEGIN;
+MERGE INTO stock s USING (shelf l JOIN arrivals a ON a.k = l.k) ON s.k = l.k AND a.id <> 13 WHEN MATCHED THEN UPDATE SET n = a.n WHEN NOT MATCHED THEN INSERT VALUES (a.id * 100, l.n, upper(l.note));
+SELECT * FROM stock;
+ROLLBACK;
+BEGIN;
+WITH c AS (SELECT k FROM shelf WHERE k > 18) MERGE INTO stock s USING c ON s.k = c.k WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT VALUES (c.k * 2, 3);
+SELECT * FROM stock;
+ROLLBACK;
+--@ error: 23505
+--@ loose: which row comes first
+MERGE INTO stock s USING shelf l ON s.k = l.k AND false WHEN NOT MATCHED THEN INSERT VALUES (l.k / 100, 1);
+--@ error: 21000
+MERGE INTO stock s USING (SELECT 1 AS k FROM shelf) l ON s.k = l.k WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT VALUES (l.k + 1);
+--@ params: 18, 'eighteen'
+--@ params: 24, NULL
+MERGE INTO stock s USING shelf l ON s.k = l.k AND l.k < $1::int WHEN NOT MATCHED THEN INSERT VALUES (l.k + $1::int * 10, 0, $2::text);
+SELECT * FROM stock WHERE k > 100;
+DELETE FROM stock WHERE k > 100;
+-- The first condition that holds decides; those behind it are not computed.
+BEGIN;
+MERGE INTO stock s USING shelf l ON s.n = l.n WHEN NOT MATCHED AND l.k = 16 THEN DO NOTHING WHEN NOT MATCHED AND 100 / (l.k - 16) > 20 THEN INSERT VALUES (l.k + 200, 100 / (l.k - 16)) WHEN NOT MATCHED AND l.k < 20 THEN INSERT (k, note) VALUES (l.k + 300, l.note);
+SELECT * FROM stock;
+SAVEPOINT a;
+--@ error: 22012
+MERGE INTO stock s USING shelf l ON s.n = l.n WHEN NOT MATCHED AND 100 / (l.k - 16) > 20 THEN INSERT VALUES (l.k + 400, 1);
+ROLLBACK TO a;
+--@ error: 22012
+MERGE INTO stock s USING shelf l ON s.n = l.n * 5 WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT VALUES (l.k + 400, 1 / (l.k - 18));
+ROLLBACK TO a;
+SELECT * FROM stock;
+ROLLBACK;
+-- NULL and duplicates; a function that gives another value for each row.
+BEGIN;
+MERGE INTO loose t USING arrivals a ON t.n = a.k WHEN MATCHED AND t.note IS NULL THEN DELETE WHEN MATCHED THEN UPDATE SET note = a.name WHEN NOT MATCHED THEN INSERT VALUES (a.k, a.n, a.name);
+SELECT * FROM loose;
+MERGE INTO loose t USING (SELECT k, n FROM loose WHERE k IS NULL OR k < 3 UNION ALL SELECT NULL, 5 FROM shelf WHERE k < 18) a ON t.note = a.k::text WHEN NOT MATCHED THEN INSERT (n, k) VALUES (a.k, a.n % 5);
+SELECT * FROM loose;
+MERGE INTO loose t USING (SELECT k, random() AS r FROM arrivals) a ON t.n = a.k + 5000 WHEN NOT MATCHED AND a.r < 2 THEN INSERT VALUES (a.k, a.r::int * 0, CASE WHEN a.r >= 0 AND random() < 2 THEN 'random' END);
+SELECT * FROM loose WHERE note = 'random';
+ROLLBACK;
+--@ refused: 0A000
+MERGE INTO loose t USING arrivals a ON t.n = a.k AND random() < 2 WHEN NOT MATCHED THEN INSERT VALUES (a.id, 1);
+-- Columns that take their values from sequences.
+CREATE TABLE numbered (k int PRIMARY KEY, id serial, always int GENERATED ALWAYS AS IDENTITY, note text DEFAULT 'numbered', half float8 GENERATED ALWAYS AS (k / 2.0) STORED);
+--@ cluster: SELECT create_distributed_table('numbered', 'k')
+INSERT INTO numbered (k) VALUES (15), (16);
+MERGE INTO numbered t USING (SELECT k, note FROM shelf WHERE k < 19) l ON t.k = l.k WHEN MATCHED THEN UPDATE SET note = l.note WHEN NOT MATCHED THEN INSERT (k, note) VALUES (l.k, l.note);
+SELECT k, note, half FROM numbered;
+SELECT id, always FROM numbered;
+MERGE INTO numbered t USING delivery d ON t.k = d.k WHEN NOT MATCHED AND d.k > 28 THEN INSERT (k, id) VALUES (d.k, DEFAULT) WHEN MATCHED THEN DELETE;
+SELECT k, note, half FROM numbered;
+SELECT id, always FROM numbered;
+--@ error: 428C9
+MERGE INTO numbered t USING shelf l ON t.k = l.k WHEN NOT MATCHED THEN INSERT (k, always) VALUES (l.k, l.n);
+CREATE TABLE own_key (k serial PRIMARY KEY, n int);
+--@ cluster: SELECT create_distributed_table('own_key', 'k')
+MERGE INTO own_key t USING shelf l ON t.n = l.n WHEN NOT MATCHED THEN INSERT (n) VALUES (l.n);
+MERGE INTO own_key t USING shelf l ON t.n = l.n + 4 WHEN MATCHED THEN UPDATE SET n = -t.n WHEN NOT MATCHED THEN INSERT (n) VALUES (l.n);
+SELECT k FROM own_key;
+SELECT n FROM own_key;
+CREATE TABLE listed (k int[], n int);
+--@ cluster: SELECT create_distributed_table('listed', 'k')
+INSERT INTO listed VALUES ('{15}', 1), ('{1}', 2);
+MERGE INTO listed t USING shelf l ON t.k = ARRAY[l.k] WHEN MATCHED THEN UPDATE SET n = l.n WHEN NOT MATCHED THEN INSERT VALUES (ARRAY[l.k], l.n);
+SELECT * FROM listed;
+-- An inserted key of another type.
+BEGIN;
+MERGE INTO stock s USING (SELECT id * 1.0 AS k FROM arrivals WHERE id > 15 AND id < 25) a ON s.k = a.k WHEN MATCHED THEN UPDATE SET n = a.k WHEN NOT MATCHED THEN INSERT VALUES (a.k, 7);
+MERGE INTO stock s USING (SELECT id * 1.5 AS k FROM arrivals WHERE id > 20 AND id < 31) a ON s.k = a.k WHEN MATCHED THEN UPDATE SET n = a.k WHEN NOT MATCHED THEN INSERT VALUES (a.k + 100, 8);
+SELECT * FROM stock;
+ROLLBACK;
+BEGIN;
+MERGE INTO codes t USING (VALUES ('ab', 5), ('ef ', 6)) v (c, n) ON t.code = v.c WHEN MATCHED THEN UPDATE SET n = v.n WHEN NOT MATCHED THEN INSERT VALUES (v.c, v.n);
+SELECT * FROM codes;
+ROLLBACK;
+BEGIN;
+MERGE INTO amounts t USING (SELECT id / 8.0 AS a, id FROM arrivals WHERE id > 10 AND id < 23) v ON t.amount = v.a WHEN MATCHED THEN UPDATE SET n = -v.id WHEN NOT MATCHED THEN INSERT VALUES (v.a, v.id);
+SELECT * FROM amounts;
+ROLLBACK;
