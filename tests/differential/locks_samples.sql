@@ -162,7 +162,7 @@ SELECT u.nothing FROM users u TABLESAMPLE SYSTEM (100) JOIN local_notes n ON n.u
 --@ refused: 0A000
 SELECT u.id FROM local_notes n JOIN users u TABLESAMPLE SYSTEM (100) ON u.id = n.user_id FOR UPDATE;
 --@ refused: 0A000
-SELECT u.id FROM local_notes n, LATERAL (SELECT * FROM users TABLESAMPLE BERNOULLI (n.id)) u;
+SELECT u.id FROM local_notes n, LATERAL (SELECT * FROM users TABLESAMPLE BERNOULLI (n.id * 0 + 100)) u;
 
 -- Written.
 CREATE TABLE sampled_kept (id bigint, name text, n int DEFAULT 5);
@@ -218,7 +218,7 @@ COPY (SELECT n.user_id, u.name FROM local_notes n JOIN users u TABLESAMPLE SYSTE
 --@ refused: 0A000
 CREATE VIEW sampled_view AS SELECT * FROM users TABLESAMPLE SYSTEM (100);
 --@ refused: 0A000
-CREATE MATERIALIZED VIEW sampled_view AS SELECT * FROM users TABLESAMPLE SYSTEM (100);
+CREATE MATERIALIZED VIEW sampled_rows AS SELECT * FROM users TABLESAMPLE SYSTEM (100);
 CREATE TABLE sampled AS SELECT * FROM local_notes TABLESAMPLE BERNOULLI (0);
 SELECT count(*) FROM sampled;
 DROP TABLE sampled_kept, sampled_users, sampled_all, sampled_into;

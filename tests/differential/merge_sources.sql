@@ -214,7 +214,7 @@ SELECT * FROM stock;
 SELECT count(*) FROM arrivals;
 ROLLBACK;
 --@ refused: 0A000
-WITH gone AS (DELETE FROM shelf RETURNING *) MERGE INTO stock s USING gone g ON s.k = g.k WHEN MATCHED THEN UPDATE SET note = g.note WHEN NOT MATCHED THEN INSERT VALUES (g.k, g.n, g.note);
+WITH gone AS (DELETE FROM shelf WHERE k < 0 RETURNING *) MERGE INTO stock s USING gone g ON s.k = g.k WHEN MATCHED THEN UPDATE SET note = g.note WHEN NOT MATCHED THEN INSERT VALUES (g.k, g.n, g.note);
 BEGIN;
 WITH put AS (INSERT INTO loose VALUES (1, 100, 'put'), (50, 101, 'put') RETURNING k, n) MERGE INTO stock s USING put ON s.k = put.k WHEN MATCHED THEN UPDATE SET n = put.n WHEN NOT MATCHED THEN INSERT VALUES (put.k, put.n);
 SELECT * FROM stock;
@@ -234,7 +234,7 @@ MERGE INTO stock s USING delivery d ON s.k = d.k WHEN MATCHED AND s.k IN (SELECT
 --@ refused: 0A000
 WITH c AS (SELECT max(n) AS m FROM loose) MERGE INTO stock s USING shelf l ON s.k = l.k AND s.k > (SELECT m FROM c) WHEN MATCHED THEN UPDATE SET (n, note) = (SELECT m, 'pair' FROM c);
 --@ refused: 0A000
-WITH gone AS (DELETE FROM arrivals RETURNING k) MERGE INTO stock s USING gone ON s.k = gone.k WHEN MATCHED THEN UPDATE SET n = (SELECT count(*) FROM gone);
+WITH gone AS (DELETE FROM arrivals WHERE id < 0 RETURNING k) MERGE INTO stock s USING gone ON s.k = gone.k WHEN MATCHED THEN UPDATE SET n = (SELECT count(*) FROM gone);
 
 -- Parameters, blocks, savepoints, errors.
 --@ params: 17, 'seventeen'

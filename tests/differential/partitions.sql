@@ -165,8 +165,9 @@ DO $$ BEGIN ALTER TABLE copies ADD COLUMN z int; END $$;
 UPDATE copies SET z = 4 WHERE k = 70;
 DO $$ BEGIN DROP TABLE copies_1; END $$;
 SELECT * FROM copies;
+DROP TABLE copies_3;
 --@ refused: 0A000
-ALTER TABLE copies DETACH PARTITION copies_1 CONCURRENTLY;
+ALTER TABLE copies DETACH PARTITION copies_2 CONCURRENTLY;
 DROP TABLE copies;
 
 -- Rows that statements inside the coordinator move to other partitions.
