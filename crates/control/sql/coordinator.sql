@@ -620,21 +620,25 @@ END
 $$;
 
 -- Tells the router of a definition, and does what it asks for, with the rights and the search path of whoever defines:
--- "run …" a statement, "ask …" a query, whose rows it is told next, each behind its length; until it says "done".
+-- "run …" a statement, "ask …" a query, whose rows it is told next, each behind its length, "see …" a query that means the same
+-- under any path; until it says "done". What it is compiled to under one user's path serves others: no name is left to a path.
 CREATE OR REPLACE FUNCTION pgherd.define_inside() RETURNS event_trigger
 LANGUAGE plpgsql AS $$
 DECLARE
-    key text := pg_catalog.current_setting('pgherd.key', true);
-    path text := pg_catalog.current_setting('search_path');
-    context text;
-    said text;
-    command text;
-    found record;
-    parts text[];
-    state text;
-    message text;
-    detail text;
-    hint text;
+    key pg_catalog.text := pg_catalog.current_setting('pgherd.key', true);
+    path pg_catalog.text := pg_catalog.current_setting('search_path');
+    context pg_catalog.text;
+    said pg_catalog.text;
+    command pg_catalog.text;
+    used_path pg_catalog.text;
+    used_key pg_catalog.text;
+    is_query pg_catalog.bool;
+    found pg_catalog.record;
+    parts pg_catalog.text[];
+    state pg_catalog.text;
+    message pg_catalog.text;
+    detail pg_catalog.text;
+    hint pg_catalog.text;
 BEGIN
     IF key OPERATOR(pg_catalog.<>) '' THEN
         PERFORM pg_catalog.set_config('pgherd.key', '', true), pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
@@ -644,15 +648,18 @@ BEGIN
             command := pgherd.tell_router(key, said);
             EXIT WHEN command = 'done';
             parts := '{rows}';
+            is_query := left(command, 4) <> 'run ';
+            used_path := CASE left(command, 4) WHEN 'see ' THEN 'pg_catalog, pg_temp' ELSE path END;
+            used_key := CASE WHEN command ~ '^(run|ask) SELECT pgherd\.' THEN key ELSE '' END;
+            command := substr(command, 5);
             BEGIN
-                PERFORM set_config('pgherd.inside', CASE WHEN command ~ '^(run|ask) SELECT pgherd\.' THEN key ELSE '' END, true),
-                    set_config('search_path', path, true);
-                IF left(command, 4) = 'ask ' THEN
-                    FOR found IN EXECUTE pg_catalog.substr(command, 5) LOOP
+                PERFORM pg_catalog.set_config('pgherd.inside', used_key, true), pg_catalog.set_config('search_path', used_path, true);
+                IF is_query THEN
+                    FOR found IN EXECUTE command LOOP
                         parts := pg_catalog.array_append(parts, found::pg_catalog.text);
                     END LOOP;
                 ELSE
-                    EXECUTE pg_catalog.substr(command, 5);
+                    EXECUTE command;
                 END IF;
                 PERFORM pg_catalog.set_config('pgherd.inside', '', true),
                     pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);

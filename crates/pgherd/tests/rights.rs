@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 use pgherd_testkit::client::{Client, Reply};
-use pgherd_testkit::{Cluster, Side};
+use pgherd_testkit::{Cluster, Side, Target};
 
 /// A database with a table of which the role that it is named after may see sums only.
 fn prepared(name: &str) -> (Side, Client) {
@@ -435,4 +435,35 @@ fn a_definition_that_breaks_off_inside_leaves_nothing() {
     admin.run("DROP EVENT TRIGGER broken").unwrap();
     client.run("DO $$ BEGIN ALTER TABLE mine ADD COLUMN a int DEFAULT 3; UPDATE mine SET v = v + a; END $$").unwrap();
     assert_eq!(client.value("SELECT sum(v) FROM mine").unwrap(), "310");
+}
+
+/// A function serves all roles of a backend in the form to which the first one's search path has it compiled.
+#[test]
+fn triggers_of_definitions_use_no_names_of_users() {
+    let (side, _) = prepared("rights_names");
+    let mut admin = side.connect("rights_names").unwrap();
+    let port = admin.value("SELECT nodeport FROM pg_dist_node WHERE groupid = 0").unwrap().parse().unwrap();
+    let mut client = Client::connect(&Target { port, ..side.target.with_database("rights_names") }).unwrap();
+    for sql in [
+        "CREATE SCHEMA evil AUTHORIZATION rights_names",
+        "SET ROLE rights_names",
+        "CREATE TABLE evil.log (who name)",
+        "CREATE FUNCTION evil.note(text) RETURNS bool LANGUAGE plpgsql AS \
+         $$ BEGIN INSERT INTO evil.log VALUES (current_user); RETURN true; END $$",
+        "CREATE DOMAIN evil.text AS pg_catalog.text CHECK (evil.note(VALUE))",
+    ] {
+        admin.run(sql).unwrap();
+    }
+    for sql in [
+        "SET ROLE rights_names",
+        "SET search_path = evil, pg_catalog",
+        "CREATE TABLE evil.first (k int)",
+        "RESET ROLE",
+        "RESET search_path",
+        "CREATE TABLE second (k int)",
+        "DROP TABLE second",
+    ] {
+        client.run(sql).unwrap();
+    }
+    assert_eq!(client.value("SELECT count(*) FROM evil.log").unwrap(), "0");
 }

@@ -535,7 +535,9 @@ impl Session {
         if moment.as_ref().is_some_and(|anchor| anchor.own) {
             planned.owner = None;
         }
-        if let Some(before) = planned.before.take().filter(|_| moment.is_none()) {
+        // The earlier of both.
+        let is_earlier = |before: &Anchor| moment.as_ref().is_none_or(|moment| before.before < moment.before);
+        if let Some(before) = planned.before.take().filter(is_earlier) {
             if planned.owner.is_some() {
                 return Err(half_changed(planned.table.as_ref().map_or("", |table| &table.name)));
             }

@@ -298,7 +298,7 @@ pub async fn load(connection: &mut Connection) -> std::result::Result<Snapshot, 
 pub async fn load_from<S: Source>(connection: &mut S, own_block: bool) -> std::result::Result<Snapshot, S::Error> {
     // Type names must print qualified, whatever the user's search path is; put back at the end.
     let path = connection.query("SHOW search_path").await?.text(0, 0).unwrap_or_default().to_owned();
-    connection.query("SELECT pg_catalog.set_config('search_path', '', true)").await?;
+    connection.query("SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)").await?;
     let mut snapshot = Snapshot::default();
     let result = connection.query("SELECT epoch FROM pgherd.epoch").await?;
     snapshot.epoch = number(&result, 0, 0);

@@ -381,7 +381,8 @@ impl Session {
         self.with_values(group, &insert, Rows::Keep(&mut kept)).await?;
         for returned in kept {
             let returned = match row.whole {
-                Some(whole) => self.note_place(whole, group, row.partition, &returned)?,
+                // Object ids of another server's partitions say nothing here.
+                Some(whole) => self.note_place(whole, group, "", &returned)?,
                 None => returned,
             };
             if statement.text.contains(" RETURNING ") {

@@ -80,9 +80,17 @@ impl Session {
     /// The client's copy data as it is, up to its end.
     async fn pass_copy_data(&mut self, participant: &mut Participant) -> Result<()> {
         let mut failed = false;
+        // What the client has sent cannot be converted.
+        let mut given_up = false;
         loop {
             let frame = self.client.frame().await?;
+            if let (Some(failure), false) = (self.client.bad.take(), given_up) {
+                pgherd_wire::frontend::write_copy_fail(participant.lease.buffer(), failure.sqlstate());
+                given_up = true;
+            }
             match frame.tag() {
+                b'd' if given_up => {}
+                b'c' | b'f' if given_up => return Ok(()),
                 b'd' if !failed => {
                     participant.lease.copy_data(frame.body());
                     failed = participant.lease.is_full() && self.push_copy_to(COORDINATOR_GROUP, participant).await?;

@@ -787,7 +787,7 @@ fn is_outside_blocks(info: &DdlInfo) -> bool {
 }
 
 /// Statements that may change tables which they do not name.
-fn touches_unnamed(info: &DdlInfo) -> bool {
+pub(super) fn touches_unnamed(info: &DdlInfo) -> bool {
     let dependents = info.cascade && info.tag.starts_with("DROP") && info.object != "view";
     let wide = matches!(
         info.tag,

@@ -357,7 +357,7 @@ impl Session {
             result?;
         }
         let before = self.cursors.scans;
-        let askers = Askers { own: true, ..Askers::default() };
+        let askers = Askers::default();
         let told = with_values(sent, call.bound);
         // Values may have other types there; then nothing is opened now, and what would see a change is refused.
         self.collect_on(COORDINATOR_GROUP, "SAVEPOINT pgherd_moment").await?;
@@ -370,7 +370,7 @@ impl Session {
             Err(failure) => return Err(failure),
         };
         let cursor = String::new();
-        self.cursors.moment = Some(Anchor { cursor, name, groups, before, is_open: true, own: true, early });
+        self.cursors.moment = Some(Anchor { cursor, name, groups, before, is_open: true, own: false, early });
         Ok(())
     }
 

@@ -399,6 +399,7 @@ impl Session {
             Some(pending) => Some(self.execute_portal(pending).await?),
             None => None,
         };
+        self.client.check_converted()?;
         if self.txn.block == Block::Implicit {
             self.commit().await?;
         }
