@@ -164,6 +164,14 @@ SELECT u.id FROM local_notes n JOIN users u TABLESAMPLE SYSTEM (100) ON u.id = n
 --@ refused: 0A000
 SELECT u.id FROM local_notes n, LATERAL (SELECT * FROM users TABLESAMPLE BERNOULLI (n.id * 0 + 100)) u;
 
+-- Columns keep their collations.
+CREATE TABLE sampled_words (k int, word text COLLATE "C");
+--@ cluster: SELECT create_distributed_table('sampled_words', 'k')
+INSERT INTO sampled_words SELECT g, (ARRAY['b', 'A', 'a', 'B'])[g % 4 + 1] || g FROM generate_series(1, 12) g;
+--@ ordered
+SELECT w.word FROM sampled_words w TABLESAMPLE SYSTEM (100) JOIN local_notes n ON n.id = w.k WHERE w.word < 'a' ORDER BY w.word;
+DROP TABLE sampled_words;
+
 -- Written.
 CREATE TABLE sampled_kept (id bigint, name text, n int DEFAULT 5);
 --@ cluster: SELECT create_distributed_table('sampled_kept', 'id')

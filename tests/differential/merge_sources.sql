@@ -332,6 +332,17 @@ MERGE INTO shelf s USING (SELECT d.k, count(*) AS c FROM delivery d JOIN arrival
 SELECT * FROM shelf;
 ROLLBACK;
 
+-- A subquery in the condition of the source's join.
+BEGIN;
+MERGE INTO stock s USING (delivery d JOIN delivery e ON e.k = d.k AND e.n IN (SELECT k FROM arrivals WHERE id % 3 = 0)) ON s.k = d.k WHEN MATCHED THEN UPDATE SET note = 'x';
+SELECT * FROM stock;
+ROLLBACK;
+-- A blank more is another value.
+BEGIN;
+MERGE INTO labels t USING shelf l ON t.name = l.note || '  x' WHEN NOT MATCHED THEN INSERT VALUES (l.note || ' x', 1);
+SELECT * FROM labels;
+ROLLBACK;
+
 -- Neither what is joined nor what is inserted says where a row belongs: the actions are run in steps.
 BEGIN;
 MERGE INTO stock s USING shelf l ON s.n = l.n * 5 + 50 WHEN MATCHED THEN UPDATE SET note = l.note WHEN NOT MATCHED THEN INSERT VALUES (l.k + 100, l.n);

@@ -247,6 +247,10 @@ impl Context<'_> {
                     "a subquery in a condition or value beside a data-modifying common table expression".to_owned()
                 );
             }
+            // The source reads it, too, and it may be another one each time.
+            if reads_cte && (self.analysis.has_local || self.unsafe_reason.is_some()) {
+                return Err("a common table expression is read by the source and by a condition or value".to_owned());
+            }
             if !stays {
                 self.stage_everywhere(link.level)?;
             }
@@ -263,9 +267,14 @@ impl Context<'_> {
             _ => joined.iter().any(|j| self.is_same_value(e, j, names)),
         };
         let inserted = self.inserted_keys(merge, table, &keys)?;
+        let key = table.key_column().map_or("", |c| &c.name);
+        let is_assigned =
+            |a: &Assignment| a.column == key && !matches!(self.side(&a.value, names, false), Side::Target(_));
+        let assigns =
+            merge.clauses.iter().any(|c| matches!(&c.action, MergeAction::Update(set) if set.iter().any(is_assigned)));
         let by = joined.iter().find(|j| inserted.iter().all(|i| self.is_same_value(i, j, names)));
         let ship = match (by, inserted.is_empty()) {
-            (Some(_), empty) => Ship::SplitByLast { table: table.clone(), stored: !empty },
+            (Some(_), empty) => Ship::SplitByLast { table: table.clone(), stored: !empty || assigns },
             (None, true) => Ship::Everywhere,
             (None, false) if joined.is_empty() => {
                 return Err("it does not join on the distribution column, and inserts".to_owned());
@@ -357,10 +366,8 @@ impl Context<'_> {
                         return Err(format!("a common table expression modifies {name}"));
                     }
                 }
-                None if self.snapshot.local_triggers => {
-                    return Err(format!("a common table expression modifies {name}, which may have triggers"));
-                }
-                None => {}
+                // It may be a view of any table, or have triggers.
+                None => return Err(format!("a common table expression modifies {name}, which is not distributed")),
             }
         }
         Ok(())
@@ -461,7 +468,7 @@ impl Context<'_> {
 
     /// A value that is inserted is the one that the key is compared with.
     fn is_same_value(&self, inserted: &Expr, joined: &Expr, names: &Names<'_>) -> bool {
-        let text = |e: &Expr| e.span.of(self.text()).split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = |e: &Expr| e.span.of(self.text());
         if self.side(inserted, names, true) == Side::Source && self.side(joined, names, false) == Side::Source {
             let (ExprKind::Column(a), ExprKind::Column(b)) = (&inserted.kind, &joined.kind) else { return false };
             let alone = self.analysis.scopes[names.scope].entries.len() == 2;

@@ -339,6 +339,9 @@ impl Context<'_> {
         merge: &pgherd_sql::ast::Merge,
         table: &Arc<Table>,
     ) -> std::result::Result<Plan, String> {
+        if has_sublink_in_join(&merge.source) {
+            return Err("a subquery in the condition of a join".to_owned());
+        }
         if self.analysis.has_local {
             return Err("it names a relation that is not distributed".to_owned());
         }
@@ -424,6 +427,10 @@ impl Context<'_> {
     ) -> std::result::Result<Vec<&'m Expr>, String> {
         let key = table.key_column().ok_or("no distribution column")?;
         let mut inserted = Vec::new();
+        let identity = |c: &pgherd_catalog::Column| matches!(c.default, ColumnDefault::Identity { .. });
+        if table.columns.iter().any(identity) && self.text().to_ascii_lowercase().contains("overriding") {
+            return Err("OVERRIDING".to_owned());
+        }
         for clause in &merge.clauses {
             match &clause.action {
                 MergeAction::Update(set) => {
@@ -465,6 +472,14 @@ impl Context<'_> {
         }
         Ok(inserted)
     }
+}
+
+/// The source is a join, and its conditions read other tables.
+fn has_sublink_in_join(item: &FromItem) -> bool {
+    let FromItem::Join(join) = item else { return false };
+    let mut found = false;
+    join.on.iter().for_each(|on| on.walk(&mut |e| found |= matches!(e.kind, ExprKind::Sublink(_))));
+    found || has_sublink_in_join(&join.left) || has_sublink_in_join(&join.right)
 }
 
 fn has_default(value: &Expr) -> bool {

@@ -104,6 +104,9 @@ impl Session {
         let Some(casts) = self.casts(COORDINATOR_GROUP, &fields).await? else {
             return Err(refused("A column's values cannot be sent with the statement."));
         };
+        let Some(collations) = self.collations(&sql, &types, &fields).await? else {
+            return Err(refused("A column's collation is not known."));
+        };
         let none = Prepared::new(Some(drawing.clone()), &sql, types.clone());
         let nothing = Call::simple(&none);
         let capture = Capture::rows(fields.len(), BYTES_MAX);
@@ -125,7 +128,8 @@ impl Session {
         let (mut items, mut texts, mut names) = (String::new(), String::new(), String::new());
         for (number, ((field, cast), array)) in fields.iter().zip(&casts).zip(arrays).enumerate() {
             let comma = if number == 0 { "" } else { ", " };
-            let _ = write!(items, "{comma}(pgherd_u.c{number})::{cast} AS {}", quote_ident(&field.name));
+            let collation = collations[number].as_ref().map_or(String::new(), |name| format!(" COLLATE {name}"));
+            let _ = write!(items, "{comma}(pgherd_u.c{number})::{cast}{collation} AS {}", quote_ident(&field.name));
             let _ = write!(texts, "{comma}{}::pg_catalog.text[]", array_literal(array));
             let _ = write!(names, "{comma}c{number}");
         }

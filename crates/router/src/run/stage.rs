@@ -116,7 +116,9 @@ impl Split {
             let read_as = key_type.for_parameter(type_oid);
             read_as == Some(*key_type) || matches!(read_as, Some(KeyType::Int2 | KeyType::Int4 | KeyType::Int8))
         };
-        key_type.for_parameter(type_oid).is_some() && (!stored || same())
+        // What is stored as cidr loses its host bits.
+        let cut = || *key_type == KeyType::Inet && table.key_column().is_none_or(|key| key.type_oid != type_oid);
+        key_type.for_parameter(type_oid).is_some() && (!stored || same() && !cut())
     }
 }
 
@@ -406,7 +408,7 @@ impl Session {
         let mut staged = match self.run_parts(call, stage).await {
             // Shards that have moved meanwhile are elsewhere than the plan has them.
             Ok(Some(_)) if plan.writes && !same_places(plan, &catalog, &self.catalog()) => {
-                if stage.parts.iter().any(|part| modifies(&part.sql)) {
+                if stage.parts.iter().any(|part| self.acts(&part.sql)) {
                     return Err(Failure::new("40001", "shards have moved while the statement was run")
                         .hint("Run the transaction again."));
                 }
@@ -415,8 +417,10 @@ impl Session {
             Ok(Some(staged)) if same_places(plan, &catalog, &self.catalog()) => staged,
             Ok(_) => {
                 return match &stage.otherwise {
-                    Some(otherwise) => Box::pin(self.stage_with(call, plan, otherwise, fresh, tables)).await,
-                    None => self.not_in_parts(call, plan).await,
+                    Some(otherwise) if !stage.parts.iter().any(|part| self.acts(&part.sql)) => {
+                        Box::pin(self.stage_with(call, plan, otherwise, fresh, tables)).await
+                    }
+                    _ => self.not_in_parts(call, plan).await,
                 };
             }
             // A part may fail where the statement does not need its rows, and its positions are its own.
@@ -698,9 +702,16 @@ impl Session {
         Ok(Some(staged))
     }
 
+    /// A part that must not be run twice: it modifies rows, or calls functions of users.
+    fn acts(&self, sql: &str) -> bool {
+        let catalog = self.catalog();
+        let calls = |s: &Statement| s.calls.iter().any(|(_, name)| catalog.user_functions.contains(name));
+        pgherd_sql::split(sql).map_or(true, |list| list.iter().any(|s| s.has_modifying || calls(s)))
+    }
+
     /// The collations of a part's columns, as names in SQL; none for those of their types. The text is planned and not
     /// run. None: they cannot be told.
-    async fn collations(
+    pub(super) async fn collations(
         &mut self,
         sql: &str,
         types: &[u32],
