@@ -418,7 +418,7 @@ impl Context<'_> {
         self.analysis.levels.iter().position(|l| l.from.first().is_some_and(is_target))
     }
 
-    /// What a MERGE's actions insert as the distribution column. `keeps`: an assigned value is the one that the row has.
+    /// What a MERGE inserts as the distribution column. `keeps`: an assigned value is the one that the row has.
     pub fn inserted_keys<'m>(
         &self,
         merge: &'m pgherd_sql::ast::Merge,
