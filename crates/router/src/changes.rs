@@ -1,5 +1,5 @@
 //! What statements inside the coordinator change row by row, and what may be read meanwhile: one PostgreSQL shows a
-//! statement all rows as they were before it. postgres_fdw numbers scans as their statement begins, so that lower numbers
+//! statement all rows as they were before it. postgres_fdw numbers scans as their statement begins: numbers lower
 //! than that of the first change belong to the statement that makes it, or to one around it.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -84,7 +84,7 @@ impl Changes {
         self.left.clear();
     }
 
-    /// Whether a scan of these tables sees what it should: rows as they are (None), or as they were. Err: the name of the
+    /// Whether a scan of these tables sees what it should: rows as they are (None), or as they were. Err: name of the
     /// table that is half changed. `locks`: it finds rows to change, of a statement that may have changed others.
     pub fn view_of(
         &self,

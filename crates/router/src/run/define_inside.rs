@@ -1,6 +1,6 @@
 //! Definitions that SQL inside the coordinator makes (DO blocks, functions). Event triggers of ours there tell of each,
 //! before it is carried out and afterwards (`pgherd.define_inside`), and the definition takes the way of any other
-//! (`ddl.rs`). The coordinator's connection is busy with the statement meanwhile. So what the router wants to know and to
+//! (`ddl.rs`). The coordinator's connection is busy with the statement meanwhile. What the router wants to know and to
 //! have done there is the answer to the trigger's question, and the next question brings what came of it.
 
 use std::sync::Arc;
@@ -67,7 +67,7 @@ impl Session {
     /// A question of `pgherd.tell_router`: what it says of a definition, and who defines.
     pub(crate) async fn serve_definition(&mut self, cursor: &str, said: &str, in_block: bool) -> Result<()> {
         self.definitions.question = Some(cursor.to_owned());
-        // Without a block there is nothing that the workers could do together with it; the guard refuses what they should.
+        // Without a block there is nothing that the workers could do with it; the guard refuses what they should.
         let result = match in_block && !self.txn.ending {
             true => self.hear_of_definition(said).await,
             false => Ok(()),
@@ -226,7 +226,7 @@ impl Session {
         Ok(statements.into_iter().nth(number.wrapping_sub(1)).map(|s| s.text))
     }
 
-    /// Has the coordinator carry out a statement (`run`), or a query (`ask`; `see`: not under the path of whoever defines),
+    /// Has the coordinator carry out a statement (`run`), or a query (`ask`; `see`: not under the definer's own path),
     /// while it waits for an answer.
     pub(crate) async fn ask_inside(&mut self, verb: &str, sql: &str) -> Result<QueryResult> {
         let Some(cursor) = self.definitions.question.clone() else { return Err(not_understood()) };

@@ -213,7 +213,7 @@ impl Session {
         Ok(())
     }
 
-    /// While a statement of the coordinator is about to change rows: its scans, which have numbers below `before`, go on
+    /// While a statement of the coordinator is about to change rows: its scans, with numbers below `before`, go on
     /// reading what there is now.
     pub async fn anchor_inside(&mut self, groups: Vec<GroupId>, before: u64) -> Result<Anchor> {
         let name = format!("pgherd_anchor_{}", crate::session::next_id());
