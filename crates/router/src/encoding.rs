@@ -443,8 +443,8 @@ mod tests {
         assert!(bad.is_none());
         assert_eq!(frontend::parse_frontend(&query).unwrap(), frontend::FrontendMessage::Query { sql: "xäy" });
         // Numbers behind the strings stay.
-        let (parse, _) = latin1().received(frame(b"P\0\0\0\x0f\xe4\0\xf6\0\0\x01\0\0\0\xff"));
-        assert_eq!(&parse.raw[..], b"P\0\0\0\x11\xc3\xa4\0\xc3\xb6\0\0\x01\0\0\0\xff");
+        let (parse, _) = latin1().received(frame(b"P\0\0\0\x0e\xe4\0\xf6\0\0\x01\0\0\0\xff"));
+        assert_eq!(&parse.raw[..], b"P\0\0\0\x10\xc3\xa4\0\xc3\xb6\0\0\x01\0\0\0\xff");
         let windows = Coding::new(by_name("WIN1252").unwrap());
         let (_, bad) = windows.received(frame(b"Q\0\0\0\x06\x81\0"));
         assert_eq!(bad.unwrap().sqlstate(), "22P05");
