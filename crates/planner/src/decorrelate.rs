@@ -218,7 +218,7 @@ impl Context<'_> {
         let level = &self.analysis.levels[parent];
         let Found::Column(outer, true) = self.analysis.resolve_expr(outer, level.scope) else { return None };
         self.reduction(parent, self.analysis.facts(level.env), outer, None, false)
-            .map(|(sql, _)| format!("{key} IN ({sql})"))
+            .map(|found| format!("{key} IN ({})", found.sql))
     }
 }
 

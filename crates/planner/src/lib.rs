@@ -16,6 +16,7 @@ mod modify;
 mod naming;
 mod parts;
 mod plan;
+mod reduce;
 mod safety;
 mod select;
 mod spread;

@@ -195,7 +195,7 @@ impl Context<'_> {
             edits.replace(merge.source_span, matched);
             steps.insert(0, edits.apply(text).as_written());
         }
-        Ok((StagePart { sql: part.trim_start().to_owned(), ship: Ship::Everywhere }, steps))
+        Ok((StagePart::new(part.trim_start().to_owned(), Ship::Everywhere), steps))
     }
 
     /// `INSERT INTO … SELECT …` of a clause that inserts.
@@ -298,7 +298,7 @@ impl Context<'_> {
         if merge.with_span.is_known() {
             edits.replace(merge.with_span, "");
         }
-        Ok((edits.apply(text), StagePart { sql: sql.trim_start().to_owned(), ship }))
+        Ok((edits.apply(text), StagePart::new(sql.trim_start().to_owned(), ship)))
     }
 
     /// What is left after the source, WITH and staged subqueries are gone can be run by each worker for its rows.

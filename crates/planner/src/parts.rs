@@ -7,8 +7,9 @@ use std::fmt::Write;
 
 use pgherd_sql::ast::*;
 
-use crate::analysis::{Analysis, ColumnId, Entry, Facts, Found, Node};
+use crate::analysis::{Analysis, Entry, Found, Node};
 use crate::context::{Context, qualified, quote_ident};
+use crate::reduce::{Reducing, looks_alike};
 use crate::safety;
 
 /// From this many rows on, a table is reduced by what it is joined with,
@@ -19,8 +20,6 @@ const REDUCED_BESIDE_FROM: f64 = 100.0;
 pub(crate) const REDUCED_TO: f64 = 0.5;
 /// A part of more rows, by estimate, does not reduce others.
 pub(crate) const REDUCER_MAX: f64 = 50_000.0;
-/// What a subquery that a column is compared with leaves.
-const SHARE_OF_SUBQUERY: f64 = 0.1;
 /// A worker is asked for its estimate of what seems to be more rows than this.
 const ASKED_FROM: f64 = 2_000.0;
 
@@ -38,6 +37,8 @@ pub(crate) struct InstanceText {
     pub rows: f64,
     /// and before they are reduced by what they are joined with.
     pub whole_rows: f64,
+    /// Which share of its rows tables have left that the rest is joined with once more.
+    pub kept: f64,
     /// Another occurrence has the same rows where this is the same.
     everything: Option<String>,
     whole: String,
@@ -63,7 +64,7 @@ impl InstanceText {
     /// The rows that another part, which is run before, leaves.
     pub fn reduce(&mut self, alias: &str, reducing: &Reducing, part: usize, rows: f64) {
         self.reduced = Some(self.with(&reducing.condition(alias, part)));
-        self.rows = rows;
+        (self.rows, self.kept) = (rows, 1.0);
     }
 }
 
@@ -72,35 +73,6 @@ impl InstanceText {
 pub(crate) enum Source {
     Instance { index: usize, columns: Vec<String> },
     Level(usize),
-}
-
-/// Columns of an occurrence and those of a part that they equal.
-#[derive(Default)]
-pub(crate) struct Reducing {
-    columns: Vec<ReducingColumn>,
-}
-
-struct ReducingColumn {
-    own: String,
-    /// The part's column, and its place there.
-    of: String,
-    position: usize,
-    /// Servers look an array of such values up by hash.
-    by_array: bool,
-}
-
-impl Reducing {
-    fn condition(&self, alias: &str, part: usize) -> String {
-        let own: Vec<String> = self.columns.iter().map(|c| format!("{alias}.{}", quote_ident(&c.own))).collect();
-        match self.columns.as_slice() {
-            [one] if one.by_array => format!("{} = ANY ({{{{stage {}.{}}}}})", own[0], part + 1, one.position + 1),
-            all => {
-                let of: Vec<String> = all.iter().map(|c| quote_ident(&c.of)).collect();
-                let (own, of) = (own.join(", "), of.join(", "));
-                format!("({own}) IN (SELECT {of} FROM {{{{stage {}}}}} AS pgherd_s)", part + 1)
-            }
-        }
-    }
 }
 
 impl Context<'_> {
@@ -209,7 +181,7 @@ impl Context<'_> {
     }
 
     /// The query gives the same rows each time: nothing in it is volatile or cut off.
-    fn is_repeatable(&self, query: &Query) -> bool {
+    pub fn is_repeatable(&self, query: &Query) -> bool {
         let mut volatile = false;
         query.walk_all(&mut |_, e| {
             volatile |= matches!(&e.kind, ExprKind::Call(c) if self.snapshot.volatile_functions.contains(&c.name));
@@ -240,7 +212,7 @@ impl Context<'_> {
     }
 
     /// An occurrence as an item of FROM, under the names that the statement has for it.
-    fn named(&self, index: usize) -> String {
+    pub fn named(&self, index: usize) -> String {
         let instance = &self.analysis.instances[index];
         let renamed = match &instance.relation.alias {
             Some(a) if !a.columns.is_empty() => {
@@ -284,102 +256,19 @@ impl Context<'_> {
         let and = if conditions.is_empty() { " WHERE " } else { " AND " };
         let everything = (conditions.is_empty() && !all && instance.sample.is_none())
             .then(|| format!("{word} {columns:?} FROM {}", qualified(instance.table)));
-        let mut text = InstanceText { columns, whole_rows: rows, rows, everything, whole, reduced: None, and };
+        let mut text =
+            InstanceText { columns, whole_rows: rows, rows, kept: 1.0, everything, whole, reduced: None, and };
         if rows > REDUCED_BESIDE_FROM
-            && let Some((condition, share)) = self.reduction_of(index, rows <= REDUCED_FROM)
+            && let Some(reduction) = self.reduction_of(index, rows <= REDUCED_FROM)
         {
-            let reduced = text.with(&condition);
-            let fewer = self.estimate(&reduced, rows * share);
+            let reduced = text.with(&reduction.sql);
+            let guess = rows * reduction.share;
+            let fewer = if reduction.computed { guess } else { self.estimate(&reduced, guess) };
             if fewer < rows * REDUCED_TO {
-                (text.reduced, text.rows) = (Some(reduced), fewer);
+                (text.reduced, text.rows, text.kept) = (Some(reduced), fewer, reduction.kept);
             }
         }
         Ok(text)
-    }
-
-    /// Which values of another part's rows an occurrence is joined with, or tested against, and the share of its own
-    /// rows that this leaves by a rule of thumb: other rows change nothing. `rows`: of that part.
-    pub fn reduced_by(&self, index: usize, part: &Source, rows: f64) -> Option<(Reducing, f64)> {
-        let instance = &self.analysis.instances[index];
-        let level = self.level_with(index)?;
-        let facts = self.analysis.facts(instance.env);
-        let names = self.entry_names(index);
-        let found =
-            |id: ColumnId| (0..names.len()).find(|col| facts.same(ColumnId { rel: instance.rel, col: *col }, id));
-        // The columns of one row of the part: under each name that it has in FROM it is another row.
-        let joined = |columns: Vec<(Option<ColumnId>, &String)>| {
-            let mut reducing = Reducing::default();
-            for (position, (id, name)) in columns.into_iter().enumerate() {
-                let Some((id, col)) = id.and_then(|id| Some((id, found(id)?))) else { continue };
-                let own = &instance.table.columns[col];
-                if reducing.columns.iter().all(|c| c.own != names[col]) {
-                    let alike = self.analysis.column(id).is_some_and(|c| c.type_oid == own.type_oid);
-                    let by_array = alike && matches!(own.type_oid, 20 | 21 | 23 | 25 | 2950);
-                    let of = name.clone();
-                    reducing.columns.push(ReducingColumn { own: names[col].clone(), of, position, by_array });
-                }
-            }
-            reducing
-        };
-        let mut ways: Vec<Reducing> = Vec::new();
-        let mut share = rows / self.rows_in_table(index);
-        for level in [Some(level), self.parent_of(level)].into_iter().flatten() {
-            let this = &self.analysis.levels[level];
-            match part {
-                Source::Instance { index: other, columns } => {
-                    if *other == index || !this.from.iter().any(|node| is_inner(node, *other)) {
-                        continue;
-                    }
-                    let rel = self.analysis.instances[*other].rel;
-                    let theirs = self.entry_names(*other);
-                    let id = |name: &String| theirs.iter().position(|n| n == name).map(|col| ColumnId { rel, col });
-                    ways.push(joined(columns.iter().map(|name| (id(name), name)).collect()));
-                    share = rows / self.rows_in_table(*other);
-                }
-                Source::Level(other) => {
-                    let Some(outputs) = &self.analysis.levels[*other].outputs else { continue };
-                    for node in &this.from {
-                        if let Node::Derived { level, rel } = node
-                            && level == other
-                        {
-                            let id = |col| Some(ColumnId { rel: *rel, col });
-                            ways.push(joined(
-                                outputs.iter().enumerate().map(|(col, (name, _))| (id(col), name)).collect(),
-                            ));
-                        }
-                    }
-                    let Some(Query { body: Body::Select(select), .. }) = this.query else { continue };
-                    for conjunct in select.filter.iter().flat_map(|f| f.conjuncts()) {
-                        let ([(name, _)], Some((test, query))) = (outputs.as_slice(), in_subquery(conjunct)) else {
-                            continue;
-                        };
-                        if self.level_of(query) == Some(*other)
-                            && let Found::Column(id, true) = self.analysis.resolve_expr(test, this.scope)
-                            && self.gives_like(*other, id)
-                        {
-                            ways.push(joined(vec![(Some(id), name)]));
-                            share = share.min(SHARE_OF_SUBQUERY);
-                        }
-                    }
-                }
-            }
-        }
-        let best = ways.into_iter().max_by_key(|way| way.columns.len()).filter(|way| !way.columns.is_empty());
-        best.map(|way| (way, share))
-    }
-
-    /// A subquery's one column is of the type of what is tested against it: what equals that equals one of its values.
-    fn gives_like(&self, level: usize, tested: ColumnId) -> bool {
-        matches!(self.analysis.levels[level].outputs.as_deref(), Some([(_, Some(id))]) if self.analysis.alike(*id, tested))
-    }
-
-    /// The level in whose FROM an occurrence stands with inner joins around it.
-    fn level_with(&self, index: usize) -> Option<usize> {
-        self.analysis.levels.iter().position(|level| level.from.iter().any(|node| is_inner(node, index)))
-    }
-
-    fn rows_in_table(&self, index: usize) -> f64 {
-        self.rows_of(self.analysis.instances[index].table)
     }
 
     /// How many rows a part gives: as a worker has said, else the guess.
@@ -412,99 +301,9 @@ impl Context<'_> {
         let alike = |name: &String| {
             let at = names.iter().position(|n| n == name);
             let column = at.and_then(|at| table.columns.get(at));
-            column.is_some_and(|c| {
-                matches!(c.type_oid, 16 | 20 | 21 | 23 | 25 | 1043 | 1082 | 1114 | 1184 | 2950)
-                    && matches!(c.collation, 0 | 100 | 950 | 951)
-            })
+            column.is_some_and(looks_alike)
         };
         tested && self.is_plain(level) && columns.len() <= DISTINCT_COLUMNS_MAX && columns.iter().all(alike)
-    }
-
-    /// A condition on an occurrence that follows from what it is joined with, or, in a subquery of an expression, from
-    /// the outer rows that it is evaluated for; and the share that it leaves.
-    /// `beside`: only by a table that every worker has.
-    fn reduction_of(&self, index: usize, beside: bool) -> Option<(String, f64)> {
-        let instance = &self.analysis.instances[index];
-        let level = self.level_with(index)?;
-        let outer = self.parent_of(level);
-        let facts = self.analysis.facts(instance.env);
-        let alias = quote_ident(instance.relation.reference_name());
-        let mut best: Option<(String, f64)> = None;
-        for (col, name) in self.entry_names(index).iter().enumerate() {
-            let id = ColumnId { rel: instance.rel, col };
-            let found = self.reduction(level, facts, id, Some(index), beside);
-            let found = found.or_else(|| self.reduction(outer?, facts, id, None, beside));
-            if let Some((sql, share)) = found
-                && best.as_ref().is_none_or(|(_, least)| share < *least)
-            {
-                best = Some((format!("{alias}.{} IN ({sql})", quote_ident(name)), share));
-            }
-        }
-        best
-    }
-
-    /// The values that a column can have in a level's rows, and which share that leaves by a rule of thumb: a subquery
-    /// that the level's condition compares it with, or the table with the sharpest conditions of its own that has the
-    /// same column by a join.
-    pub fn reduction(
-        &self,
-        level: usize,
-        facts: &Facts,
-        column: ColumnId,
-        except: Option<usize>,
-        beside: bool,
-    ) -> Option<(String, f64)> {
-        let this = &self.analysis.levels[level];
-        if let Some(Query { body: Body::Select(select), .. }) = this.query.filter(|_| !beside) {
-            for conjunct in select.filter.iter().flat_map(|f| f.conjuncts()) {
-                if let Some((test, query)) = in_subquery(conjunct)
-                    && let Found::Column(id, true) = self.analysis.resolve_expr(test, this.scope)
-                    && facts.same(id, column)
-                    && self.is_repeatable(query)
-                    && let Some(inner) = self.level_of(query)
-                    && self.gives_like(inner, id)
-                    && let Ok(sql) = self.closed_text(inner)
-                    // Without CTEs: those may be another each time.
-                    && sql == query.span.of(self.text())
-                {
-                    return Some((sql, SHARE_OF_SUBQUERY));
-                }
-            }
-        }
-        let mut best: Option<(usize, usize, f64)> = None;
-        for (index, instance) in self.analysis.instances.iter().enumerate() {
-            if Some(index) == except
-                || beside && !instance.table.is_reference()
-                || !this.from.iter().any(|node| is_inner(node, index))
-            {
-                continue;
-            }
-            let conditions = self.implied_on(index);
-            let share: f64 = conditions.iter().map(|(_, share)| share).product();
-            // It would be a part of the part.
-            if !instance.table.is_reference() && self.rows_of(instance.table) * share > REDUCER_MAX {
-                continue;
-            }
-            let same = |col: &usize| facts.same(ColumnId { rel: instance.rel, col: *col }, column);
-            if let Some(col) = (0..instance.table.columns.len()).find(same)
-                && !conditions.is_empty()
-                && best.is_none_or(|(_, _, least)| share < least)
-            {
-                best = Some((index, col, share));
-            }
-        }
-        let (index, col, share) = best?;
-        let instance = &self.analysis.instances[index];
-        let alias = quote_ident(instance.relation.reference_name());
-        // Of a sample all rows of the table: which they are is known where it is drawn.
-        let conditions: Vec<String> = self.implied_on(index).into_iter().map(|(condition, _)| condition).collect();
-        let sql = format!(
-            "SELECT {alias}.{} FROM {} WHERE {}",
-            quote_ident(self.entry_names(index).get(col)?),
-            self.named(index),
-            conditions.join(" AND ")
-        );
-        Some((sql, share))
     }
 
     /// Those columns of an occurrence that the rest of a statement may mean, whose part has met its conditions.
@@ -579,41 +378,7 @@ impl Context<'_> {
         found
     }
 
-    /// Those conditions, and what an OR says of an occurrence in each of its arms; with the share of the rows that each
-    /// lets through.
-    fn implied_on(&self, index: usize) -> Vec<(String, f64)> {
-        let text = |e: &Expr| format!("({})", e.span.of(self.text()));
-        let mut found: Vec<_> = self.conditions_on(index).into_iter().map(|c| (text(c), share_of(c))).collect();
-        for level in &self.analysis.levels {
-            let Some(Query { body: Body::Select(select), .. }) = level.query else { continue };
-            if !level.from.iter().any(|node| is_inner(node, index)) {
-                continue;
-            }
-            for conjunct in select.filter.iter().flat_map(|f| f.conjuncts()) {
-                let ExprKind::Or(arms) = &conjunct.kind else { continue };
-                if self.is_about(conjunct, index, level.scope) {
-                    continue;
-                }
-                let arms = arms.iter().map(|arm| {
-                    let about = arm.conjuncts().into_iter().filter(|c| self.is_about(c, index, level.scope));
-                    about.map(|c| (text(c), share_of(c))).collect::<Vec<_>>()
-                });
-                let arms: Vec<_> = arms.collect();
-                if arms.iter().any(Vec::is_empty) {
-                    continue;
-                }
-                let share = |arm: &Vec<(String, f64)>| arm.iter().map(|(_, share)| share).product::<f64>();
-                let all: f64 = arms.iter().map(share).sum();
-                let list =
-                    |arm: &Vec<(String, f64)>| arm.iter().map(|(c, _)| c.as_str()).collect::<Vec<_>>().join(" AND ");
-                let texts: Vec<String> = arms.iter().map(list).collect();
-                found.push((format!("({})", texts.join(" OR ")), all.min(1.0)));
-            }
-        }
-        found
-    }
-
-    fn is_about(&self, condition: &Expr, index: usize, scope: usize) -> bool {
+    pub fn is_about(&self, condition: &Expr, index: usize, scope: usize) -> bool {
         let rel = self.analysis.instances[index].rel;
         let mut columns = 0;
         let mut fits = condition.span.is_known();
@@ -634,15 +399,8 @@ impl Context<'_> {
     }
 }
 
-/// `test IN (query)`.
-fn in_subquery(conjunct: &Expr) -> Option<(&Expr, &Query)> {
-    let ExprKind::Sublink(link) = &conjunct.kind else { return None };
-    let equals = link.kind == SublinkKind::Any && link.op.as_deref().is_none_or(|op| op == "=");
-    link.test.as_ref().filter(|_| equals).map(|test| (test, &link.query))
-}
-
 /// An occurrence stands in FROM with nothing but inner joins around it.
-fn is_inner(node: &Node, index: usize) -> bool {
+pub(crate) fn is_inner(node: &Node, index: usize) -> bool {
     match node {
         Node::Instance(found) => *found == index,
         Node::Join { kind: JoinKind::Inner, left, right, .. } => is_inner(left, index) || is_inner(right, index),
@@ -721,7 +479,7 @@ pub(crate) fn width_of(type_oid: u32) -> f64 {
 }
 
 /// Which share of the rows a condition lets through, as a rule of thumb.
-fn share_of(condition: &Expr) -> f64 {
+pub(crate) fn share_of(condition: &Expr) -> f64 {
     match &condition.kind {
         ExprKind::Op(op) => match (op.kind, op.name.as_str()) {
             (OpKind::Plain, "=") => 0.02,

@@ -116,6 +116,16 @@ pub struct StagePart {
     /// `{{stage 1}}`, or `{{stage 1.2}}` for an array of the second column's values.
     pub sql: String,
     pub ship: Ship,
+    /// Which share of its rows conditions have left that the rest of the statement meets once more: 1, all of them.
+    pub kept: f64,
+    /// The columns by which the rest joins its rows.
+    pub keys: Vec<usize>,
+}
+
+impl StagePart {
+    pub fn new(sql: String, ship: Ship) -> StagePart {
+        StagePart { sql, ship, kept: 1.0, keys: Vec::new() }
+    }
 }
 
 /// To whom the rows of a part go.

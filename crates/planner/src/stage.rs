@@ -401,7 +401,7 @@ impl Context<'_> {
         let inside = self.instances_in(level);
         let rows = inside.iter().map(|i| self.rows_in(*i)).fold(0.0, f64::max) / 10.0;
         let rows = self.estimate(&grouped.sql, rows);
-        let part = StagePart { sql: grouped.sql, ship: Ship::Everywhere };
+        let part = StagePart::new(grouped.sql, Ship::Everywhere);
         let width = 12.0 * grouped.columns as f64;
         // Its columns are not those of the subquery.
         let piece = Piece::new(Source::Level(level), rows, width);
@@ -466,11 +466,8 @@ impl Context<'_> {
                 .find(|id| facts.same(*id, anchor.column) && self.hashes_like(*id, &anchor.like));
         }
         let text = self.instance_text(index)?;
-        let columns = text.columns.clone();
-        let split_name = split.map(|id| {
-            let entry = self.entry_names(index);
-            entry.get(id.col).cloned().unwrap_or_default()
-        });
+        let (columns, names) = (text.columns.clone(), self.entry_names(index));
+        let split_name = split.map(|id| names.get(id.col).cloned().unwrap_or_default());
         let at = split_name.as_ref().and_then(|name| columns.iter().position(|c| c == name));
         let ship = match (split, at, anchor) {
             (Some(_), Some(column), Some(anchor)) => Ship::Split { column, table: anchor.like.clone() },
@@ -480,16 +477,27 @@ impl Context<'_> {
         let width: f64 = columns
             .iter()
             .map(|name| {
-                let at = self.entry_names(index).iter().position(|n| n == name);
+                let at = names.iter().position(|n| n == name);
                 at.and_then(|at| instance.table.columns.get(at)).map_or(8.0, |c| width_of(c.type_oid))
             })
             .sum();
-        let part = StagePart { sql: text.sql().to_owned(), ship };
+        let joined = |name: &String| {
+            let at = names.iter().position(|n| n == name);
+            at.is_some_and(|col| self.joins_by(instance.env, ColumnId { rel: instance.rel, col }))
+        };
+        let keys = (0..columns.len()).filter(|at| joined(&columns[*at])).collect();
+        let part = StagePart { kept: text.kept, keys, ..StagePart::new(text.sql().to_owned(), ship) };
         let piece = Piece::new(Source::Instance { index, columns }, text.rows, width);
         self.add_part(part, Piece { text: Some(text), ..piece }, anchor.is_some(), |staging, part| {
             staging.instances.insert(index, Staged { part, split, column: None });
         });
         Ok(())
+    }
+
+    /// The column equals one of another occurrence.
+    fn joins_by(&self, env: usize, column: ColumnId) -> bool {
+        let facts = self.analysis.facts(env);
+        facts.ids().into_iter().any(|id| id.rel != column.rel && facts.same(id, column))
     }
 
     fn add_part(&self, part: StagePart, mut piece: Piece, on_workers: bool, place: impl FnOnce(&mut Staging, usize)) {
@@ -550,6 +558,7 @@ impl Context<'_> {
                     let alias = quote_ident(self.analysis.instances[index].relation.reference_name());
                     text.reduce(&alias, &reducing, number, fewer);
                     staging.parts[other].sql = text.sql().to_owned();
+                    staging.parts[other].kept = text.kept;
                     staging.cost += (fewer - piece.rows) * piece.cost;
                     staging.bytes += (fewer - piece.rows) * piece.width;
                     piece.rows = fewer;
@@ -599,7 +608,7 @@ impl Context<'_> {
             (Ship::Split { .. }, Some((id, column))) => (Some(id), Some(column)),
             _ => (None, None),
         };
-        let part = StagePart { sql, ship };
+        let part = StagePart::new(sql, ship);
         let piece = Piece::new(Source::Level(level), rows, width);
         self.add_part(part, piece, anchor.is_some(), |staging, part| {
             staging.levels.insert(level, Staged { part, split, column });

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use pgherd_catalog::hash::{Hashed, KeyType};
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Snapshot, Table, TableKind};
-use pgherd_planner::{Combine, Merge, Plan, Rest, Scatter, Ship, Stage};
+use pgherd_planner::{Combine, Merge, Plan, Rest, Scatter, Ship, Stage, StagePart};
 use pgherd_sql::{Part, Splice, Statement};
 use pgherd_wire::backend::{self, FieldDescription};
 use pgherd_wire::frame::Frame;
@@ -25,14 +25,20 @@ use crate::transaction::Block;
 
 /// Rows of one statement's parts kept in memory at the most; more of them go through the coordinator's foreign tables.
 const MEMORY_MAX: usize = 128 << 20;
+/// The same for all statements of the router.
+const ALL_MEMORY_MAX: usize = 1 << 30;
 /// With more rows in parts than this servers join by hash.
 const AVOIDED_FROM: usize = 2_000;
 /// So many values go as an array that a server looks up; it estimates each of them by itself.
 const LOOKED_UP_MAX: usize = 1_000;
 /// Parts with so many rows become tables of the workers, where the transaction is the statement's own.
 const TABLE_FROM: usize = 4_000;
-/// The same for all statements of the router.
-const ALL_MEMORY_MAX: usize = 1 << 30;
+/// default_statistics_target of those tables: three hundred times as many rows are looked at.
+const STATISTICS_TARGET: usize = 30;
+/// Columns of one statistic at the most, as the server has it.
+const STATISTICS_COLUMNS_MAX: usize = 8;
+/// A smaller share is as good as a guess.
+const KEPT_MIN: f64 = 0.001;
 /// In such steps it is counted.
 const MEMORY_STEP: usize = 1 << 20;
 /// What a server takes as one parameter is less than this.
@@ -280,6 +286,31 @@ impl Staged {
         (0..self.sources.len()).filter(is_large).collect()
     }
 
+    /// What tells a server about the rows of a part that it has as a table. `major`: its version.
+    fn statistics_of(&self, part: usize, what: &StagePart, major: u32) -> Vec<String> {
+        let table = format!("pg_temp.{}", table_of(part));
+        let fields = self.sources[part].fields();
+        let keys: Vec<String> =
+            what.keys.iter().filter_map(|at| fields.get(*at)).map(|f| quote_ident(&f.name)).collect();
+        let mut told = Vec::new();
+        // Before it joins hash by several columns by what is known of them together.
+        if major >= 18 && (2..=STATISTICS_COLUMNS_MAX).contains(&keys.len()) {
+            told.push(format!("CREATE STATISTICS (ndistinct) ON {} FROM {table}", keys.join(", ")));
+        }
+        told.push(format!("ANALYZE {table}"));
+        // Conditions that it meets once more leave all of these rows.
+        if major >= 18 && what.kept < 1.0 {
+            told.push(format!(
+                "SELECT pg_catalog.pg_restore_relation_stats('schemaname', n.nspname::pg_catalog.text, 'relname', \
+                 c.relname::pg_catalog.text, 'reltuples', (c.reltuples / {})::pg_catalog.float4) \
+                 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+                 WHERE c.oid = '{table}'::pg_catalog.regclass",
+                what.kept.max(KEPT_MIN)
+            ));
+        }
+        told
+    }
+
     /// The text of a part that reads those before it, and their arrays for it behind the client's values. They are all
     /// there is of them, wherever their rows go.
     fn fill_part(&self, text: &str) -> (String, Vec<Bytes>) {
@@ -509,28 +540,36 @@ impl Session {
             return Ok(());
         }
         let groups = self.scatter_groups(call, scatter).await?;
+        let mut asked = Vec::new();
         for group in &groups {
             self.join(*group).await?;
             let Some(participant) = self.txn.participants.get_mut(group) else { continue };
+            let mut sent = 0;
             // Nobody waits for what is gone at the end.
-            participant.lease.add_step("SET LOCAL synchronous_commit = off".to_owned());
+            participant.lease.add_step("SET LOCAL synchronous_commit = off");
+            participant.lease.add_step(format!("SET LOCAL default_statistics_target = {STATISTICS_TARGET}"));
+            let version = participant.lease.parameters.get("server_version");
+            let major = version.and_then(|v| v.split('.').next()?.parse().ok()).unwrap_or(0);
             for part in &parts {
                 let Some((select, arrays)) = staged.rows_for(*part, *group) else { continue };
                 let (types, values) = (vec![TEXT_ARRAY_OID; arrays.len()], with_arrays(None, arrays));
-                let name = table_of(*part);
-                let sql = format!("CREATE TEMPORARY TABLE {name} ON COMMIT DROP AS {select}");
+                let sql = format!("CREATE TEMPORARY TABLE {} ON COMMIT DROP AS {select}", table_of(*part));
                 let make = Request { param_types: &types, bound: Some(&values), ..Request::text(sql) };
                 super::request::send(&mut participant.lease, &make, false);
-                let analyze = Request::text(format!("ANALYZE pg_temp.{name}"));
-                super::request::send(&mut participant.lease, &analyze, false);
+                let told = staged.statistics_of(*part, &stage.parts[*part], major);
+                sent += 1 + told.len();
+                for sql in told {
+                    super::request::send(&mut participant.lease, &Request::text(sql), false);
+                }
             }
             participant.lease.flush().await?;
+            asked.push((*group, sent));
         }
-        for group in &groups {
-            for _ in 0..parts.len() * 2 {
-                let mut participant = self.take(*group)?;
-                let read = self.read_reply(*group, &mut participant, None, Rows::Drop, Errors::default()).await;
-                self.put_back(*group, participant);
+        for (group, sent) in asked {
+            for _ in 0..sent {
+                let mut participant = self.take(group)?;
+                let read = self.read_reply(group, &mut participant, None, Rows::Drop, Errors::default()).await;
+                self.put_back(group, participant);
                 if let Err(failure) = read {
                     self.abandon(&groups).await;
                     return Err(failure);
