@@ -332,7 +332,6 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    /// Equality of two columns means equal hashes: same type, or both integers, or both text under one collation.
     /// The same type and collation: what is done with one may be done with the other.
     pub fn alike(&self, a: ColumnId, b: ColumnId) -> bool {
         match (self.column(a), self.column(b)) {
@@ -341,6 +340,7 @@ impl<'a> Analysis<'a> {
         }
     }
 
+    /// Equality of two columns means equal hashes: same type, or both integers, or both text under one collation.
     pub fn comparable(&self, a: ColumnId, b: ColumnId) -> bool {
         match (self.column(a), self.column(b)) {
             (Some(a), Some(b)) => {

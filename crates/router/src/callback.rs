@@ -28,6 +28,7 @@ use crate::run::{Anchor, Askers, Errors, Request, Rows, add_tags, fields_of, ref
 use crate::session::{Bound, Session};
 use crate::settings::{quote_ident, quote_literal};
 use crate::shared::Thread;
+use crate::text::{is_in_name, replace_unquoted};
 use crate::transaction::Block;
 
 /// Callbacks introduce themselves by an application name that begins like this, followed by the token.
@@ -1393,50 +1394,18 @@ fn callback_savepoint(name: &str) -> String {
 fn name_children(sql: &str, name: &dyn Fn(u32) -> Option<String>) -> String {
     const CHILD: &str = "pgherd.ft_";
     const SIZE: &str = "SELECT pg_catalog.pg_relation_size('";
-    let mut out = String::with_capacity(sql.len());
-    let mut rest = sql;
     if let Some(after) = sql.strip_prefix(SIZE)
         && let Some((child, tail)) = after.split_once('\'')
     {
         let named = name_children(child, name).replace('\'', "''");
         return format!("{SIZE}{named}'{tail}");
     }
-    let mut quote = None;
-    let mut in_name = false;
-    while let Some(c) = rest.chars().next() {
-        if quote.is_none() && !in_name && rest.starts_with(CHILD) {
-            let digits = &rest[CHILD.len()..];
-            let digits = &digits[..digits.len() - digits.trim_start_matches(|d: char| d.is_ascii_digit()).len()];
-            let after = &rest[CHILD.len() + digits.len()..];
-            let ends = !after.starts_with(|c: char| c == '_' || c == '$' || c.is_alphanumeric());
-            if let Some(name) = digits.parse().ok().filter(|_| ends).and_then(name) {
-                out.push_str(&name);
-                rest = after;
-                in_name = true;
-                continue;
-            }
-        }
-        match quote {
-            // A doubled quote closes and opens again; backslashes escape where the literal begins with E.
-            Some((open, _)) if c == open => quote = None,
-            Some((_, true)) if c == '\\' => {
-                out.push(c);
-                rest = &rest[c.len_utf8()..];
-                let Some(escaped) = rest.chars().next() else { break };
-                out.push(escaped);
-                rest = &rest[escaped.len_utf8()..];
-                continue;
-            }
-            Some(_) => {}
-            None if c == '\'' => quote = Some((c, out.ends_with('E'))),
-            None if c == '"' => quote = Some((c, false)),
-            None => {}
-        }
-        in_name = c == '_' || c == '$' || c == '.' || c.is_alphanumeric();
-        out.push(c);
-        rest = &rest[c.len_utf8()..];
-    }
-    out
+    replace_unquoted(sql, |rest, before| {
+        let after = rest.strip_prefix(CHILD).filter(|_| !before.is_some_and(|c| c == '.' || is_in_name(c)))?;
+        let digits = &after[..after.len() - after.trim_start_matches(|c: char| c.is_ascii_digit()).len()];
+        let ends = !after[digits.len()..].starts_with(is_in_name);
+        Some((CHILD.len() + digits.len(), digits.parse().ok().filter(|_| ends).and_then(name)?))
+    })
 }
 
 fn one(sql: &str) -> Result<Statement> {

@@ -26,6 +26,7 @@ mod settings;
 mod shared;
 mod sizes;
 mod startup;
+mod text;
 mod transaction;
 
 pub use database::init;

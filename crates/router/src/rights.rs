@@ -17,6 +17,7 @@ use crate::error::{Failure, Result};
 use crate::run::{Errors, Request, fields_of, send};
 use crate::session::{Bound, Session};
 use crate::settings::quote_literal;
+use crate::text::{fields_of_record, is_in_name, replace_unquoted};
 
 /// A superuser that nobody can drop.
 pub(crate) const FIRST_SUPERUSER: Oid = 10;
@@ -268,8 +269,10 @@ impl Session {
         let mut messages = Vec::with_capacity(rows.len());
         for row in rows {
             let record = row.into_iter().next().flatten().unwrap_or_default();
+            let fields = fields_of_record(&record)
+                .ok_or_else(|| Failure::new("XX000", "a row of a distributed table is not understood"))?;
             let mut out = BytesMut::with_capacity(record.len() + 16);
-            backend::write_data_row(&mut out, &fields_of_record(&record)?);
+            backend::write_data_row(&mut out, &fields);
             messages.push(out.freeze());
         }
         Ok(messages)
@@ -342,94 +345,19 @@ fn is_leakproof(filter: &Expr, table: &Table) -> bool {
 /// The text with its parameters' values in it.
 pub(crate) fn with_values(sql: &str, bound: Option<&Bound>) -> String {
     let Some(bound) = bound else { return sql.to_owned() };
-    let mut out = String::with_capacity(sql.len() + 64);
-    let mut characters = sql.char_indices().peekable();
-    let mut quote = None;
-    while let Some((at, c)) = characters.next() {
-        match (quote, c) {
-            // Doubled quotes close and open again; backslashes escape where the literal begins with E.
-            (Some((q, _)), c) if c == q => quote = None,
-            (Some((_, true)), '\\') => {
-                out.push(c);
-                if let Some((_, next)) = characters.next() {
-                    out.push(next);
-                }
-                continue;
-            }
-            (Some(_), _) => {}
-            (None, '\'') => quote = Some((c, sql[..at].ends_with('E'))),
-            (None, '"') => quote = Some((c, false)),
-            (None, '$') => {
-                let mut number = 0usize;
-                while let Some(digit) = characters.peek().and_then(|(_, c)| c.to_digit(10)) {
-                    number = number * 10 + digit as usize;
-                    characters.next();
-                }
-                match bound.params.get(number.wrapping_sub(1)).and_then(Option::as_ref) {
-                    Some(value) => out.push_str(&quote_literal(&String::from_utf8_lossy(value))),
-                    None => out.push_str("NULL"),
-                }
-                continue;
-            }
-            (None, _) => {}
-        }
-        out.push(c);
-    }
-    out
-}
-
-/// The fields of a row as `record_out` writes it.
-fn fields_of_record(record: &[u8]) -> Result<Vec<Option<Bytes>>> {
-    let not_understood = || Failure::new("XX000", "a row of a distributed table is not understood");
-    let inner = record.strip_prefix(b"(").and_then(|r| r.strip_suffix(b")")).ok_or_else(not_understood)?;
-    let mut fields = Vec::new();
-    let (mut value, mut is_null, mut quoted) = (BytesMut::new(), true, false);
-    let mut bytes = inner.iter().copied().peekable();
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'"' if quoted && bytes.peek() == Some(&b'"') => {
-                bytes.next();
-                value.extend_from_slice(b"\"");
-            }
-            b'"' => {
-                quoted = !quoted;
-                is_null = false;
-            }
-            b'\\' => {
-                value.extend_from_slice(&[bytes.next().ok_or_else(not_understood)?]);
-                is_null = false;
-            }
-            b',' if !quoted => {
-                fields.push((!is_null).then(|| value.split().freeze()));
-                is_null = true;
-            }
-            byte => {
-                value.extend_from_slice(&[byte]);
-                is_null = false;
-            }
-        }
-    }
-    fields.push((!is_null).then(|| value.split().freeze()));
-    Ok(fields)
+    replace_unquoted(sql, |rest, before| {
+        let number = rest.strip_prefix('$').filter(|_| !before.is_some_and(is_in_name))?;
+        let digits = number.len() - number.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let number = number[..digits].parse::<usize>().unwrap_or(0);
+        let value = bound.params.get(number.wrapping_sub(1)).and_then(Option::as_ref);
+        let value = value.map(|value| quote_literal(&String::from_utf8_lossy(value)));
+        Some((1 + digits, value.unwrap_or_else(|| "NULL".to_owned())))
+    })
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn records_are_read_as_they_are_written() {
-        let read = |text: &str| -> Vec<Option<String>> {
-            let fields = fields_of_record(text.as_bytes()).unwrap();
-            fields.into_iter().map(|f| f.map(|f| String::from_utf8_lossy(&f).into_owned())).collect()
-        };
-        let some = |text: &str| Some(text.to_owned());
-        assert_eq!(read("()"), [None]);
-        assert_eq!(read("(1,,\"\",x)"), [some("1"), None, some(""), some("x")]);
-        assert_eq!(read(r#"("a ""b"" \\ c","(1,2)")"#), [some(r#"a "b" \ c"#), some("(1,2)")]);
-        assert!(fields_of_record(b"x").is_err());
-    }
 
     #[test]
     fn values_stand_where_parameters_stood() {

@@ -21,6 +21,7 @@ use crate::database::Source;
 use crate::error::{Failure, Result};
 use crate::session::Session;
 use crate::settings::quote_literal;
+use crate::text::fields_of_record;
 use crate::transaction::Block;
 
 /// What a session keeps of definitions inside the coordinator.
@@ -244,7 +245,8 @@ impl Session {
         let mut parts = parts_of(&said).ok_or_else(not_understood)?.into_iter();
         match parts.next() {
             Some("rows") => {
-                let rows = parts.map(fields_of_record).collect();
+                let rows = parts.map(|row| fields_of_record(row.as_bytes())).collect::<Option<_>>();
+                let rows = rows.ok_or_else(not_understood)?;
                 Ok(QueryResult { rows, ..QueryResult::default() })
             }
             Some("failed") => {
@@ -331,31 +333,6 @@ fn parts_of(mut said: &str) -> Option<Vec<&str>> {
     Some(parts)
 }
 
-/// The fields of a row as PostgreSQL writes it: `(a,"b c",)`.
-fn fields_of_record(record: &str) -> Vec<Option<Bytes>> {
-    let inner = record.strip_prefix('(').and_then(|r| r.strip_suffix(')')).unwrap_or(record);
-    let mut fields = Vec::new();
-    let (mut field, mut is_null, mut quoted) = (String::new(), true, false);
-    let mut characters = inner.chars().peekable();
-    while let Some(c) = characters.next() {
-        match c {
-            '"' if quoted && characters.peek() == Some(&'"') => field.extend(characters.next()),
-            '"' => (quoted, is_null) = (!quoted, false),
-            '\\' => field.extend(characters.next()),
-            ',' if !quoted => {
-                fields.push((!is_null).then(|| Bytes::from(std::mem::take(&mut field))));
-                is_null = true;
-            }
-            c => {
-                is_null = false;
-                field.push(c);
-            }
-        }
-    }
-    fields.push((!is_null).then(|| Bytes::from(field)));
-    fields
-}
-
 fn row_of(text: &str) -> Bytes {
     let mut row = BytesMut::new();
     backend::write_data_row(&mut row, &[Some(text.as_bytes())]);
@@ -369,20 +346,6 @@ fn not_understood() -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn shown(record: &str) -> Vec<Option<String>> {
-        let text = |field: Bytes| String::from_utf8_lossy(&field).into_owned();
-        fields_of_record(record).into_iter().map(|field| field.map(text)).collect()
-    }
-
-    #[test]
-    fn records_are_taken_apart() {
-        let some = |text: &str| Some(text.to_owned());
-        assert_eq!(shown("(1,t)"), [some("1"), some("t")]);
-        assert_eq!(shown("()"), [None]);
-        assert_eq!(shown("(,\"\",)"), [None, some(""), None]);
-        assert_eq!(shown(r#"("a ""b"", \\ c",(x))"#), [some(r#"a "b", \ c"#), some("(x)")]);
-    }
 
     #[test]
     fn parts_are_counted_in_characters() {

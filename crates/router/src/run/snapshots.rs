@@ -193,15 +193,7 @@ impl Session {
 
     /// `told`: a statement of which some scans lock rows, or have another's rights.
     async fn anchor(&mut self, cursor: &str, groups: Vec<GroupId>, told: Option<&str>, askers: &Askers) -> Result<()> {
-        for group in groups.iter().chain([&COORDINATOR_GROUP]) {
-            self.join(*group).await?;
-        }
-        let name = format!("pgherd_anchor_{}", crate::session::next_id());
-        let mut asked = vec![(COORDINATOR_GROUP, count_scans())];
-        asked.extend(groups.iter().map(|group| (*group, declare_anchor(&name))));
-        for (_, result) in self.run_parallel(asked).await {
-            result?;
-        }
+        let name = self.declare_now(&groups).await?;
         let before = self.cursors.scans;
         let begun = if cursor.is_empty() { self.cursors.begun() } else { Vec::new() };
         let early = match told {
@@ -211,6 +203,20 @@ impl Session {
         let (cursor, own) = (cursor.to_owned(), askers.own);
         self.log(LogItem::Anchor(Anchor { cursor, name, groups, before, is_open: true, own, early }));
         Ok(())
+    }
+
+    /// Cursors of one name that hold the workers' snapshots of now; the coordinator counts from here.
+    async fn declare_now(&mut self, groups: &[GroupId]) -> Result<String> {
+        for group in groups.iter().chain([&COORDINATOR_GROUP]) {
+            self.join(*group).await?;
+        }
+        let name = format!("pgherd_anchor_{}", crate::session::next_id());
+        let mut asked = vec![(COORDINATOR_GROUP, count_scans())];
+        asked.extend(groups.iter().map(|group| (*group, declare_anchor(&name))));
+        for (_, result) in self.run_parallel(asked).await {
+            result?;
+        }
+        Ok(name)
     }
 
     /// While a statement of the coordinator is about to change rows: its scans, with numbers below `before`, go on
@@ -347,15 +353,7 @@ impl Session {
         }
         self.open_implicit_block();
         let groups = self.catalog().worker_groups();
-        for group in groups.iter().chain([&COORDINATOR_GROUP]) {
-            self.join(*group).await?;
-        }
-        let name = format!("pgherd_anchor_{}", crate::session::next_id());
-        let mut asked = vec![(COORDINATOR_GROUP, count_scans())];
-        asked.extend(groups.iter().map(|group| (*group, declare_anchor(&name))));
-        for (_, result) in self.run_parallel(asked).await {
-            result?;
-        }
+        let name = self.declare_now(&groups).await?;
         let before = self.cursors.scans;
         let askers = Askers::default();
         let told = with_values(sent, call.bound);
