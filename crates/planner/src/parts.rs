@@ -43,6 +43,10 @@ pub(crate) struct InstanceText {
     everything: Option<String>,
     whole: String,
     reduced: Option<String>,
+    /// The subquery that has reduced it.
+    level: Option<usize>,
+    /// Tables that every worker has have reduced it, and others may go on.
+    beside: bool,
     /// How another condition is added.
     and: &'static str,
 }
@@ -61,10 +65,25 @@ impl InstanceText {
         format!("{}{}{condition}", self.whole, self.and)
     }
 
+    /// How many rows another part would reduce.
+    pub fn rows_to_reduce(&self) -> f64 {
+        if self.beside { self.rows } else { self.whole_rows }
+    }
+
+    /// It is reduced by this subquery, which is a part itself: its rows do as well.
+    pub fn asks(&self, source: &Source) -> bool {
+        matches!((source, self.level), (Source::Level(part), Some(level)) if *part == level)
+    }
+
     /// The rows that another part, which is run before, leaves.
     pub fn reduce(&mut self, alias: &str, reducing: &Reducing, part: usize, rows: f64) {
-        self.reduced = Some(self.with(&reducing.condition(alias, part)));
-        (self.rows, self.kept) = (rows, 1.0);
+        let condition = reducing.condition(alias, part);
+        let reduced = self.reduced.take().filter(|_| self.beside);
+        if reduced.is_none() {
+            self.kept = 1.0;
+        }
+        self.reduced = Some(reduced.map_or_else(|| self.with(&condition), |sql| format!("{sql} AND {condition}")));
+        (self.rows, self.level) = (rows, None);
     }
 }
 
@@ -256,16 +275,27 @@ impl Context<'_> {
         let and = if conditions.is_empty() { " WHERE " } else { " AND " };
         let everything = (conditions.is_empty() && !all && instance.sample.is_none())
             .then(|| format!("{word} {columns:?} FROM {}", qualified(instance.table)));
-        let mut text =
-            InstanceText { columns, whole_rows: rows, rows, kept: 1.0, everything, whole, reduced: None, and };
+        let mut text = InstanceText {
+            columns,
+            whole_rows: rows,
+            rows,
+            kept: 1.0,
+            everything,
+            whole,
+            reduced: None,
+            level: None,
+            beside: false,
+            and,
+        };
         if rows > REDUCED_BESIDE_FROM
             && let Some(reduction) = self.reduction_of(index, rows <= REDUCED_FROM)
         {
             let reduced = text.with(&reduction.sql);
             let guess = rows * reduction.share;
-            let fewer = if reduction.computed { guess } else { self.estimate(&reduced, guess) };
+            let fewer = if reduction.is_known { guess } else { self.estimate(&reduced, guess) };
             if fewer < rows * REDUCED_TO {
                 (text.reduced, text.rows, text.kept) = (Some(reduced), fewer, reduction.kept);
+                (text.level, text.beside) = (reduction.level, reduction.beside);
             }
         }
         Ok(text)

@@ -3,7 +3,7 @@
 use pgherd_sql::ast::*;
 
 use crate::analysis::{ColumnId, Facts, Found, Node};
-use crate::context::{Context, quote_ident};
+use crate::context::{Context, qualified, quote_ident};
 use crate::parts::{REDUCER_MAX, Source, is_inner, share_of};
 
 /// What a subquery that a column is compared with leaves.
@@ -21,8 +21,14 @@ pub(crate) struct Reduction {
     tables: usize,
     /// Which share of the rows tables leave that the rest of the statement is joined with once more.
     pub kept: f64,
-    /// It is about something computed, of which servers know nothing.
-    pub computed: bool,
+    /// No worker knows better: it has no statistics of what is computed, and a part of the other table's rows alone.
+    pub is_known: bool,
+    /// Every worker has the tables that are read for it.
+    pub beside: bool,
+    /// The subquery of the statement that it is.
+    pub level: Option<usize>,
+    /// How many values it leaves, where that says more of the share than a rule of thumb.
+    values: Option<f64>,
 }
 
 impl Reduction {
@@ -129,7 +135,12 @@ impl Context<'_> {
             }
         }
         let best = ways.into_iter().max_by_key(|way| way.columns.len()).filter(|way| !way.columns.is_empty());
-        best.map(|way| (way, share))
+        best.map(|way| {
+            let own: Vec<usize> =
+                way.columns.iter().filter_map(|c| names.iter().position(|name| *name == c.own)).collect();
+            let share = share.max(self.share_of_values(index, &own, rows));
+            (way, share)
+        })
     }
 
     /// A subquery's one column is of the type of what is tested against it: what equals that equals one of its values.
@@ -156,22 +167,26 @@ impl Context<'_> {
         let facts = self.analysis.facts(instance.env);
         let alias = quote_ident(instance.relation.reference_name());
         let mut best: Option<Reduction> = None;
-        let mut keep = |of: &str, found: Option<Reduction>, computed: bool| {
-            if let Some(found) = found
-                && best.as_ref().is_none_or(|best| found.is_sharper(best))
-            {
-                best = Some(Reduction { sql: format!("{of} IN ({})", found.sql), computed, ..found });
+        let mut keep = |of: &str, found: Reduction| {
+            if best.as_ref().is_none_or(|best| found.is_sharper(best)) {
+                best = Some(Reduction { sql: format!("{of} IN ({})", found.sql), ..found });
             }
         };
         for (col, name) in self.entry_names(index).iter().enumerate() {
             let id = ColumnId { rel: instance.rel, col };
             let found = self.reduction(level, facts, id, Some(index), beside);
             let found = found.or_else(|| self.reduction(outer?, facts, id, None, beside));
-            keep(&format!("{alias}.{}", quote_ident(name)), found, false);
+            if let Some(mut found) = found {
+                if let Some(values) = found.values {
+                    found.share = found.share.max(self.share_of_values(index, &[col], values));
+                }
+                keep(&format!("{alias}.{}", quote_ident(name)), found);
+            }
         }
         for (expr, id) in self.computed_equals(level, index) {
-            let found = self.reduction_beside(level, facts, id, index);
-            keep(&format!("({})", expr.span.of(self.text())), found, true);
+            if let Some(found) = self.reduction_beside(level, facts, id, index) {
+                keep(&format!("({})", expr.span.of(self.text())), Reduction { is_known: true, ..found });
+            }
         }
         best
     }
@@ -200,7 +215,16 @@ impl Context<'_> {
                     // Without CTEs: those may be another each time.
                     && sql == query.span.of(self.text())
                 {
-                    return Some(Reduction { sql, share: SHARE_OF_SUBQUERY, tables: 0, kept: 1.0, computed: false });
+                    return Some(Reduction {
+                        sql,
+                        share: SHARE_OF_SUBQUERY,
+                        tables: 0,
+                        kept: 1.0,
+                        is_known: false,
+                        beside: false,
+                        level: Some(inner),
+                        values: None,
+                    });
                 }
             }
         }
@@ -310,21 +334,47 @@ impl Context<'_> {
         if beside {
             share = self.share_left(&sql, &every).unwrap_or(share);
         }
+        let values = (!beside).then(|| self.estimate(&sql, self.rows_in_table(first) * share));
         let kept = if beside { share } else { 1.0 };
-        Some(Reduction { sql, share, tables: links.len(), kept, computed: false })
+        Some(Reduction { sql, share, tables: links.len(), kept, is_known: !beside, beside, level: None, values })
+    }
+
+    /// Which share of an occurrence's rows so many values of some of its columns can leave at the most.
+    fn share_of_values(&self, index: usize, columns: &[usize], values: f64) -> f64 {
+        let rows = self.rows_in_table(index);
+        let different: f64 = columns.iter().map(|col| self.distinct_in(index, *col).max(1.0)).product();
+        (values / different.min(rows)).min(1.0)
+    }
+
+    /// How many different values a column has, as a worker has said: it sees almost all of them, but for a distribution
+    /// column.
+    fn distinct_in(&self, index: usize, col: usize) -> f64 {
+        let table = self.analysis.instances[index].table;
+        let rows = self.rows_of(table);
+        let Some(column) = table.columns.get(col) else { return rows };
+        let sql = format!("SELECT DISTINCT {} FROM {}", quote_ident(&column.name), qualified(table));
+        let is_key = table.key_column().is_some_and(|key| key.name == column.name);
+        let workers = self.snapshot.worker_groups().len().max(1) as f64;
+        match self.asked(&sql) {
+            Some(different) if is_key => different.min(rows),
+            Some(different) => (different / workers).min(rows),
+            None => rows,
+        }
     }
 
     /// Which share of a query's rows another leaves, as a worker has said.
     fn share_left(&self, some: &str, all: &str) -> Option<f64> {
-        let rows = |sql: &str| {
-            let known = self.session.estimates.get(sql).copied();
-            if known.is_none() {
-                self.questions.borrow_mut().insert(sql.to_owned());
-            }
-            known.filter(|rows| rows.is_finite() && *rows >= 1.0)
-        };
-        let (some, all) = (rows(some), rows(all));
-        Some((some? / all?).min(1.0))
+        let (some, all) = (self.asked(some), self.asked(all));
+        Some((some?.max(1.0) / all?.max(1.0)).min(1.0))
+    }
+
+    /// How many rows a query gives, as a worker has said; asked for the next time.
+    fn asked(&self, sql: &str) -> Option<f64> {
+        let known = self.session.estimates.get(sql).copied();
+        if known.is_none() {
+            self.questions.borrow_mut().insert(sql.to_owned());
+        }
+        known.filter(|rows| rows.is_finite())
     }
 
     /// What is computed of one occurrence's columns alone and equals a column of others in every row of the level.

@@ -548,13 +548,17 @@ impl Context<'_> {
             }
             let (source, rows) = (staging.pieces[next].source.clone(), staging.pieces[next].rows);
             let joined = matches!(source, Source::Level(level) if staging.joined.contains_key(&level));
-            for other in used.iter().copied().filter(|_| !joined && rows <= REDUCER_MAX) {
+            for other in used.iter().copied().filter(|_| !joined) {
                 let Source::Instance { index, .. } = staging.pieces[other].source else { continue };
                 let piece = &mut staging.pieces[other];
                 let Some(text) = piece.text.as_mut().filter(|text| text.whole_rows > REDUCED_FROM) else { continue };
+                let asks = text.asks(&source);
+                if rows > REDUCER_MAX && !asks {
+                    continue;
+                }
                 let Some((reducing, share)) = self.reduced_by(index, &source, rows) else { continue };
-                let fewer = text.whole_rows * share;
-                if fewer < text.whole_rows * REDUCED_TO && fewer <= text.rows {
+                let fewer = if asks { text.rows } else { text.rows_to_reduce() * share };
+                if asks || fewer < text.rows_to_reduce() * REDUCED_TO && fewer <= text.rows {
                     let alias = quote_ident(self.analysis.instances[index].relation.reference_name());
                     text.reduce(&alias, &reducing, number, fewer);
                     staging.parts[other].sql = text.sql().to_owned();

@@ -27,6 +27,7 @@ mod session_views;
 mod shard_key;
 mod snapshots;
 mod stage;
+mod stage_tables;
 mod state;
 mod there;
 mod two_phase;

@@ -175,11 +175,8 @@ impl Session {
     }
 
     async fn copy_columns(&mut self, columns: Vec<TextArray>) -> Result<()> {
-        let rows = columns.first().map_or(0, |column| column.len);
-        let mut values: Vec<Bytes> = columns.into_iter().map(TextArray::elements).collect();
         let mut line = BytesMut::new();
-        for _ in 0..rows {
-            let row: Vec<Option<Bytes>> = values.iter_mut().map(next_element).collect();
+        for row in rows_of(columns.into_iter().map(TextArray::finish).collect()) {
             self.copy_partial(&row, &mut line).await?;
         }
         Ok(())
@@ -252,11 +249,17 @@ impl TextArray {
         header.put_i32(1);
         self.buf.freeze()
     }
+}
 
-    fn elements(mut self) -> Bytes {
-        self.buf.advance(ARRAY_HEADER.min(self.buf.len()));
-        self.buf.freeze()
-    }
+/// The rows of columns that are arrays in binary form.
+pub(super) fn rows_of(columns: Vec<Bytes>) -> impl Iterator<Item = Vec<Option<Bytes>>> {
+    // That of an empty array is shorter.
+    let elements = |array: Bytes| if array.len() < ARRAY_HEADER { Bytes::new() } else { array.slice(ARRAY_HEADER..) };
+    let mut columns: Vec<Bytes> = columns.into_iter().map(elements).collect();
+    std::iter::from_fn(move || {
+        let more = columns.first().is_some_and(|first| !first.is_empty());
+        more.then(|| columns.iter_mut().map(next_element).collect())
+    })
 }
 
 fn next_element(elements: &mut Bytes) -> Option<Bytes> {
@@ -278,10 +281,10 @@ mod tests {
         }
         let mut array = TextArray::default();
         values.iter().for_each(|value| array.push(value.as_deref()));
-        let mut elements = array.elements();
-        for value in values {
-            assert_eq!(next_element(&mut elements), value);
-        }
-        assert!(elements.is_empty());
+        let array = array.finish();
+        let rows: Vec<_> = rows_of(vec![array.clone(), array]).collect();
+        let expected: Vec<_> = values.into_iter().map(|value| vec![value.clone(), value]).collect();
+        assert_eq!(rows, expected);
+        assert_eq!(rows_of(vec![TextArray::default().finish()]).count(), 0);
     }
 }

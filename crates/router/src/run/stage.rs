@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use pgherd_catalog::hash::{Hashed, KeyType};
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Snapshot, Table, TableKind};
-use pgherd_planner::{Combine, Merge, Plan, Rest, Scatter, Ship, Stage, StagePart};
+use pgherd_planner::{Combine, Merge, Plan, Rest, Scatter, Ship, Stage};
 use pgherd_sql::{Part, Splice, Statement};
 use pgherd_wire::backend::{self, FieldDescription};
 use pgherd_wire::frame::Frame;
@@ -31,14 +31,6 @@ const ALL_MEMORY_MAX: usize = 1 << 30;
 const AVOIDED_FROM: usize = 2_000;
 /// So many values go as an array that a server looks up; it estimates each of them by itself.
 const LOOKED_UP_MAX: usize = 1_000;
-/// Parts with so many rows become tables of the workers, where the transaction is the statement's own.
-const TABLE_FROM: usize = 4_000;
-/// default_statistics_target of those tables: three hundred times as many rows are looked at.
-const STATISTICS_TARGET: usize = 30;
-/// Columns of one statistic at the most, as the server has it.
-const STATISTICS_COLUMNS_MAX: usize = 8;
-/// A smaller share is as good as a guess.
-const KEPT_MIN: f64 = 0.001;
 /// In such steps it is counted.
 const MEMORY_STEP: usize = 1 << 20;
 /// What a server takes as one parameter is less than this.
@@ -204,28 +196,28 @@ impl Capture {
 pub struct Staged {
     /// How many values the client has given, which come first.
     own: usize,
-    sources: Vec<PartSource>,
+    pub(super) sources: Vec<PartSource>,
     /// Values behind the client's own: for everybody, or one for each group in the order of `groups`.
-    values: Vec<Vec<Bytes>>,
-    groups: Vec<GroupId>,
+    pub(super) values: Vec<Vec<Bytes>>,
+    pub(super) groups: Vec<GroupId>,
     /// Rows and bytes of each part.
     sizes: Vec<(usize, usize)>,
     /// Those that the workers have as tables, which are named so.
-    tables: Vec<Option<String>>,
+    pub(super) tables: Vec<Option<String>>,
     shares: Vec<Share>,
 }
 
 /// How a part's rows are read from its arrays.
-struct PartSource {
+pub(super) struct PartSource {
     described: Rc<Described>,
     /// Of the columns that the rest has: a last one may be missing.
-    casts: Vec<String>,
+    pub(super) casts: Vec<String>,
     /// Of its columns in `Staged::values`.
-    first: usize,
+    pub(super) first: usize,
 }
 
 impl PartSource {
-    fn fields(&self) -> &[FieldDescription] {
+    pub(super) fn fields(&self) -> &[FieldDescription] {
         let fields = self.described.fields.as_deref().unwrap_or_default();
         fields.get(..self.casts.len()).unwrap_or_default()
     }
@@ -258,57 +250,10 @@ impl Staged {
         self.fill(&with_tables)
     }
 
-    /// How rows of a part are read from its arrays alone, and the arrays that a worker gets of it.
-    fn rows_for(&self, part: usize, group: GroupId) -> Option<(String, Vec<Bytes>)> {
-        let source = self.sources.get(part)?;
-        let at = self.groups.iter().position(|g| *g == group);
-        let values = self.values.get(source.first..source.first + source.fields().len())?;
-        let arrays = values.iter().map(|values| self.value_of(values, at)).collect();
-        Some((select_of(source.fields(), &source.casts, 0), arrays))
-    }
-
     /// What is split is for workers only: a server that is none of them has no rows of it.
-    fn value_of(&self, values: &[Bytes], at: Option<usize>) -> Bytes {
+    pub(super) fn value_of(&self, values: &[Bytes], at: Option<usize>) -> Bytes {
         let value = if values.len() == 1 { values.first() } else { at.and_then(|at| values.get(at)) };
         value.cloned().unwrap_or_else(|| super::combine::text_array(&[]))
-    }
-
-    /// Parts whose rows are many, and that the text names; a table must have names for its columns.
-    fn large_parts(&self, text: &str) -> Vec<usize> {
-        let is_large = |part: &usize| {
-            let fields = self.sources[*part].fields();
-            let named = |at: usize| fields[..at].iter().all(|f| f.name != fields[at].name);
-            self.sizes.get(*part).is_some_and(|(rows, _)| *rows >= TABLE_FROM)
-                && text.contains(&format!("{{{{stage {}}}}}", part + 1))
-                && !fields.is_empty()
-                && (0..fields.len()).all(named)
-        };
-        (0..self.sources.len()).filter(is_large).collect()
-    }
-
-    /// What tells a server about the rows of a part that it has as a table. `major`: its version.
-    fn statistics_of(&self, part: usize, what: &StagePart, major: u32) -> Vec<String> {
-        let table = format!("pg_temp.{}", table_of(part));
-        let fields = self.sources[part].fields();
-        let keys: Vec<String> =
-            what.keys.iter().filter_map(|at| fields.get(*at)).map(|f| quote_ident(&f.name)).collect();
-        let mut told = Vec::new();
-        // Before it joins hash by several columns by what is known of them together.
-        if major >= 18 && (2..=STATISTICS_COLUMNS_MAX).contains(&keys.len()) {
-            told.push(format!("CREATE STATISTICS (ndistinct) ON {} FROM {table}", keys.join(", ")));
-        }
-        told.push(format!("ANALYZE {table}"));
-        // Conditions that it meets once more leave all of these rows.
-        if major >= 18 && what.kept < 1.0 {
-            told.push(format!(
-                "SELECT pg_catalog.pg_restore_relation_stats('schemaname', n.nspname::pg_catalog.text, 'relname', \
-                 c.relname::pg_catalog.text, 'reltuples', (c.reltuples / {})::pg_catalog.float4) \
-                 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
-                 WHERE c.oid = '{table}'::pg_catalog.regclass",
-                what.kept.max(KEPT_MIN)
-            ));
-        }
-        told
     }
 
     /// The text of a part that reads those before it, and their arrays for it behind the client's values. They are all
@@ -351,7 +296,12 @@ impl Staged {
     pub fn avoided(&self) -> &'static [&'static str] {
         let in_arrays = |part: &usize| self.tables.get(*part).is_none_or(Option::is_none);
         let rows: usize = (0..self.sizes.len()).filter(in_arrays).map(|part| self.sizes[part].0).sum();
-        if rows > AVOIDED_FROM { &["enable_nestloop", "enable_mergejoin"] } else { &[] }
+        match rows > AVOIDED_FROM {
+            true => &["enable_nestloop", "enable_mergejoin"],
+            // What is in tables has no index: it would be sorted.
+            false if self.tables.iter().any(Option::is_some) => &["enable_mergejoin"],
+            false => &[],
+        }
     }
 
     fn fill_splice(&self, splice: &Splice, fill: impl Fn(&str) -> String) -> Splice {
@@ -529,55 +479,6 @@ impl Session {
             }
         }
         Ok(Completion::Tag(format!("MERGE {rows}")))
-    }
-
-    /// Rows of large parts as temporary tables of the workers that run the rest. Unlike an array a table has
-    /// statistics, without which servers join many rows in orders that take for ever.
-    pub(super) async fn keep_in_tables(&mut self, call: &Call<'_>, stage: &Stage, staged: &mut Staged) -> Result<()> {
-        let Rest::Scatter(scatter) = &stage.rest else { return Ok(()) };
-        let parts = staged.large_parts(&scatter.sql.as_written());
-        if parts.is_empty() {
-            return Ok(());
-        }
-        let groups = self.scatter_groups(call, scatter).await?;
-        let mut asked = Vec::new();
-        for group in &groups {
-            self.join(*group).await?;
-            let Some(participant) = self.txn.participants.get_mut(group) else { continue };
-            let mut sent = 0;
-            // Nobody waits for what is gone at the end.
-            participant.lease.add_step("SET LOCAL synchronous_commit = off");
-            participant.lease.add_step(format!("SET LOCAL default_statistics_target = {STATISTICS_TARGET}"));
-            let version = participant.lease.parameters.get("server_version");
-            let major = version.and_then(|v| v.split('.').next()?.parse().ok()).unwrap_or(0);
-            for part in &parts {
-                let Some((select, arrays)) = staged.rows_for(*part, *group) else { continue };
-                let (types, values) = (vec![TEXT_ARRAY_OID; arrays.len()], with_arrays(None, arrays));
-                let sql = format!("CREATE TEMPORARY TABLE {} ON COMMIT DROP AS {select}", table_of(*part));
-                let make = Request { param_types: &types, bound: Some(&values), ..Request::text(sql) };
-                super::request::send(&mut participant.lease, &make, false);
-                let told = staged.statistics_of(*part, &stage.parts[*part], major);
-                sent += 1 + told.len();
-                for sql in told {
-                    super::request::send(&mut participant.lease, &Request::text(sql), false);
-                }
-            }
-            participant.lease.flush().await?;
-            asked.push((*group, sent));
-        }
-        for (group, sent) in asked {
-            for _ in 0..sent {
-                let mut participant = self.take(group)?;
-                let read = self.read_reply(group, &mut participant, None, Rows::Drop, Errors::default()).await;
-                self.put_back(group, participant);
-                if let Err(failure) = read {
-                    self.abandon(&groups).await;
-                    return Err(failure);
-                }
-            }
-        }
-        staged.tables = (0..staged.sources.len()).map(|part| parts.contains(&part).then(|| table_of(part))).collect();
-        Ok(())
     }
 
     /// The general way of a statement that cannot be run in parts after all. A MERGE has none.
@@ -884,10 +785,6 @@ fn with_plain_text(sql: &str, fields: &[FieldDescription]) -> String {
     let list = |item: &dyn Fn(usize) -> String| (1..=fields.len()).map(item).collect::<Vec<_>>().join(", ");
     let values = list(&|i| format!("pgherd.plain_text(pgherd_p.c{i})"));
     format!("SELECT {values} FROM ({sql}) AS pgherd_p({})", list(&|i| format!("c{i}")))
-}
-
-fn table_of(part: usize) -> String {
-    format!("pgherd_stage_{}", part + 1)
 }
 
 /// The plan's tables are where they were. Other definitions may have come meanwhile.
