@@ -79,6 +79,9 @@ pub struct Snapshot {
     pub ruled_relations: HashSet<String>,
     /// True when some local relation has a user trigger or rule, so that a write to a local table may do anything.
     pub local_triggers: bool,
+    /// Names of relations that are not distributed a write to which may change others: views, foreign tables, and those
+    /// with triggers, rules or keys that cascade.
+    pub passing_on: HashSet<String>,
     /// Names of built-in functions whose every overload is immutable.
     pub immutable_functions: HashSet<String>,
     /// Names of built-in functions with a volatile overload.
