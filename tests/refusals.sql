@@ -237,8 +237,12 @@ SELECT undistribute_table(v) FROM local;
 
 -- Samples, row locks that do not wait, and transactions prepared by the client.
 -- without a case: `cannot take such a sample of a distributed table`: needs an extension
+CREATE TABLE sampled_before (k int);
+CREATE VIEW sampled_by AS SELECT * FROM sampled_before TABLESAMPLE BERNOULLI (10);
+--@ refused: cannot distribute table "…"
+SELECT create_distributed_table('sampled_before', 'k');
 --@ refused: cannot take a sample of a distributed table in this statement
-CREATE VIEW sampled AS SELECT * FROM d TABLESAMPLE BERNOULLI (10);
+DO $$ BEGIN PERFORM FROM d TABLESAMPLE BERNOULLI (10); END $$;
 --@ refused: cannot run this statement with NOWAIT or SKIP LOCKED
 SELECT count(*) FROM (SELECT k FROM d FOR UPDATE NOWAIT) a, (SELECT k FROM other FOR UPDATE) b, local;
 BEGIN;

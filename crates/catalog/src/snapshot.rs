@@ -71,6 +71,8 @@ pub struct Snapshot {
     pub class_columns: String,
     /// Names of functions and aggregates outside `pg_catalog` (any schema): a call of one of these is not built in.
     pub user_functions: HashSet<String>,
+    /// Names of functions whose bodies take samples of distributed tables.
+    pub sampling_functions: HashSet<String>,
     /// Names of operators defined outside `pg_catalog`.
     pub user_operators: HashSet<String>,
     /// Names of types outside `pg_catalog` and of casts' targets: a cast to one is not built in.

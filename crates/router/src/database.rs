@@ -578,6 +578,7 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
         .query(
             "SELECT 'f', proname FROM pg_catalog.pg_proc WHERE pronamespace NOT IN \
                ('pg_catalog'::pg_catalog.regnamespace, 'information_schema'::pg_catalog.regnamespace, 'pgherd'::pg_catalog.regnamespace) \
+             UNION SELECT 'S' || proname, prosrc FROM pg_catalog.pg_proc WHERE oid >= 16384 AND prosrc ~* 'tablesample' \
              UNION SELECT 'o', o.oprname FROM pg_catalog.pg_operator o \
                JOIN pg_catalog.pg_proc p ON p.oid = o.oprcode JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
                WHERE o.oid >= 16384 AND l.lanname NOT IN ('internal', 'c') \
@@ -634,6 +635,12 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
             Some("d") => &mut snapshot.definers,
             Some(role) if role.starts_with('R') => {
                 snapshot.told_apart.insert(role[1..].parse().unwrap_or_default(), name);
+                continue;
+            }
+            Some(function) if function.starts_with('S') => {
+                if crate::run::takes_sample(&name, snapshot) {
+                    snapshot.sampling_functions.insert(function[1..].to_owned());
+                }
                 continue;
             }
             Some(table) if table.starts_with('B') => {
