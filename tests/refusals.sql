@@ -122,9 +122,11 @@ ROLLBACK;
 --@ refused: cannot run this INSERT into the distributed table "…"
 DO $$ BEGIN INSERT INTO d (k) VALUES (1) ON CONFLICT (k) DO UPDATE SET n = (SELECT 1); END $$;
 --@ refused: cannot run MERGE into the distributed table "…"
-MERGE INTO d USING local l ON d.k = l.id WHEN MATCHED THEN UPDATE SET k = l.id + 1;
+WITH gone AS (DELETE FROM d WHERE k < 0 RETURNING k) MERGE INTO d USING gone g ON d.k = g.k WHEN MATCHED THEN DELETE;
+SET datestyle = 'German';
 --@ refused: cannot run this MERGE with its source sent to the workers
-WITH gone AS (DELETE FROM other RETURNING a * 1.5 AS k) MERGE INTO d USING gone l ON d.k = l.k WHEN NOT MATCHED THEN INSERT VALUES (l.k);
+WITH gone AS (DELETE FROM other RETURNING a) MERGE INTO d USING gone g ON d.k = g.a AND random() < 2 WHEN MATCHED THEN DELETE;
+RESET datestyle;
 --@ refused: cannot run EXPLAIN ANALYZE of a MERGE that is run in steps
 EXPLAIN ANALYZE MERGE INTO d USING local l ON d.k = l.id WHEN NOT MATCHED THEN INSERT VALUES (l.id + 100);
 -- without a case: `cannot run MERGE into a local table from distributed tables`: the coordinator runs it
@@ -235,8 +237,12 @@ SELECT undistribute_table(v) FROM local;
 
 -- Samples, row locks that do not wait, and transactions prepared by the client.
 -- without a case: `cannot take such a sample of a distributed table`: needs an extension
+CREATE TABLE sampled_before (k int);
+CREATE VIEW sampled_by AS SELECT * FROM sampled_before TABLESAMPLE BERNOULLI (10);
+--@ refused: cannot distribute table "…"
+SELECT create_distributed_table('sampled_before', 'k');
 --@ refused: cannot take a sample of a distributed table in this statement
-CREATE VIEW sampled AS SELECT * FROM d TABLESAMPLE BERNOULLI (10);
+DO $$ BEGIN PERFORM FROM d TABLESAMPLE BERNOULLI (10); END $$;
 --@ refused: cannot run this statement with NOWAIT or SKIP LOCKED
 SELECT count(*) FROM (SELECT k FROM d FOR UPDATE NOWAIT) a, (SELECT k FROM other FOR UPDATE) b, local;
 BEGIN;

@@ -159,10 +159,16 @@ SELECT u.id, f.id FROM users u TABLESAMPLE SYSTEM ($1) JOIN friends f ON f.b = u
 SELECT count(*) FROM users u TABLESAMPLE SYSTEM (200) JOIN local_notes n ON n.user_id = u.id;
 --@ error: 42703
 SELECT u.nothing FROM users u TABLESAMPLE SYSTEM (100) JOIN local_notes n ON n.user_id = u.id;
---@ refused: 0A000
 SELECT u.id FROM local_notes n JOIN users u TABLESAMPLE SYSTEM (100) ON u.id = n.user_id FOR UPDATE;
---@ refused: 0A000
+SELECT u.id FROM local_notes n JOIN users u TABLESAMPLE SYSTEM (0) ON u.id = n.user_id FOR SHARE OF u;
+BEGIN;
+SELECT n.id, users.name FROM local_notes n LEFT JOIN users TABLESAMPLE BERNOULLI (100) REPEATABLE (3) ON users.id = n.user_id FOR UPDATE OF n;
+ROLLBACK;
 SELECT u.id FROM local_notes n, LATERAL (SELECT * FROM users TABLESAMPLE BERNOULLI (n.id * 0 + 100)) u;
+--@ error: 42P01
+SELECT n.id, u.id FROM local_notes n, users u TABLESAMPLE BERNOULLI (CASE WHEN n.id % 2 = 0 THEN 100 ELSE 0 END) WHERE n.id < 5;
+SELECT n.id, (SELECT count(*) FROM users TABLESAMPLE SYSTEM (100 * (n.id % 2)) REPEATABLE (n.id)) FROM local_notes n;
+SELECT f.id, (SELECT count(*) FROM users AS x (a, b) TABLESAMPLE SYSTEM (id % 2 * 100) WHERE x.a > f.b) FROM friends f WHERE f.id < 9;
 
 -- Columns keep their collations.
 CREATE TABLE sampled_words (k int, word text COLLATE "C");
@@ -223,10 +229,24 @@ SELECT * FROM sampled_into;
 COPY (SELECT * FROM users AS u TABLESAMPLE SYSTEM (0)) TO STDOUT;
 COPY (SELECT id, name, tags, born FROM users AS u TABLESAMPLE SYSTEM (100) ORDER BY id) TO STDOUT (FORMAT csv, HEADER);
 COPY (SELECT n.user_id, u.name FROM local_notes n JOIN users u TABLESAMPLE SYSTEM (100) ON u.id = n.user_id ORDER BY 1, 2) TO STDOUT;
---@ refused: 0A000
 CREATE VIEW sampled_view AS SELECT * FROM users TABLESAMPLE SYSTEM (100);
---@ refused: 0A000
+SELECT * FROM sampled_view;
+SELECT v.id, n.user_id FROM sampled_view v JOIN local_notes n ON n.user_id = v.id;
+CREATE OR REPLACE VIEW sampled_view AS SELECT u.*, f.id AS f FROM users u TABLESAMPLE BERNOULLI (100) REPEATABLE (1) JOIN friends f TABLESAMPLE SYSTEM (0) ON f.b = u.id;
+SELECT count(*) FROM sampled_view;
+DROP VIEW sampled_view;
 CREATE MATERIALIZED VIEW sampled_rows AS SELECT * FROM users TABLESAMPLE SYSTEM (100);
+SELECT * FROM sampled_rows;
+DELETE FROM users WHERE id = 60;
+REFRESH MATERIALIZED VIEW sampled_rows;
+SELECT * FROM sampled_rows;
+DROP MATERIALIZED VIEW sampled_rows;
+CREATE FUNCTION sampled_count() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM users u TABLESAMPLE SYSTEM (0)';
+--@ refused: 0A000
+SELECT sampled_count();
+DROP FUNCTION sampled_count();
+--@ refused: 0A000
+DO $$ DECLARE c int; BEGIN SELECT count(*) INTO c FROM public.users TABLESAMPLE SYSTEM (0); RAISE NOTICE '%', c; END $$;
 CREATE TABLE sampled AS SELECT * FROM local_notes TABLESAMPLE BERNOULLI (0);
 SELECT count(*) FROM sampled;
 DROP TABLE sampled_kept, sampled_users, sampled_all, sampled_into;

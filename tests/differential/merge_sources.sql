@@ -109,8 +109,10 @@ SELECT * FROM stock WHERE k > 20;
 ROLLBACK;
 
 -- Whole rows and stars.
---@ refused: 0A000
+BEGIN;
 MERGE INTO stock s USING shelf l ON s.k = l.k WHEN NOT MATCHED THEN INSERT VALUES (l.*);
+SELECT * FROM stock;
+ROLLBACK;
 BEGIN;
 MERGE INTO stock s USING (SELECT k, n, note FROM shelf) l ON s.k = l.k WHEN MATCHED THEN UPDATE SET note = l::text WHEN NOT MATCHED THEN INSERT VALUES (l.k, l.n, row_to_json(l)::text);
 SELECT * FROM stock;
@@ -213,8 +215,10 @@ WITH gone AS (DELETE FROM arrivals WHERE id > 5 AND id < 20 RETURNING k, id) MER
 SELECT * FROM stock;
 SELECT count(*) FROM arrivals;
 ROLLBACK;
---@ refused: 0A000
+BEGIN;
 WITH gone AS (DELETE FROM shelf WHERE k < 0 RETURNING *) MERGE INTO stock s USING gone g ON s.k = g.k WHEN MATCHED THEN UPDATE SET note = g.note WHEN NOT MATCHED THEN INSERT VALUES (g.k, g.n, g.note);
+SELECT * FROM stock;
+ROLLBACK;
 BEGIN;
 WITH put AS (INSERT INTO loose VALUES (1, 100, 'put'), (50, 101, 'put') RETURNING k, n) MERGE INTO stock s USING put ON s.k = put.k WHEN MATCHED THEN UPDATE SET n = put.n WHEN NOT MATCHED THEN INSERT VALUES (put.k, put.n);
 SELECT * FROM stock;
@@ -229,12 +233,114 @@ BEGIN;
 MERGE INTO stock s USING shelf l ON s.k = l.k WHEN MATCHED AND s.n > (SELECT avg(n) FROM arrivals) / 20 THEN UPDATE SET note = (SELECT max(name) FROM arrivals) WHEN NOT MATCHED THEN INSERT VALUES (l.k, (SELECT count(*) FROM shelf), (SELECT name FROM regions WHERE tax = l.k));
 SELECT * FROM stock;
 ROLLBACK;
---@ refused: 0A000
+BEGIN;
 MERGE INTO stock s USING delivery d ON s.k = d.k WHEN MATCHED AND s.k IN (SELECT tax FROM regions) THEN DELETE WHEN NOT MATCHED AND EXISTS (SELECT FROM local_notes WHERE id = 1) THEN INSERT VALUES (d.k, d.n);
---@ refused: 0A000
+SELECT * FROM stock;
+ROLLBACK;
+BEGIN;
 WITH c AS (SELECT max(n) AS m FROM loose) MERGE INTO stock s USING shelf l ON s.k = l.k AND s.k > (SELECT m FROM c) WHEN MATCHED THEN UPDATE SET (n, note) = (SELECT m, 'pair' FROM c);
---@ refused: 0A000
+SELECT * FROM stock;
+ROLLBACK;
+BEGIN;
 WITH gone AS (DELETE FROM arrivals WHERE id < 0 RETURNING k) MERGE INTO stock s USING gone ON s.k = gone.k WHEN MATCHED THEN UPDATE SET n = (SELECT count(*) FROM gone);
+SELECT * FROM stock;
+ROLLBACK;
+
+-- Conditions and values that only the coordinator computes: it joins the rows, and the changes follow.
+BEGIN;
+MERGE INTO stock s USING shelf l ON s.k = l.k WHEN MATCHED AND EXISTS (SELECT FROM local_notes n WHERE n.id = s.k % 7) THEN UPDATE SET note = (SELECT max(body) FROM local_notes WHERE id < l.k), n = DEFAULT WHEN MATCHED THEN DELETE WHEN NOT MATCHED AND k IN (SELECT k FROM shelf WHERE k > 22) THEN INSERT (note, k) VALUES ('new', k) WHEN NOT MATCHED THEN INSERT VALUES (l.*);
+SELECT * FROM stock;
+ROLLBACK;
+BEGIN;
+WITH gone AS (DELETE FROM shelf WHERE k < 22 RETURNING *) MERGE INTO stock s USING gone g ON s.k = g.k WHEN MATCHED AND g.n > 35 THEN DELETE WHEN MATCHED THEN UPDATE SET note = g.note, n = s.n + g.n WHEN NOT MATCHED THEN INSERT VALUES (g.k, g.n, g.note);
+SELECT * FROM stock;
+SELECT * FROM shelf;
+ROLLBACK;
+BEGIN;
+WITH moved AS (INSERT INTO shelf SELECT k, n, kind FROM delivery WHERE k > 18 RETURNING k, n, note AS t), counted AS (SELECT count(*) AS c FROM moved) MERGE INTO stock s USING moved m ON s.k = m.k WHEN MATCHED THEN UPDATE SET (n, note) = (SELECT c, m.t || s.k FROM counted) WHEN NOT MATCHED THEN INSERT (k, n) VALUES (m.k, (SELECT c FROM counted));
+SELECT * FROM stock;
+SELECT * FROM shelf;
+ROLLBACK;
+BEGIN;
+MERGE INTO stock s USING shelf l ON s.k = l.k WHEN MATCHED THEN UPDATE SET (note, n) = (SELECT body, id FROM local_notes WHERE id = l.k - 14);
+SELECT * FROM stock;
+ROLLBACK;
+--@ error: 21000
+MERGE INTO stock s USING shelf l ON s.k = l.k WHEN MATCHED THEN UPDATE SET (note, n) = (SELECT body, id FROM local_notes);
+BEGIN;
+MERGE INTO stock s USING shelf l ON s.n % 3 = l.k % 3 AND l.k = 15 + s.n % 5 AND random() >= 0 WHEN MATCHED AND s.n > 100 THEN DELETE WHEN MATCHED THEN UPDATE SET n = l.n, (note) = ROW(l.note || s.note) WHEN NOT MATCHED AND random() >= 0 THEN INSERT VALUES (l.k + 100, l.n + (random() * 0)::int, upper(note));
+SELECT * FROM stock;
+ROLLBACK;
+--@ error: 21000
+MERGE INTO stock s USING shelf l ON s.n > l.n AND random() < 2 WHEN MATCHED THEN UPDATE SET n = 0;
+--@ error: 21000
+MERGE INTO stock s USING (SELECT k FROM shelf UNION ALL SELECT k FROM shelf) l ON s.k = l.k AND random() < 2 WHEN MATCHED THEN DELETE;
+BEGIN;
+MERGE INTO stock s USING (SELECT k FROM shelf UNION ALL SELECT k FROM shelf) l ON s.k = l.k AND random() < 2 WHEN MATCHED AND s.k < 18 THEN DO NOTHING WHEN NOT MATCHED AND k > 100 THEN DO NOTHING;
+ROLLBACK;
+--@ error: 23505
+--@ loose: which row comes first
+MERGE INTO stock s USING (SELECT k FROM shelf UNION ALL SELECT k FROM shelf) l ON s.k = l.k AND random() < 2 WHEN NOT MATCHED THEN INSERT VALUES (l.k, 1);
+--@ error: 22012
+MERGE INTO stock s USING shelf l ON s.k = l.k AND random() < 2 WHEN MATCHED THEN UPDATE SET n = 1 / (l.n - l.n);
+BEGIN;
+MERGE INTO stock s USING (shelf l JOIN local_notes n ON n.id = l.k - 14) ON s.k = l.k AND random() < 2 WHEN MATCHED AND n.id IN (SELECT max(id) FROM local_notes WHERE id < 4) THEN UPDATE SET note = l.note || n.id WHEN MATCHED THEN UPDATE SET note = (SELECT count(*) FROM shelf x WHERE x.k < s.k)::text WHEN NOT MATCHED THEN INSERT VALUES (l.k, n.id, (SELECT l.note || body FROM local_notes o WHERE o.id = n.id));
+SELECT * FROM stock;
+ROLLBACK;
+BEGIN;
+MERGE INTO loose t USING (SELECT k, n FROM shelf) l ON t.n = l.k - 14 AND random() < 2 WHEN MATCHED AND t.note IS NULL THEN UPDATE SET note = 'odd', n = -t.n WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT VALUES (l.*, 'new');
+SELECT * FROM loose;
+ROLLBACK;
+BEGIN;
+MERGE INTO loose USING generate_series(5, 12) AS g ON loose.n = g AND random() < 2 WHEN MATCHED THEN UPDATE SET note = 'g' || g WHEN NOT MATCHED AND g IN (SELECT id FROM local_notes) THEN INSERT VALUES (g, g) WHEN NOT MATCHED THEN INSERT (n, k) VALUES (g * 10, NULL);
+SELECT * FROM loose;
+ROLLBACK;
+BEGIN;
+MERGE INTO days t USING (SELECT date '2022-05-05' + id AS d, id FROM arrivals WHERE id < 9) v ON t.day = v.d AND random() < 2 WHEN MATCHED AND t.n IN (SELECT id FROM local_notes) THEN UPDATE SET n = -v.id WHEN NOT MATCHED AND id < 8 THEN INSERT VALUES (v.d, v.id) WHEN NOT MATCHED AND EXISTS (SELECT FROM local_notes) THEN INSERT VALUES ('2030-01-01', '7');
+SELECT * FROM days;
+ROLLBACK;
+BEGIN;
+MERGE INTO users u USING (SELECT id FROM arrivals WHERE id > 36 UNION SELECT 61) a ON u.id = a.id AND random() < 2 WHEN MATCHED AND u.id IN (SELECT 38 FROM local_notes) THEN UPDATE SET tags = ARRAY['a', u.id::text], meta = jsonb_build_object('id', a.id), score = DEFAULT WHEN MATCHED THEN UPDATE SET name = u.name || 'merged' WHEN NOT MATCHED THEN INSERT (id, name, created) VALUES (a.id, 'inserted', '2022-01-01 00:00:00+00');
+SELECT id, name, tags, meta, score, active FROM users WHERE id > 36;
+ROLLBACK;
+--@ params: 17, 'seventeen'
+--@ params: 19, NULL
+MERGE INTO stock s USING shelf l ON s.k = l.k AND l.k = $1::int WHEN MATCHED AND EXISTS (SELECT FROM local_notes WHERE id = 1) THEN UPDATE SET note = $2;
+SELECT * FROM stock WHERE k IN (17, 19);
+UPDATE stock SET note = 'none' WHERE k IN (17, 19);
+BEGIN;
+UPDATE stock SET n = n + 1 WHERE k < 17;
+DELETE FROM stock WHERE k = 18;
+MERGE INTO stock s USING shelf l ON s.k = l.k WHEN MATCHED AND l.k IN (SELECT k FROM shelf) AND EXISTS (SELECT FROM local_notes n WHERE n.id <= l.k) THEN UPDATE SET note = s.n::text WHEN NOT MATCHED AND EXISTS (SELECT FROM local_notes n WHERE n.id <= l.k) THEN INSERT VALUES (l.*);
+SELECT * FROM stock;
+SAVEPOINT a;
+MERGE INTO stock s USING shelf l ON s.k = l.k WHEN MATCHED AND EXISTS (SELECT FROM local_notes n WHERE n.id <= l.k) THEN DELETE;
+ROLLBACK TO a;
+SELECT count(*) FROM stock;
+ROLLBACK;
+-- Rows get another distribution column.
+BEGIN;
+MERGE INTO stock s USING shelf l ON s.k = l.k WHEN MATCHED AND l.k > 18 THEN DELETE WHEN MATCHED THEN UPDATE SET k = s.k + 1000, note = l.note WHEN NOT MATCHED THEN INSERT VALUES (l.k, 1);
+SELECT * FROM stock;
+MERGE INTO stock s USING shelf l ON s.k = l.k + 1000 WHEN MATCHED THEN UPDATE SET (n, k) = (s.n + l.n, (SELECT max(k) FROM stock) + l.k), note = DEFAULT;
+SELECT * FROM stock;
+ROLLBACK;
+BEGIN;
+MERGE INTO loose t USING (SELECT k, n FROM shelf) l ON t.n = l.k - 14 WHEN MATCHED THEN UPDATE SET k = l.k WHEN NOT MATCHED THEN INSERT VALUES (l.*, 'new');
+SELECT * FROM loose;
+ROLLBACK;
+--@ error: 21000
+MERGE INTO loose t USING shelf l ON t.n < l.k WHEN MATCHED THEN UPDATE SET k = l.k;
+--@ error: 23505
+--@ loose: which row comes first
+MERGE INTO stock s USING shelf l ON s.k = l.k WHEN MATCHED THEN UPDATE SET k = 1;
+
+--@ error: 42P01
+MERGE INTO stock s USING shelf l ON s.k = l.k AND random() < 2 WHEN NOT MATCHED THEN INSERT VALUES (s.k);
+--@ error: 42601
+MERGE INTO stock s USING shelf l ON s.k = l.k WHEN NOT MATCHED THEN INSERT VALUES (*);
+--@ error: 42601
+MERGE INTO stock s USING shelf l ON s.k = l.k AND random() < 2 WHEN NOT MATCHED THEN INSERT (k) VALUES (l.*);
 
 -- Parameters, blocks, savepoints, errors.
 --@ params: 17, 'seventeen'
@@ -396,8 +502,10 @@ SELECT * FROM loose;
 MERGE INTO loose t USING (SELECT k, random() AS r FROM arrivals) a ON t.n = a.k + 5000 WHEN NOT MATCHED AND a.r < 2 THEN INSERT VALUES (a.k, a.r::int * 0, CASE WHEN a.r >= 0 AND random() < 2 THEN 'random' END);
 SELECT * FROM loose WHERE note = 'random';
 ROLLBACK;
---@ refused: 0A000
+BEGIN;
 MERGE INTO loose t USING arrivals a ON t.n = a.k AND random() < 2 WHEN NOT MATCHED THEN INSERT VALUES (a.id, 1);
+SELECT * FROM loose;
+ROLLBACK;
 -- Columns that take their values from sequences.
 CREATE TABLE numbered (k int PRIMARY KEY, id serial, always int GENERATED ALWAYS AS IDENTITY, note text DEFAULT 'numbered', half float8 GENERATED ALWAYS AS (k / 2.0) STORED);
 --@ cluster: SELECT create_distributed_table('numbered', 'k')

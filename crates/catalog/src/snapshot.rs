@@ -71,6 +71,8 @@ pub struct Snapshot {
     pub class_columns: String,
     /// Names of functions and aggregates outside `pg_catalog` (any schema): a call of one of these is not built in.
     pub user_functions: HashSet<String>,
+    /// Names of functions whose bodies take samples of distributed tables.
+    pub sampling_functions: HashSet<String>,
     /// Names of operators defined outside `pg_catalog`.
     pub user_operators: HashSet<String>,
     /// Names of types outside `pg_catalog` and of casts' targets: a cast to one is not built in.
@@ -79,6 +81,9 @@ pub struct Snapshot {
     pub ruled_relations: HashSet<String>,
     /// True when some local relation has a user trigger or rule, so that a write to a local table may do anything.
     pub local_triggers: bool,
+    /// Names of relations that are not distributed a write to which may change others: views, foreign tables, and those
+    /// with triggers, rules or keys that cascade.
+    pub passing_on: HashSet<String>,
     /// Names of built-in functions whose every overload is immutable.
     pub immutable_functions: HashSet<String>,
     /// Names of built-in functions with a volatile overload.

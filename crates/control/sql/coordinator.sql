@@ -1202,6 +1202,23 @@ CREATE OR REPLACE VIEW pgherd.citus_nodes AS
     SELECT nodename, nodeport, CASE groupid WHEN 0 THEN 'coordinator' ELSE 'worker' END AS role, isactive AS active
     FROM pgherd.pg_dist_node;
 
+-- Whether a row is in a sample of so many percent, where the coordinator takes it: its foreign tables give all rows. With a
+-- seed the same row is each time.
+CREATE OR REPLACE FUNCTION pgherd.is_sampled(percentage real, seed double precision, is_repeatable boolean, line text)
+RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+  IF percentage IS NULL THEN
+    RAISE EXCEPTION USING ERRCODE = '2202H', MESSAGE = 'TABLESAMPLE parameter cannot be null';
+  ELSIF is_repeatable AND seed IS NULL THEN
+    RAISE EXCEPTION USING ERRCODE = '2202G', MESSAGE = 'TABLESAMPLE REPEATABLE parameter cannot be null';
+  ELSIF NOT percentage BETWEEN 0 AND 100 THEN
+    RAISE EXCEPTION USING ERRCODE = '2202H', MESSAGE = 'sample percentage must be between 0 and 100';
+  ELSIF NOT is_repeatable THEN
+    RETURN pg_catalog.random() * 100 < percentage;
+  END IF;
+  RETURN (pg_catalog.hashtextextended(seed || ' ' || line, 0) & 1048575) / 1048576.0 * 100 < percentage;
+END $$;
+
 -- A value as text from which every server reads the same value, whatever the client's own styles are: abbreviations of
 -- time zones mean another zone to the one that reads them, and digits are left out. Called where a client has set styles.
 CREATE OR REPLACE FUNCTION pgherd.plain_text(anyelement) RETURNS text

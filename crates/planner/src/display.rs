@@ -102,6 +102,7 @@ impl Display for Plan {
                             let kept = if *stored { ", which is inserted" } else { "" };
                             write!(f, "part {number}, split by its last column like {}{kept}", table.name)?;
                         }
+                        Ship::ByPlace { .. } => write!(f, "part {number}, to the rows it names")?,
                     }
                     writeln!(f, ": {}", part.sql)?;
                 }
@@ -110,7 +111,7 @@ impl Display for Plan {
                     Rest::Coordinator(sql) => writeln!(f, "coordinator: {}", marked(sql))?,
                     Rest::Steps(steps) => {
                         for (number, step) in (1..).zip(steps) {
-                            writeln!(f, "step {number}: {step}")?;
+                            writeln!(f, "step {number}: {}", step.text())?;
                         }
                     }
                 }

@@ -11,6 +11,7 @@ mod display;
 mod insert;
 mod literal;
 mod merge;
+mod merge_rows;
 mod merge_source;
 mod modify;
 mod naming;

@@ -31,7 +31,7 @@ const KEY: &str = "pgherd_key";
 /// The part's column that tells whether a row is matched.
 const MATCHED: &str = "pgherd_matched";
 /// What a source without a name of its own is called.
-const SOURCE: &str = "pgherd_source";
+pub(crate) const SOURCE: &str = "pgherd_source";
 
 /// Whose column a name in ON, WHEN or RETURNING is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,8 +43,8 @@ enum Side {
 }
 
 /// A MERGE's own names.
-struct Names<'m> {
-    merge: &'m pgherd_sql::ast::Merge,
+pub(crate) struct Names<'m> {
+    pub merge: &'m pgherd_sql::ast::Merge,
     /// The target's occurrence, and where target and source stand.
     target: usize,
     level: usize,
@@ -81,30 +81,39 @@ impl Context<'_> {
         let staged = self.stage_merge_sublinks(&names);
         let way = staged.and_then(|()| self.split_merge(&names, table));
         let mut parts = self.staging.take().into_parts();
-        let mut otherwise = None;
-        let (rest, reason) = match way {
-            Ok((sql, source)) => {
+        let by_rows = self.merge_by_rows(&names, table);
+        let in_steps = self.merge_in_steps(&names, table).map(|(source, steps)| {
+            let rest = Rest::Steps(steps.into_iter().map(Step::Planned).collect());
+            Stage { parts: vec![source], rest, collated, otherwise: None }
+        });
+        let (mut stage, reason) = match (way, in_steps) {
+            (Ok((sql, source)), in_steps) => {
                 // Of what type the inserted keys are is found when the part is described.
-                if matches!(source.ship, Ship::SplitByLast { stored: true, .. })
-                    && let Ok((source, steps)) = self.merge_in_steps(&names, table)
-                {
-                    let steps = Rest::Steps(steps);
-                    otherwise = Some(Box::new(Stage { parts: vec![source], rest: steps, collated, otherwise: None }));
-                }
+                let stored = matches!(source.ship, Ship::SplitByLast { stored: true, .. });
+                let otherwise = in_steps.ok().filter(|_| stored).map(Box::new);
                 parts.push(source);
                 let scatter = Scatter { table: table.clone(), keys: None, sql, combine: Combine::Concatenate };
-                (Rest::Scatter(scatter), "the source's rows go to where the target's are".to_owned())
+                let stage = Stage { parts, rest: Rest::Scatter(scatter), collated, otherwise };
+                (stage, "the source's rows go to where the target's are".to_owned())
             }
-            Err(reason) => {
-                let (source, steps) = self
-                    .merge_in_steps(&names, table)
-                    .map_err(|other| if other == reason { other } else { format!("{reason}; {other}") })?;
-                parts = vec![source];
-                (Rest::Steps(steps), format!("{reason}; its actions are run one after another"))
+            (Err(reason), Ok(stage)) => (stage, format!("{reason}; its actions are run one after another")),
+            (Err(reason), Err(other)) => {
+                let reason = if other == reason { other } else { format!("{reason}; {other}") };
+                let stage = by_rows.clone().map_err(|last| match reason.contains(&last) {
+                    true => reason.clone(),
+                    false => format!("{reason}; {last}"),
+                })?;
+                (stage, format!("{reason}; the coordinator finds the rows"))
             }
         };
+        let last = match &mut stage.otherwise {
+            Some(otherwise) => &mut otherwise.otherwise,
+            none => none,
+        };
+        let is_last = stage.parts.iter().any(|p| matches!(p.ship, Ship::ByPlace { .. }));
+        *last = by_rows.ok().filter(|_| !is_last).map(Box::new);
         let reason = if reason.starts_with(why) { reason } else { format!("{why}; {reason}") };
-        let mut plan = self.plan(Tier::Stage(Stage { parts, rest, collated, otherwise }), reason);
+        let mut plan = self.plan(Tier::Stage(stage), reason);
         plan.writes = true;
         Ok(plan)
     }
@@ -334,11 +343,11 @@ impl Context<'_> {
         if let Some(reason) = safety::moving_reason(rest.statement) {
             return Err(reason);
         }
-        self.check_modifying(&rest)
+        self.check_modifying(&rest.tables)
     }
 
     /// What the source's common table expressions change is changed before the rest runs, which must not see it.
-    fn check_modifying(&self, rest: &Context<'_>) -> Result<()> {
+    pub(crate) fn check_modifying(&self, read_later: &[Arc<Table>]) -> Result<()> {
         for tree in &self.analysis.modifying {
             let relation = match tree {
                 Tree::Insert(i) => &i.target,
@@ -362,15 +371,22 @@ impl Context<'_> {
                         }
                         top.oid
                     };
-                    if rest.tables.iter().any(|t| tree_of(t) == tree_of(table)) {
+                    if read_later.iter().any(|t| tree_of(t) == tree_of(table)) {
                         return Err(format!("a common table expression modifies {name}"));
                     }
                 }
-                // It may be a view of any table, or have triggers.
-                None => return Err(format!("a common table expression modifies {name}, which is not distributed")),
+                None if self.snapshot.passing_on.contains(name) || self.session.temp_relations.contains(name) => {
+                    return Err(format!("a common table expression modifies {name}, which may change other tables"));
+                }
+                None => {}
             }
         }
         Ok(())
+    }
+
+    /// It is the distribution column of the row that is changed.
+    pub(crate) fn is_target_key(&self, value: &Expr, names: &Names<'_>) -> bool {
+        matches!(self.side(value, names, false), Side::Target(id) if id.is_some() && id == self.analysis.key_of(names.target))
     }
 
     /// Nothing but distributed and reference tables, and what is computed from them by built-in functions.
@@ -613,7 +629,7 @@ impl Context<'_> {
 }
 
 /// The name of a source that is one item of FROM.
-fn single_name(source: &FromItem) -> Option<&str> {
+pub(crate) fn single_name(source: &FromItem) -> Option<&str> {
     match source {
         FromItem::Relation(relation) => Some(relation.reference_name()),
         FromItem::Subquery { alias, .. } => Some(alias.as_ref().map_or(SOURCE, |a| &a.name)),

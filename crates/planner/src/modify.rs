@@ -11,7 +11,7 @@ use crate::spread::Spread;
 use crate::{literal, safety};
 
 /// What PostgreSQL would run for a row that changes is not what it runs for one that goes and one that comes.
-fn fires(table: &Table) -> bool {
+pub(crate) fn fires(table: &Table) -> bool {
     table.has_triggers || table.row_security || table.is_referenced
 }
 

@@ -138,6 +138,9 @@ pub enum Ship {
     /// The same by the part's last column, which the rest does not have. `stored`: the value becomes a key there;
     /// otherwise it is only compared with keys, and the rows may as well go everywhere.
     SplitByLast { table: Arc<Table>, stored: bool },
+    /// Each to the worker that has the row of the target whose system column `ctid` this column (from 0) is as the
+    /// coordinator sees it. The rest sees it as text: the partition's number there, and the place in it.
+    ByPlace { column: usize },
 }
 
 impl PartialEq for Ship {
@@ -148,6 +151,7 @@ impl PartialEq for Ship {
             (Ship::SplitByLast { table: s, stored: a }, Ship::SplitByLast { table: t, stored: b }) => {
                 a == b && s.oid == t.oid
             }
+            (Ship::ByPlace { column: a }, Ship::ByPlace { column: b }) => a == b,
             _ => false,
         }
     }
@@ -158,9 +162,28 @@ pub enum Rest {
     Scatter(Scatter),
     /// On the coordinator, which gets the rows of every part.
     Coordinator(Splice),
-    /// Statements that write, one after another, each planned by itself: any tier. They may read the parts as these
-    /// read one another. The client is told of the rows of all of them.
-    Steps(Vec<String>),
+    /// Statements that write, one after another. The client is told of the rows of all of them.
+    Steps(Vec<Step>),
+}
+
+/// In its text `{{stage 1 from 5}}` stands for the names of a part's columns from that one on.
+#[derive(Debug, Clone)]
+pub enum Step {
+    /// Planned by itself: any tier. It may read the parts as these read one another.
+    Planned(String),
+    /// The same; the rows that it writes have been counted already.
+    Moved(String),
+    /// What the workers run with the parts' rows for them. Every row that has a place is to be changed.
+    Workers(Scatter),
+}
+
+impl Step {
+    pub fn text(&self) -> String {
+        match self {
+            Step::Planned(sql) | Step::Moved(sql) => sql.clone(),
+            Step::Workers(scatter) => scatter.sql.as_written(),
+        }
+    }
 }
 
 #[derive(Debug, Clone)]

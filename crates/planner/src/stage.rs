@@ -110,7 +110,7 @@ impl Staging {
     pub fn placement(&self) -> Option<Arc<Table>> {
         self.parts.iter().find_map(|part| match &part.ship {
             Ship::Split { table, .. } | Ship::SplitByLast { table, .. } => Some(table.clone()),
-            Ship::Everywhere => None,
+            Ship::Everywhere | Ship::ByPlace { .. } => None,
         })
     }
 }

@@ -152,7 +152,7 @@ impl Setup {
             columns.push(match &part.ship {
                 Ship::Split { column, .. } => Some(names[number - 1][*column].clone()),
                 Ship::SplitByLast { .. } => names[number - 1].last().cloned(),
-                Ship::Everywhere => None,
+                Ship::Everywhere | Ship::ByPlace { .. } => None,
             });
         }
         match &stage.rest {

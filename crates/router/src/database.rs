@@ -578,6 +578,7 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
         .query(
             "SELECT 'f', proname FROM pg_catalog.pg_proc WHERE pronamespace NOT IN \
                ('pg_catalog'::pg_catalog.regnamespace, 'information_schema'::pg_catalog.regnamespace, 'pgherd'::pg_catalog.regnamespace) \
+             UNION SELECT 'S' || proname, prosrc FROM pg_catalog.pg_proc WHERE oid >= 16384 AND prosrc ~* 'tablesample' \
              UNION SELECT 'o', o.oprname FROM pg_catalog.pg_operator o \
                JOIN pg_catalog.pg_proc p ON p.oid = o.oprcode JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
                WHERE o.oid >= 16384 AND l.lanname NOT IN ('internal', 'c') \
@@ -587,6 +588,12 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
                OR EXISTS (SELECT FROM pg_catalog.pg_rewrite WHERE rulename <> '_RETURN' AND oid >= 16384) \
              UNION SELECT 'r', c.relname FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid = r.ev_class \
                WHERE r.ev_type <> '1' AND r.oid >= 16384 \
+             UNION SELECT 'p', c.relname FROM pg_catalog.pg_class c WHERE c.oid >= 16384 AND c.relkind IN ('r', 'p', 'v', 'f') \
+               AND c.relnamespace <> 'pgherd'::pg_catalog.regnamespace \
+               AND c.oid NOT IN (SELECT logicalrelid FROM pgherd.pg_dist_partition) \
+               AND (c.relkind IN ('v', 'f') OR c.relhasrules OR EXISTS (SELECT FROM pg_catalog.pg_trigger t \
+                 JOIN pg_catalog.pg_proc f ON f.oid = t.tgfoid WHERE t.tgrelid = c.oid \
+                   AND (NOT t.tgisinternal OR f.proname ~ '^RI_FKey_(cascade|setnull|setdefault)_'))) \
              UNION SELECT 'i', proname FROM pg_catalog.pg_proc WHERE pronamespace = 'pg_catalog'::pg_catalog.regnamespace \
                GROUP BY proname HAVING bool_and(provolatile = 'i') \
              UNION SELECT 'v', proname FROM pg_catalog.pg_proc WHERE pronamespace = 'pg_catalog'::pg_catalog.regnamespace AND provolatile = 'v' \
@@ -619,6 +626,7 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
             Some("o") => &mut snapshot.user_operators,
             Some("t") => &mut snapshot.user_types,
             Some("r") => &mut snapshot.ruled_relations,
+            Some("p") => &mut snapshot.passing_on,
             Some("i") => &mut snapshot.immutable_functions,
             Some("v") => &mut snapshot.volatile_functions,
             Some("a") => &mut snapshot.aggregates,
@@ -627,6 +635,12 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
             Some("d") => &mut snapshot.definers,
             Some(role) if role.starts_with('R') => {
                 snapshot.told_apart.insert(role[1..].parse().unwrap_or_default(), name);
+                continue;
+            }
+            Some(function) if function.starts_with('S') => {
+                if crate::run::takes_sample(&name, snapshot) {
+                    snapshot.sampling_functions.insert(function[1..].to_owned());
+                }
                 continue;
             }
             Some(table) if table.starts_with('B') => {

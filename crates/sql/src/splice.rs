@@ -25,6 +25,11 @@ impl Splice {
         Splice { parts: vec![Part::Text { text: text.to_owned(), origin: Some(origin) }] }
     }
 
+    /// A text that nobody wrote.
+    pub fn made(text: &str) -> Self {
+        Splice { parts: vec![Part::Text { text: text.to_owned(), origin: None }] }
+    }
+
     /// The text with every table under the name that the user wrote.
     pub fn as_written(&self) -> String {
         self.render(|_| None)

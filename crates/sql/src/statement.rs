@@ -56,8 +56,10 @@ pub struct Statement {
     /// INSERT, UPDATE, DELETE or MERGE, at any level.
     pub has_modifying: bool,
     pub samples: Vec<Sample>,
-    /// Row locks, system columns, or columns qualified by a schema: no rows that stand for a table's have them.
+    /// System columns, or columns qualified by a schema: no rows that stand for a table's have them.
     pub names_physical_rows: bool,
+    /// FOR UPDATE and its like.
+    pub locks_rows: bool,
     pub(crate) tokens: Arc<Tokens>,
 }
 
@@ -174,6 +176,7 @@ fn statement(text: &str, span: Span, tokens: Tokens, node: &NodeEnum) -> Stateme
         has_modifying: found.has_modifying,
         samples,
         names_physical_rows: found.names_physical_rows,
+        locks_rows: found.locks_rows,
         tokens: Arc::new(tokens),
     }
 }

@@ -19,6 +19,7 @@ pub(crate) struct Found {
     pub samples: Vec<RawSample>,
     /// A row lock, a system column, or a column qualified by a schema.
     pub names_physical_rows: bool,
+    pub locks_rows: bool,
     columns: usize,
 }
 
@@ -243,7 +244,7 @@ impl ser::Serializer for &mut Walker {
                 Kind::Other
             }
             "LockingClause" => {
-                self.found.names_physical_rows = true;
+                self.found.locks_rows = true;
                 Kind::Other
             }
             "SubLink" => {

@@ -147,6 +147,7 @@ impl Session {
         writes: bool,
         in_block: bool,
     ) -> Result<Completion> {
+        self.check_samples_inside(call)?;
         let announce = self.announce_on_coordinator(call).await?;
         if in_block || call.max_rows > 0 {
             self.open_implicit_block();
@@ -281,6 +282,7 @@ impl Session {
     /// DO, CALL, NOTIFY and statements we know nothing of. What a body does with distributed tables arrives as
     /// callbacks; it is atomic with the rest, unless the body ends transactions itself.
     pub(super) async fn run_procedural(&mut self, call: &Call<'_>, kind: &StatementKind) -> Result<Completion> {
+        self.check_samples_inside(call)?;
         let own_transactions = match kind {
             StatementKind::Do { body, .. } => ends_transactions(body),
             StatementKind::Call => self.procedure_ends_transactions(call).await?,

@@ -45,6 +45,7 @@ impl Session {
         let placement = distribute::choose_placement(&table, column, &state, colocate_with, shard_count, default_count)
             .map_err(refusal)?;
         distribute::check_distributable(&table, key, &state, Some(&placement)).map_err(refusal)?;
+        self.check_unsampled(&table).await?;
         if table.is_partition {
             return Err(Failure::new("42P16", format!("table \"{}\" is a partition", table.name))
                 .hint("Distribute the partitioned table."));
@@ -90,6 +91,24 @@ impl Session {
             self.run_quiet(COORDINATOR_GROUP, &sql).await.map_err(super::own::without_position)?;
         }
         self.changed_catalog_in_block().await
+    }
+
+    /// Views that were made before sample the table itself, which has no rows on the coordinator any more. Those that
+    /// are made later get what the coordinator can sample.
+    async fn check_unsampled(&mut self, table: &TableDescription) -> Result<()> {
+        let sql = format!(
+            "SELECT r.ev_class::pg_catalog.regclass FROM pg_catalog.pg_depend d \
+             JOIN pg_catalog.pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass \
+             WHERE d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = {oid} \
+               AND r.ev_action::pg_catalog.text ~ ':relid {oid} (:\\w+ \\w+ )*:tablesample \\{{' LIMIT 1",
+            oid = table.oid
+        );
+        match self.collect_on(COORDINATOR_GROUP, &sql).await?.text(0, 0) {
+            None => Ok(()),
+            Some(view) => Err(Failure::refused(format!("cannot distribute table \"{}\"", table.name))
+                .detail(format!("View {view} takes a sample of it."))
+                .hint("Drop the view, and create it again when the table is distributed.")),
+        }
     }
 
     pub(super) async fn create_reference_table(&mut self, arguments: &Arguments) -> Result<()> {

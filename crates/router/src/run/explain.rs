@@ -207,7 +207,7 @@ impl Session {
                     Rest::Coordinator(sql) => tasks.push(Task { group: COORDINATOR_GROUP, sql: fill(sql) }),
                     Rest::Steps(steps) => {
                         if let Some(last) = steps.last() {
-                            tasks.push(Task { group: COORDINATOR_GROUP, sql: call.fill(last) });
+                            tasks.push(Task { group: COORDINATOR_GROUP, sql: call.fill(&last.text()) });
                         }
                     }
                 }
@@ -312,6 +312,7 @@ impl Session {
                         Ship::SplitByLast { table, .. } => {
                             format!(", split by its last column as {}", quote_ident(&table.name))
                         }
+                        Ship::ByPlace { .. } => ", to the rows it names".to_owned(),
                     };
                     let size = staged.and_then(|staged| staged.size_of(number - 1));
                     let size = size.map_or(String::new(), |(rows, bytes)| format!(" (rows={rows} bytes={bytes})"));
@@ -324,7 +325,9 @@ impl Session {
                     }
                     Rest::Steps(steps) => {
                         lines.extend(
-                            (1..).zip(steps).map(|(number, step)| format!("  Step {number}: {}", one_line(step))),
+                            (1..)
+                                .zip(steps)
+                                .map(|(number, step)| format!("  Step {number}: {}", one_line(&step.text()))),
                         );
                         None
                     }

@@ -1,10 +1,12 @@
 //! TABLESAMPLE of distributed tables in statements that the coordinator runs. Its foreign tables have no samples: they
 //! would give all rows. So the workers draw each sample first, and its rows stand in the text in place of the table.
+//! Where the statement is kept (a view), locks rows, or takes samples by values of other rows, the coordinator chooses
+//! among all rows instead.
 
 use std::fmt::Write;
 
 use bytes::{Buf, Bytes};
-use pgherd_catalog::{COORDINATOR_GROUP, Resolved, Table};
+use pgherd_catalog::{COORDINATOR_GROUP, Resolved, Snapshot, Table};
 use pgherd_planner::Tier;
 use pgherd_sql::{Edits, Sample, Span, Statement, StatementKind};
 use pgherd_wire::backend;
@@ -24,7 +26,30 @@ fn refused(detail: impl AsRef<str>) -> Failure {
         .hint("Take the sample with a SELECT of its own.")
 }
 
+/// Whether a function's body takes a sample of a distributed table: its statements are the coordinator's own, which
+/// has no rows of it.
+pub fn takes_sample(body: &str, snapshot: &Snapshot) -> bool {
+    let lower = body.to_lowercase();
+    let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|w| !w.is_empty()).collect();
+    let samples = words.iter().enumerate().filter(|(_, word)| **word == "tablesample").map(|(at, _)| at);
+    // The table's name, or that and an alias.
+    let mut before = samples.flat_map(|at| &words[at.saturating_sub(3)..at]);
+    before.any(|word| snapshot.all_tables().any(|t| !t.is_reference() && t.name.to_lowercase() == *word))
+}
+
 impl Session {
+    /// What the coordinator runs must not take samples where nobody has put what it can take.
+    pub(super) fn check_samples_inside(&self, call: &Call<'_>) -> Result<()> {
+        let Some(statement) = &call.prepared.statement else { return Ok(()) };
+        let catalog = self.catalog();
+        let calls = statement.calls.iter().any(|(_, name)| catalog.sampling_functions.contains(name));
+        let in_body = matches!(&statement.kind, StatementKind::Do { body, .. } if takes_sample(body, &catalog));
+        match calls || in_body {
+            true => Err(refused("A function's body takes it, which the coordinator runs by itself.")),
+            false => Ok(()),
+        }
+    }
+
     /// Puts rows that the workers draw in place of every distributed table with a TABLESAMPLE clause.
     pub(super) async fn draw_samples(
         &mut self,
@@ -50,8 +75,14 @@ impl Session {
                 continue;
             }
             check(statement, sample)?;
-            let columns = self.sampled_columns(statement, table, relation.full_span, &path);
-            let rows = self.draw(statement, sample, &columns, call).await?;
+            let rows = if is_drawn_before(statement, sample) {
+                let columns = self.sampled_columns(statement, table, relation.full_span, &path);
+                self.draw(statement, sample, &columns, call).await?
+            } else {
+                let clause = sample.clause.of(&statement.text);
+                let name = relation.span.of(&statement.text);
+                chosen(name, clause).ok_or_else(|| refused("The clause is not found in the text."))?
+            };
             let aliased = !statement.text[relation.full_span.end..sample.clause.start].trim().is_empty();
             let name = if aliased { String::new() } else { format!(" AS {}", quote_ident(&relation.name)) };
             edits.replace(relation.full_span, format!("({rows}){name}"));
@@ -137,32 +168,67 @@ impl Session {
     }
 }
 
-/// What is kept of a statement with a sample must not be the sample, and rows that stand for a table's are no rows of
-/// it.
-fn check(statement: &Statement, sample: &Sample) -> Result<()> {
+/// What is kept of a statement with a sample must not be the sample, and rows that stand for a table's cannot be locked.
+fn is_drawn_before(statement: &Statement, sample: &Sample) -> bool {
     use StatementKind as K;
     let once = match &statement.kind {
         K::Select | K::SelectInto | K::Insert | K::Update | K::Delete | K::Merge | K::DeclareCursor { .. } => true,
         K::CreateTableAs(create) => !create.materialized_view,
         _ => false,
     };
-    if !once {
-        return Err(refused("The coordinator keeps the statement, and only workers can draw the sample."));
-    }
+    once && !sample.reads_columns && !statement.locks_rows
+}
+
+fn check(statement: &Statement, sample: &Sample) -> Result<()> {
     if !sample.by_share {
         return Err(Failure::refused("cannot take such a sample of a distributed table")
             .detail("Workers can take shares of rows, by SYSTEM and BERNOULLI."));
     }
-    if sample.reads_columns {
-        return Err(refused("How much is taken depends on other rows."));
-    }
     if statement.names_physical_rows {
-        return Err(refused("The statement locks rows, or names system columns or columns with their table's schema."));
+        return Err(refused("The statement names system columns, or columns with their table's schema."));
     }
     match sample.clause.is_known() {
         true => Ok(()),
         false => Err(refused("The clause is not found in the text.")),
     }
+}
+
+/// A SELECT in which the coordinator chooses rows of a table.
+fn chosen(name: &str, clause: &str) -> Option<String> {
+    let open = clause.find('(')?;
+    let (percentage, rest) = in_brackets(&clause[open..])?;
+    let (seed, is_repeatable) = match rest.find('(') {
+        Some(open) => (in_brackets(&rest[open..])?.0, true),
+        None => ("NULL", false),
+    };
+    let line = if is_repeatable { "pgherd_t::pg_catalog.text" } else { "NULL" };
+    // The share may be a value of the rows around, whose names the table's columns would hide.
+    Some(format!(
+        "SELECT pgherd_t.* FROM (SELECT ({percentage})::pg_catalog.float4 AS share, ({seed})::pg_catalog.float8 AS seed) \
+         AS pgherd_s CROSS JOIN {name} AS pgherd_t \
+         WHERE pgherd.is_sampled(pgherd_s.share, pgherd_s.seed, {is_repeatable}, {line})"
+    ))
+}
+
+/// What stands in the brackets with which a text begins, and what follows them.
+fn in_brackets(text: &str) -> Option<(&str, &str)> {
+    let (mut depth, mut quote) = (0, None);
+    for (at, c) in text.char_indices() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (Some(_), _) => {}
+            (None, '\'' | '"') => quote = Some(c),
+            (None, '(') => depth += 1,
+            (None, ')') => {
+                depth -= 1;
+                if depth == 0 {
+                    return Some((&text[1..at], &text[at + 1..]));
+                }
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 /// A text array in binary form as a literal.
@@ -197,6 +263,13 @@ fn array_literal(mut array: Bytes) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn arguments_are_what_stands_in_brackets() {
+        let of = |clause: &'static str| clause.find('(').and_then(|at| in_brackets(&clause[at..]));
+        assert_eq!(of("TABLESAMPLE SYSTEM (f(')') + (1)) REPEATABLE (2)"), Some(("f(')') + (1)", " REPEATABLE (2)")));
+        assert_eq!(of("TABLESAMPLE SYSTEM (1"), None);
+    }
 
     #[test]
     fn arrays_are_written_as_literals() {

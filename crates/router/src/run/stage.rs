@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use pgherd_catalog::hash::{Hashed, KeyType};
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Snapshot, Table, TableKind};
-use pgherd_planner::{Combine, Merge, Plan, Rest, Scatter, Ship, Stage};
+use pgherd_planner::{Combine, Merge, Plan, Rest, Scatter, Ship, Stage, Step};
 use pgherd_sql::{Part, Splice, Statement};
 use pgherd_wire::backend::{self, FieldDescription};
 use pgherd_wire::frame::Frame;
@@ -16,7 +16,7 @@ use pgherd_wire::frame::Frame;
 use super::combine::TEXT_ARRAY_OID;
 use super::partials::TextArray;
 use super::request::{Errors, Request, Rows};
-use super::{Call, Completion};
+use super::{Call, Completion, fields_of};
 use crate::describe::{Described, same_columns};
 use crate::error::{Failure, Result};
 use crate::session::{Bound, Prepared, Session, next_id};
@@ -67,6 +67,8 @@ pub struct Capture {
     bytes_max: usize,
     share: Share,
     counts_only: bool,
+    /// As they came, where their sets are found later.
+    raw: Option<Vec<Bytes>>,
     /// They were too many, or cannot be split here. The rest is not kept.
     pub lost: bool,
 }
@@ -132,6 +134,7 @@ impl Capture {
             bytes_max,
             share: Share::default(),
             counts_only: false,
+            raw: None,
             lost: false,
         }
     }
@@ -173,10 +176,15 @@ impl Capture {
         if self.bytes > self.bytes_max || !has_room || self.keep(frame).is_none() {
             self.lost = true;
             self.sets.clear();
+            self.raw = None;
         }
     }
 
     fn keep(&mut self, frame: &Frame) -> Option<()> {
+        if let Some(raw) = &mut self.raw {
+            raw.push(frame.raw.clone());
+            return Some(());
+        }
         let set = match &self.split {
             None => 0,
             Some(split) => {
@@ -202,6 +210,8 @@ pub struct Staged {
     pub(super) groups: Vec<GroupId>,
     /// Rows and bytes of each part.
     sizes: Vec<(usize, usize)>,
+    /// Rows that are to be changed where they are.
+    placed: u64,
     /// Those that the workers have as tables, which are named so.
     pub(super) tables: Vec<Option<String>>,
     shares: Vec<Share>,
@@ -260,7 +270,7 @@ impl Staged {
     /// there is of them, wherever their rows go.
     fn fill_part(&self, text: &str) -> (String, Vec<Bytes>) {
         let mut arrays: Vec<Bytes> = Vec::new();
-        let text = fill_markers(text, |part, column| {
+        let text = fill_markers(&self.fill_names(text), |part, column| {
             let source = self.sources.get(part)?;
             let values = self.values.get(source.first..source.first + source.fields().len())?;
             let sets = values.first().map_or(0, Vec::len);
@@ -289,6 +299,21 @@ impl Staged {
             Some(if column.is_some() { all } else { format!("({all})") })
         });
         (text, arrays)
+    }
+
+    /// Puts names of columns in place of `{{stage 1 from 5}}`.
+    fn fill_names(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for (number, source) in (1..).zip(&self.sources) {
+            let names: Vec<String> = source.fields().iter().map(|f| quote_ident(&f.name)).collect();
+            for first in 1..=names.len() {
+                let marker = format!("{{{{stage {number} from {first}}}}}");
+                if text.contains(&marker) {
+                    text = text.replace(&marker, &names[first - 1..].join(", "));
+                }
+            }
+        }
+        text
     }
 
     /// What servers do not join by. Rows that came as parameters have no index, and their columns no statistics: with
@@ -453,15 +478,29 @@ impl Session {
                 let sql = staged.fill_splice(sql, |text| staged.fill(text));
                 self.run_coordinator_plan(&call, &sql, false, true).await
             }
-            Rest::Steps(steps) => self.run_actions(&call, &staged, steps).await,
+            Rest::Steps(steps) => self.run_actions(&call, plan, &staged, steps).await,
         }
     }
 
     /// A MERGE's actions, each kind by a statement of its own.
-    async fn run_actions(&mut self, call: &Call<'_>, staged: &Staged, steps: &[String]) -> Result<Completion> {
+    async fn run_actions(
+        &mut self,
+        call: &Call<'_>,
+        plan: &Plan,
+        staged: &Staged,
+        steps: &[Step],
+    ) -> Result<Completion> {
         let own = self.param_types(call).await?;
         let mut rows = 0;
         for step in steps {
+            let (step, counts) = match step {
+                Step::Planned(step) => (step, true),
+                Step::Moved(step) => (step, false),
+                Step::Workers(scatter) => {
+                    rows += self.change_rows(call, plan, staged, scatter).await?;
+                    continue;
+                }
+            };
             let (sql, arrays) = staged.fill_part(step);
             let types: Vec<u32> = own.iter().copied().chain(arrays.iter().map(|_| TEXT_ARRAY_OID)).collect();
             let Some(statement) = pgherd_sql::split(&sql).ok().and_then(|mut s| s.pop()) else {
@@ -474,11 +513,49 @@ impl Session {
             self.parts_within -= 1;
             // A position would count in the step's text.
             let (completion, _) = result.map_err(|failure| failure.without(b'P'))?;
-            if let Completion::Tag(tag) = completion {
-                rows += tag.rsplit(' ').next().and_then(|count| count.parse::<u64>().ok()).unwrap_or(0);
-            }
+            rows += if counts { count_of(&completion) } else { 0 };
         }
         Ok(Completion::Tag(format!("MERGE {rows}")))
+    }
+
+    /// The changes of rows that a part names by their places.
+    async fn change_rows(&mut self, call: &Call<'_>, plan: &Plan, staged: &Staged, scatter: &Scatter) -> Result<u64> {
+        if staged.placed == 0 {
+            return Ok(0);
+        }
+        let sql = staged.fill_splice(&scatter.sql, |text| staged.fill(text));
+        let filled = Scatter { sql, ..scatter.clone() };
+        let rows = count_of(&self.run_scatter(call, plan, &filled, 0).await?);
+        // Another transaction has changed a row since. A trigger or policy may leave one out.
+        let table = &scatter.table;
+        if rows < staged.placed && !table.has_triggers && !table.row_security {
+            return Err(Failure::new("40001", "could not serialize access due to concurrent update"));
+        }
+        Ok(rows)
+    }
+
+    /// Rows that name others by what the coordinator was told of their places: each goes to where that one is.
+    fn bring_to_places(&mut self, mut capture: Capture, columns: usize, place: usize) -> Result<(Capture, u64)> {
+        let groups = self.catalog().worker_groups();
+        let mut sets: Vec<Vec<TextArray>> =
+            groups.iter().map(|_| (0..columns).map(|_| TextArray::default()).collect()).collect();
+        let mut placed = 0;
+        for raw in capture.raw.take().unwrap_or_default() {
+            let mut fields = fields_of(&Frame { raw })?;
+            let mut set = 0;
+            if let Some(Some(name)) = fields.get(place) {
+                let unknown = || Failure::new("XX000", "a row of a distributed table is not known by this name");
+                let (group, row) = self.cursors.row(name).ok_or_else(unknown)?;
+                set = groups.iter().position(|g| *g == group).ok_or_else(unknown)?;
+                fields[place] = Some(Bytes::from(row));
+                placed += 1;
+            }
+            for (column, value) in sets[set].iter_mut().zip(&fields) {
+                column.push(value.as_deref());
+            }
+        }
+        capture.sets = sets;
+        Ok((capture, placed))
     }
 
     /// The general way of a statement that cannot be run in parts after all. A MERGE has none.
@@ -504,7 +581,7 @@ impl Session {
         let (sql, whole) = match &stage.rest {
             Rest::Steps(steps) => {
                 for step in steps {
-                    let (sql, arrays) = staged.fill_part(step);
+                    let (sql, arrays) = staged.fill_part(&step.text());
                     let types: Vec<u32> = types.iter().copied().chain(arrays.iter().map(|_| TEXT_ARRAY_OID)).collect();
                     if self.described_beside(&sql, &types).await?.is_none() {
                         return Ok(false);
@@ -599,8 +676,12 @@ impl Session {
                     *cast = format!("{cast} COLLATE {collation}");
                 }
             }
-            if matches!(part.ship, Ship::SplitByLast { .. }) {
-                casts.pop();
+            match part.ship {
+                Ship::SplitByLast { .. } => {
+                    casts.pop();
+                }
+                Ship::ByPlace { column } => casts[column] = "pg_catalog.text".to_owned(),
+                Ship::Everywhere | Ship::Split { .. } => {}
             }
             let sql = match plainly && run {
                 true if modifies(&sql) => return Ok(None),
@@ -614,14 +695,18 @@ impl Session {
                     let call = Call { bound: bound.as_ref().or(call.bound), ..*call };
                     let avoided = if reads { staged.avoided() } else { &[] };
                     let before = std::mem::replace(&mut self.part_avoids, avoided);
-                    let shown = casts.len();
-                    let captured = self.capture_part(&call, &sql, &ship, shown, &types, room).await;
+                    let mut empty = Capture::new(casts.len(), self.split_of(&ship), room);
+                    empty.raw = matches!(part.ship, Ship::ByPlace { .. }).then(Vec::new);
+                    let captured = self.capture_part(&call, &sql, &types, empty).await;
                     self.part_avoids = before;
                     captured?
                 }
                 false => Some(Capture::new(casts.len(), None, 0)),
             };
-            let Some(capture) = capture else { return Ok(None) };
+            let Some(mut capture) = capture else { return Ok(None) };
+            if let Ship::ByPlace { column } = part.ship {
+                (capture, staged.placed) = self.bring_to_places(capture, casts.len(), column)?;
+            }
             room = room.saturating_sub(capture.bytes);
             staged.sizes.push(capture.size());
             staged.shares.push(capture.share);
@@ -640,6 +725,12 @@ impl Session {
             staged.values.extend(columns);
         }
         Ok(Some(staged))
+    }
+
+    fn split_of(&self, ship: &Shipping) -> Option<Split> {
+        let (column, table, type_oid, stored) = ship.as_ref()?;
+        let groups = self.catalog().worker_groups();
+        Some(Split { column: *column, table: table.clone(), type_oid: *type_oid, stored: *stored, groups })
     }
 
     /// A part that must not be run twice: it modifies rows, or calls functions of users.
@@ -713,21 +804,10 @@ impl Session {
         &mut self,
         call: &Call<'_>,
         sql: &str,
-        ship: &Shipping,
-        columns: usize,
         types: &[u32],
-        room: usize,
+        capture: Capture,
     ) -> Result<Option<Capture>> {
-        let groups = self.catalog().worker_groups();
-        let split = ship.as_ref().map(|(column, table, type_oid, stored)| Split {
-            column: *column,
-            table: table.clone(),
-            type_oid: *type_oid,
-            stored: *stored,
-            groups,
-        });
         let Some(statement) = pgherd_sql::split(sql).ok().and_then(|mut s| s.pop()) else { return Ok(None) };
-        let capture = Capture::new(columns, split, room);
         self.parts_within += 1;
         let result = self.run_captured(call, statement, types.to_vec(), capture).await;
         self.parts_within -= 1;
@@ -753,6 +833,12 @@ impl Session {
     }
 }
 
+/// The rows in a command tag.
+fn count_of(completion: &Completion) -> u64 {
+    let Completion::Tag(tag) = completion else { return 0 };
+    tag.rsplit(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0)
+}
+
 /// By which column rows are split, like which table, the column's type, and whether it is stored; none: they go
 /// everywhere.
 type Shipping = Option<(usize, Arc<Table>, u32, bool)>;
@@ -761,7 +847,7 @@ type Shipping = Option<(usize, Arc<Table>, u32, bool)>;
 fn ship_of(ship: &Ship, fields: &[FieldDescription], collations: &[Option<String>]) -> Option<Shipping> {
     let type_of = |column: usize| fields.get(column).map_or(0, |f| f.type_oid);
     match ship {
-        Ship::Everywhere => Some(None),
+        Ship::Everywhere | Ship::ByPlace { .. } => Some(None),
         Ship::Split { column, table } => Some(Some((*column, table.clone(), type_of(*column), false))),
         Ship::SplitByLast { table, stored } => {
             let column = fields.len().checked_sub(1)?;
