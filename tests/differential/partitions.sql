@@ -166,9 +166,58 @@ UPDATE copies SET z = 4 WHERE k = 70;
 DO $$ BEGIN DROP TABLE copies_1; END $$;
 SELECT * FROM copies;
 DROP TABLE copies_3;
---@ refused: 0A000
-ALTER TABLE copies DETACH PARTITION copies_2 CONCURRENTLY;
-DROP TABLE copies;
+CREATE TABLE copies_4 PARTITION OF copies FOR VALUES FROM ('2020-04-01') TO ('2020-05-01');
+CREATE TABLE copies_5 PARTITION OF copies FOR VALUES FROM ('2020-05-01') TO ('2020-06-01');
+ALTER TABLE copies_5 ALTER at SET NOT NULL, ADD CONSTRAINT may CHECK (at >= '2020-05-01' AND at < '2020-06-01');
+INSERT INTO copies SELECT g, date '2020-04-01' + g, g FROM generate_series(0, 20) g;
+--@ error: 25001
+BEGIN \; ALTER TABLE copies DETACH PARTITION copies_4 CONCURRENTLY \; COMMIT;
+ROLLBACK;
+BEGIN;
+--@ error: 25001
+ALTER TABLE copies DETACH PARTITION copies_4 CONCURRENTLY;
+ROLLBACK;
+--@ loose: in a block that the router has begun
+--@ error: 25001
+DO $$ BEGIN ALTER TABLE copies DETACH PARTITION copies_4 CONCURRENTLY; END $$;
+CREATE TABLE copies_6 PARTITION OF copies DEFAULT;
+--@ error: 55000
+ALTER TABLE copies DETACH PARTITION copies_4 CONCURRENTLY;
+DROP TABLE copies_6;
+ALTER TABLE copies DETACH PARTITION copies_4 CONCURRENTLY;
+ALTER TABLE copies DETACH PARTITION copies_5 CONCURRENTLY;
+--@ error: 42P01
+ALTER TABLE copies DETACH PARTITION copies_4 CONCURRENTLY;
+--@ error: 42P17
+ALTER TABLE copies_2 DETACH PARTITION copies_4 CONCURRENTLY;
+--@ error: 55000
+ALTER TABLE copies DETACH PARTITION copies_2 FINALIZE;
+SELECT conrelid::regclass, conname, contype, pg_get_constraintdef(oid), convalidated, conislocal, coninhcount
+FROM pg_constraint WHERE conrelid IN ('copies_4'::regclass, 'copies_5'::regclass) ORDER BY 1, 2;
+SELECT count(*), sum(n) FROM copies;
+SELECT count(*), sum(n) FROM copies_4;
+--@ error: 23514
+INSERT INTO copies_4 VALUES (1, '2020-06-01');
+INSERT INTO copies_4 VALUES (1, '2020-04-02') RETURNING *;
+ALTER TABLE copies ATTACH PARTITION copies_4 FOR VALUES FROM ('2020-04-01') TO ('2020-05-01');
+SELECT count(*), sum(n) FROM copies;
+ALTER TABLE copies DETACH PARTITION copies_4 CONCURRENTLY;
+SELECT conname FROM pg_constraint WHERE conrelid = 'copies_4'::regclass ORDER BY 1;
+DROP TABLE copies, copies_4, copies_5;
+CREATE TABLE levels (k int, region text, at int) PARTITION BY LIST (region);
+CREATE TABLE levels_a PARTITION OF levels FOR VALUES IN ('a', NULL) PARTITION BY RANGE (at);
+CREATE TABLE levels_a1 PARTITION OF levels_a FOR VALUES FROM (MINVALUE) TO (10);
+CREATE TABLE levels_b PARTITION OF levels FOR VALUES IN ('b') PARTITION BY HASH (at);
+CREATE TABLE levels_b0 PARTITION OF levels_b FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+--@ cluster: SELECT create_distributed_table('levels', 'k', colocate_with => 'events')
+INSERT INTO levels SELECT g, 'a', g FROM generate_series(1, 9) g;
+ALTER TABLE levels_a DETACH PARTITION levels_a1 CONCURRENTLY;
+ALTER TABLE levels_b DETACH PARTITION levels_b0 CONCURRENTLY;
+ALTER TABLE levels DETACH PARTITION levels_a CONCURRENTLY;
+SELECT conrelid::regclass, conname, pg_get_constraintdef(oid)
+FROM pg_constraint WHERE conrelid::regclass::text LIKE 'levels%' ORDER BY 1, 2;
+SELECT count(*) FROM levels_a1;
+DROP TABLE levels, levels_a, levels_a1, levels_b0;
 
 -- Rows that statements inside the coordinator move to other partitions.
 CREATE TABLE steps (k int, at int, n int, note text DEFAULT 'new', PRIMARY KEY (k, at)) PARTITION BY RANGE (at);
@@ -510,3 +559,34 @@ ALTER TABLE owned DETACH PARTITION owned_1;
 DROP TABLE owned;
 SELECT count(*) FROM owned_1;
 DROP TABLE owned_1, devices, regions;
+
+-- Other types of columns that indexes have, and columns that only the coordinator can fill.
+CREATE TABLE retyped (k int, at int, v int, w text) PARTITION BY RANGE (at);
+CREATE TABLE retyped_a PARTITION OF retyped FOR VALUES FROM (0) TO (10);
+CREATE TABLE retyped_b PARTITION OF retyped FOR VALUES FROM (10) TO (20) PARTITION BY LIST (at);
+CREATE TABLE retyped_b1 PARTITION OF retyped_b DEFAULT;
+CREATE INDEX retyped_v ON retyped (v);
+CREATE INDEX ON retyped (w, v) WHERE v > 3;
+CREATE INDEX ON retyped ((v + 1));
+CREATE UNIQUE INDEX ON retyped (k, at, v);
+ALTER TABLE retyped ADD CONSTRAINT retyped_key UNIQUE (v, k, at);
+CREATE INDEX its_own ON retyped_b1 (v, w);
+ALTER INDEX retyped_a_v_idx RENAME TO named;
+--@ cluster: SELECT create_distributed_table('retyped', 'k')
+INSERT INTO retyped SELECT g, g % 20, g, 'w' || g FROM generate_series(1, 100) g;
+ALTER TABLE retyped ALTER COLUMN v TYPE bigint, ALTER COLUMN w TYPE varchar(20), ALTER COLUMN w SET NOT NULL;
+SELECT count(*), sum(v), max(w) FROM retyped;
+SELECT tablename, indexname FROM pg_indexes WHERE tablename LIKE 'retyped%' ORDER BY 1, 2;
+DROP INDEX retyped_v;
+ALTER TABLE retyped ADD COLUMN n serial, ADD COLUMN i int DEFAULT nextval('retyped_n_seq');
+SELECT count(DISTINCT n), min(n), count(DISTINCT i) FROM retyped;
+ALTER TABLE retyped ALTER COLUMN v TYPE int USING v * 2;
+SELECT k, v FROM retyped WHERE k BETWEEN 3 AND 5;
+--@ error: 23505
+INSERT INTO retyped (k, at, v, w) VALUES (3, 3, 6, '');
+INSERT INTO retyped (k, at, v, w) VALUES (200, 1, 1, '') RETURNING n, i;
+INSERT INTO retyped (k, at, v, w) VALUES (3, 3, 6, 'x') ON CONFLICT (k, at, v) DO UPDATE SET w = 'again' RETURNING k, w;
+ALTER INDEX its_own RENAME TO still_its_own;
+ALTER TABLE retyped DROP CONSTRAINT retyped_key;
+SELECT tablename, indexname FROM pg_indexes WHERE tablename LIKE 'retyped%' ORDER BY 1, 2;
+DROP TABLE retyped;

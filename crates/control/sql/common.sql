@@ -286,6 +286,34 @@ BEGIN
 END
 $$;
 
+-- The same for partitioned tables of users' and their partitions: these names, as [{table, parent, name}], from parents to
+-- partitions. parent: the index that it is a part of.
+CREATE OR REPLACE FUNCTION pgherd.align_tree(names jsonb) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    misnamed record;
+    holder text;
+BEGIN
+    FOR misnamed IN
+        SELECT x.number, x.entry->>'table' AS relation, x.entry->>'parent' AS parent, x.entry->>'name' AS wanted
+        FROM jsonb_array_elements(names) WITH ORDINALITY x(entry, number) ORDER BY x.number
+    LOOP
+        SELECT n.nspname, c.relname, c.oid INTO misnamed.relation, misnamed.parent, misnamed.number
+            FROM pg_index i JOIN pg_inherits h ON h.inhrelid = i.indexrelid JOIN pg_class c ON c.oid = i.indexrelid
+                JOIN pg_namespace n ON n.oid = c.relnamespace
+            WHERE i.indrelid = misnamed.relation::regclass AND h.inhparent = misnamed.parent::regclass
+                AND c.relname <> misnamed.wanted;
+        CONTINUE WHEN NOT FOUND;
+        -- Another one that is misnamed, and comes later.
+        holder := to_regclass(format('%I.%I', misnamed.relation, misnamed.wanted));
+        IF holder IS NOT NULL THEN
+            EXECUTE format('ALTER INDEX %s RENAME TO %I', holder, 'pgherd_' || holder::regclass::oid);
+        END IF;
+        EXECUTE format('ALTER INDEX %I.%I RENAME TO %I', misnamed.relation, misnamed.parent, misnamed.wanted);
+    END LOOP;
+END
+$$;
+
 -- DROP INDEX of an index that CREATE INDEX CONCURRENTLY has not brought to its end: partitions have it, their parent does not.
 CREATE OR REPLACE FUNCTION pgherd.drop_shard_indexes(shards bigint[], index_name name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -304,7 +332,51 @@ BEGIN
 END
 $$;
 
--- ADD COLUMN with a sequence: only where there are no rows that would need its values.
+-- ADD COLUMN with a default that only the coordinator evaluates. How many rows want a value here; they stay so many.
+CREATE OR REPLACE FUNCTION pgherd.rows_to_fill(relation regclass) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
+DECLARE
+    rows bigint;
+    forced bool;
+BEGIN
+    EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', relation);
+    SELECT c.relforcerowsecurity INTO forced FROM pg_class c WHERE c.oid = relation;
+    IF forced THEN
+        EXECUTE format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY', relation);
+    END IF;
+    EXECUTE format('SELECT count(*) FROM %s', relation) INTO rows;
+    IF forced THEN
+        EXECUTE format('ALTER TABLE %s FORCE ROW LEVEL SECURITY', relation);
+    END IF;
+    RETURN rows;
+END
+$$;
+
+-- Keeps values that pgherd.values_of() has made until they are taken, one for each row.
+CREATE OR REPLACE FUNCTION pgherd.keep_values(query text) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    kept pg_catalog.refcursor := 'pgherd_values';
+BEGIN
+    OPEN kept FOR EXECUTE query;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION pgherd.kept_value() RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    kept pg_catalog.refcursor := 'pgherd_values';
+    value text;
+BEGIN
+    FETCH kept INTO value;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = '40001', MESSAGE = 'could not serialize access due to concurrent update';
+    END IF;
+    RETURN value;
+END
+$$;
+
+-- The same on a reference table: only where there are no rows that would need its values.
 CREATE OR REPLACE FUNCTION pgherd.require_empty(relation regclass, column_name text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
 DECLARE
@@ -313,7 +385,7 @@ BEGIN
     EXECUTE format('SELECT EXISTS (SELECT FROM %s)', relation) INTO found;
     IF found THEN
         RAISE EXCEPTION USING ERRCODE = '0A000',
-            MESSAGE = format('cannot add column "%s" to distributed table "%s"', column_name,
+            MESSAGE = format('cannot add column "%s" to reference table "%s"', column_name,
                 (SELECT relname FROM pg_class WHERE oid = relation)),
             DETAIL = 'Its values for the rows there are would come from a sequence of the coordinator.',
             HINT = 'Add the column without a default, fill it with UPDATE, and set the default then.';

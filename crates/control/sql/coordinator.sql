@@ -348,6 +348,75 @@ BEGIN
 END
 $$;
 
+-- The CHECK constraint that DETACH PARTITION … CONCURRENTLY leaves to a partition. NULL: none, since it has constraints
+-- that imply it, or is one by hash. What PostgreSQL finds implied it does not scan the table for.
+CREATE OR REPLACE FUNCTION pgherd.check_of_detached(relation regclass) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
+DECLARE
+    level record;
+    implied bool := current_setting('track_counts')::bool AND has_database_privilege(current_database(), 'TEMP');
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_inherits h JOIN pg_partitioned_table p ON p.partrelid = h.inhparent
+            WHERE h.inhrelid = relation AND p.partstrat <> 'h') THEN
+        RETURN NULL;
+    END IF;
+    FOR level IN
+        SELECT pg_get_partkeydef(h.inhparent) AS key, pg_get_expr(c.relpartbound, c.oid) AS bound
+        FROM pg_partition_ancestors(relation) a JOIN pg_inherits h ON h.inhrelid = a.relid JOIN pg_class c ON c.oid = h.inhrelid
+    LOOP
+        EXIT WHEN NOT implied;
+        EXECUTE format('CREATE TEMPORARY TABLE pgherd_detached_from (LIKE %s) PARTITION BY %s', relation, level.key);
+        EXECUTE format('CREATE TEMPORARY TABLE pgherd_detached (LIKE %s INCLUDING CONSTRAINTS)', relation);
+        EXECUTE format('ALTER TABLE pg_temp.pgherd_detached_from ATTACH PARTITION pg_temp.pgherd_detached %s', level.bound);
+        implied := pg_stat_get_xact_numscans('pg_temp.pgherd_detached'::regclass) = 0;
+        DROP TABLE pg_temp.pgherd_detached_from;
+    END LOOP;
+    RETURN CASE WHEN NOT implied THEN pg_get_partition_constraintdef(relation) END;
+END
+$$;
+
+-- So many values of an expression, as a query that gives them as text, for pgherd.keep_values() on a worker. Those of a
+-- sequence are told in few words.
+CREATE OR REPLACE FUNCTION pgherd.values_query(made text[], type text) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    step bigint;
+BEGIN
+    IF type IN ('smallint', 'integer', 'bigint') THEN
+        step := made[2]::bigint - made[1]::bigint;
+        IF step <> 0 AND NOT EXISTS (SELECT FROM unnest(made) WITH ORDINALITY m(value, number)
+                WHERE value::bigint IS DISTINCT FROM made[1]::bigint + (number - 1) * step) THEN
+            RETURN format('SELECT v::text FROM pg_catalog.generate_series(%s::bigint, %s::bigint, %s::bigint) v',
+                made[1], made[cardinality(made)], step);
+        END IF;
+    END IF;
+    RETURN format('SELECT pg_catalog.unnest(%L::text[])', made);
+END
+$$;
+
+-- With the user's search path, which functions in the expression may depend on.
+CREATE OR REPLACE FUNCTION pgherd.values_of(expression text, type text, rows bigint) RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    made text[];
+BEGIN
+    EXECUTE pg_catalog.format('SELECT pg_catalog.array_agg(CAST(%s AS %s)::text) FROM pg_catalog.generate_series(1, %s)',
+        expression, type, rows) INTO made;
+    RETURN pgherd.values_query(made, type);
+END
+$$;
+
+-- The names of indexes that are part of others in a tree of partitions, for pgherd.align_tree() on a worker.
+CREATE OR REPLACE FUNCTION pgherd.tree_names(root regclass) RETURNS jsonb
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce(jsonb_agg(jsonb_build_object('table', pgherd.qualified(t.relnamespace, t.relname),
+        'parent', pgherd.qualified(p.relnamespace, p.relname), 'name', c.relname) ORDER BY r.level, c.oid), '[]')
+    FROM pg_partition_tree(root) r JOIN pg_class t ON t.oid = r.relid JOIN pg_index i ON i.indrelid = r.relid
+        JOIN pg_inherits h ON h.inhrelid = i.indexrelid JOIN pg_class c ON c.oid = i.indexrelid
+        JOIN pg_class p ON p.oid = h.inhparent
+    WHERE t.relnamespace <> 'pgherd'::regnamespace
+$$;
+
 -- A table of another form takes the place of a partition of the user's: this takes the old one, with its rows, out of its tree
 -- and into a schema of its own. Gives the sequences that it owned.
 CREATE OR REPLACE FUNCTION pgherd.set_aside(relation regclass) RETURNS jsonb

@@ -23,8 +23,32 @@ use pgherd_catalog::{GroupId, Oid};
 pub struct Hints<'a> {
     /// `ALTER COLUMN name TYPE … USING expression`: the name before, and the expression as written.
     pub using: &'a [(String, String)],
-    /// No rows on any worker: a column that is filled from a sequence can be added. Otherwise each worker makes sure.
-    pub is_empty: bool,
+    /// What the worker's rows get in columns that are new and that only the coordinator can fill.
+    pub fills: &'a [Fill],
+}
+
+/// The values of a new column: a query for the worker, which gives one for each of its rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fill {
+    /// `attnum`.
+    pub column: i16,
+    pub query: String,
+}
+
+/// What the coordinator evaluates for each row of a new column, and as which type. None: workers can do so themselves.
+pub fn filled_from(column: &Column) -> Option<(String, String)> {
+    let expression = match (&column.identity_sequence, &column.default) {
+        (Some(sequence), _) => format!("pg_catalog.nextval({}::pg_catalog.regclass)", quote_literal(sequence)),
+        (None, Some(default)) if column.default_on_coordinator => default.clone(),
+        _ => return None,
+    };
+    let as_type = if is_string(column) { "text" } else { &column.type_name };
+    Some((expression, as_type.to_owned()))
+}
+
+/// Text is too long for such a column where it is assigned, and is cut where it is cast.
+fn is_string(column: &Column) -> bool {
+    matches!(column.base_type.as_str(), "text" | "character varying" | "character")
 }
 
 /// Whether the table as altered can still be distributed by its column: to be called after the statement ran on the
@@ -97,7 +121,8 @@ pub fn check_altered(
     Ok(new.name.clone())
 }
 
-/// Another type makes indexes of the column anew, in each partition and shard under names that PostgreSQL invents.
+/// Another type makes indexes of the column anew, in each partition and shard under names that PostgreSQL invents. Where
+/// a statement does nothing else, workers take these names over ([`TableDescription::with_indexes_of`]).
 fn check_retyped(before: &TableDescription, after: &TableDescription) -> Result<(), Refusal> {
     for old in &before.columns {
         let retyped = after
@@ -105,8 +130,12 @@ fn check_retyped(before: &TableDescription, after: &TableDescription) -> Result<
             .iter()
             .any(|new| new.number == old.number && (new.type_name != old.type_name || new.collation != old.collation));
         let holds = |columns: &[Option<String>]| columns.iter().any(|c| c.as_ref().is_none_or(|c| *c == old.name));
-        let is_indexed = before.constraints.iter().any(|c| matches!(c.kind, 'p' | 'u') && holds(&c.columns))
-            || before.indexes.iter().any(|i| i.predicate || holds(&i.columns));
+        let is_kept = |oid: Oid| {
+            after.indexes.iter().map(|i| i.oid).chain(after.constraints.iter().map(|c| c.oid)).any(|o| o == oid)
+        };
+        let is_indexed =
+            before.constraints.iter().any(|c| matches!(c.kind, 'p' | 'u') && holds(&c.columns) && !is_kept(c.oid))
+                || before.indexes.iter().any(|i| (i.predicate || holds(&i.columns)) && !is_kept(i.oid));
         if retyped && is_indexed {
             return Err(Refusal::unsupported(format!(
                 "cannot alter the type of column \"{}\" of partitioned distributed table \"{}\"",
@@ -505,14 +534,22 @@ impl Site<'_> {
             if follows {
                 continue;
             }
-            if (column.default_on_coordinator || !column.identity.is_empty()) && !hints.is_empty {
-                out.push(format!(
-                    "SELECT pgherd.require_empty({}, {})",
-                    quote_literal(&table),
-                    quote_literal(&column.name)
-                ));
+            let added = column_definition(column);
+            if filled_from(column).is_none() {
+                out.push(format!("ALTER TABLE {table} ADD COLUMN {added}"));
+            } else if self.is_reference {
+                let (table, column) = (quote_literal(&table), quote_literal(&column.name));
+                out.push(format!("SELECT pgherd.require_empty({table}, {column})"));
+                out.push(format!("ALTER TABLE {} ADD COLUMN {added}", after.qualified_name()));
+            } else {
+                let fill = hints.fills.iter().find(|f| f.column == column.number);
+                let query = fill.map_or("SELECT NULL WHERE false", |f| &f.query);
+                let cast = if is_string(column) { String::new() } else { format!("::{}", column.type_name) };
+                out.push(format!("SELECT pgherd.keep_values({})", quote_literal(query)));
+                out.push(format!("ALTER TABLE {table} ADD COLUMN {added} DEFAULT pgherd.kept_value(){cast}"));
+                out.push(format!("ALTER TABLE {table} ALTER COLUMN {} DROP DEFAULT", quote_ident(&column.name)));
+                out.push("CLOSE pgherd_values".to_owned());
             }
-            out.push(format!("ALTER TABLE {table} ADD COLUMN {}", column_definition(column)));
         }
         for column in &after.columns {
             let old = before.columns.iter().find(|b| b.number == column.number);

@@ -100,6 +100,15 @@ impl TableDescription {
         self.kind == 'p'
     }
 
+    /// As it would be if its indexes and unique constraints were those of `other`.
+    pub fn with_indexes_of(mut self, other: &TableDescription) -> Self {
+        let is_index = |kind: char| matches!(kind, 'p' | 'u' | 'x');
+        self.indexes = other.indexes.clone();
+        self.constraints.retain(|c| !is_index(c.kind));
+        self.constraints.extend(other.constraints.iter().filter(|c| is_index(c.kind)).cloned());
+        self
+    }
+
     pub fn column(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|c| c.name == name)
     }

@@ -1,7 +1,9 @@
-//! What the tree of ALTER TABLE does not keep as text: the expressions of `ALTER COLUMN … TYPE … USING …`.
+//! What the tree of ALTER TABLE does not keep as text: the expressions of `ALTER COLUMN … TYPE … USING …`, and where
+//! `DETACH PARTITION … CONCURRENTLY` says so.
 
 use pg_query::protobuf::Token;
 
+use crate::ast::Span;
 use crate::tokens::Tokens;
 
 /// `(column, expression)` of each `ALTER [COLUMN] name [SET DATA] TYPE … USING expression` in a statement.
@@ -22,6 +24,13 @@ pub fn using_clauses(text: &str) -> Vec<(String, String)> {
     found
 }
 
+/// The word CONCURRENTLY of DETACH PARTITION: the statement's last.
+pub fn detached_concurrently(text: &str) -> Option<Span> {
+    let tokens = Tokens::scan(text)?;
+    let at = (0..tokens.list.len()).rev().find(|i| tokens.kind(*i) == Token::Concurrently)?;
+    Some(tokens.span(at, at + 1))
+}
+
 fn identifier(written: &str) -> String {
     match written.strip_prefix('"').and_then(|w| w.strip_suffix('"')) {
         Some(inner) => inner.replace("\"\"", "\""),
@@ -31,7 +40,14 @@ fn identifier(written: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::using_clauses;
+    use super::{detached_concurrently, using_clauses};
+
+    #[test]
+    fn concurrently_is_found() {
+        let text = "ALTER TABLE t DETACH PARTITION s.\"concurrently\" CONCURRENTLY ;";
+        assert_eq!(detached_concurrently(text).map(|span| span.of(text)), Some("CONCURRENTLY"));
+        assert_eq!(detached_concurrently("ALTER TABLE t DETACH PARTITION p"), None);
+    }
 
     #[test]
     fn the_expression_of_each_column_is_found() {

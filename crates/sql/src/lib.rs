@@ -16,7 +16,7 @@ mod strings;
 mod tokens;
 mod walk;
 
-pub use alter::using_clauses;
+pub use alter::{detached_concurrently, using_clauses};
 pub use ast::Span;
 pub use kind::*;
 pub use lift::{Lifter, Literal, LiteralKind, liftable, write_value};

@@ -68,6 +68,13 @@ impl Session {
                 edits.replace(relation.full_span, relation.span.of(&statement.text));
             }
         }
+        if let StatementKind::Ddl(info) = &statement.kind
+            && info.tag == "ALTER TABLE"
+            && info.concurrently
+            && let Some(span) = pgherd_sql::detached_concurrently(&statement.text)
+        {
+            edits.replace(span, "");
+        }
         self.draw_samples(statement, call, &mut edits).await?;
         for (span, stand_in) in self.stand_ins(statement) {
             edits.replace(span, stand_in);

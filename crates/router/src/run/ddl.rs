@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Resolved, Table};
 use pgherd_control::cluster_state::ClusterState;
-use pgherd_control::ddl::{self, Hints};
+use pgherd_control::ddl::{self, Fill, Hints};
 use pgherd_control::describe::TableDescription;
 use pgherd_control::distribute;
 use pgherd_control::operation;
@@ -209,20 +209,16 @@ impl Session {
         }
         let affected = self.affected_tables(info).await?;
         self.refuse_key_to_distributed(call.prepared.text(), info, &affected).await?;
-        if info.concurrently
-            && info.tag == "ALTER TABLE"
-            && let Some(table) = affected.first()
-        {
-            return Err(Failure::refused(format!(
-                "cannot detach a partition of distributed table \"{}\" concurrently",
-                table.name
-            ))
-            .hint("Use DETACH PARTITION without CONCURRENTLY."));
+        // DETACH PARTITION … CONCURRENTLY is carried out as DETACH PARTITION.
+        let detaches = info.concurrently && info.tag == "ALTER TABLE" && !affected.is_empty();
+        if detaches && self.txn.block != Block::None {
+            // In PostgreSQL's own words: not inside a block.
+            return self.run_on_coordinator(call, call.prepared.text(), true).await;
         }
         if info.concurrently && info.object == "index" && !affected.is_empty() {
             return self.run_concurrently(call, info, &affected).await;
         }
-        if info.concurrently || is_outside_blocks(info) {
+        if info.concurrently && !detaches || is_outside_blocks(info) {
             let completion = self.run_on_coordinator(call, call.prepared.text(), true).await?;
             self.reload_after_plain_ddl().await;
             return Ok(completion);
@@ -231,11 +227,24 @@ impl Session {
         self.join(COORDINATOR_GROUP).await?;
         self.mark_writer(COORDINATOR_GROUP);
         let before = if affected.is_empty() { Vec::new() } else { self.before_definition(info).await? };
+        if let Some((table, description)) = before.iter().find(|(table, _)| table.is_leaf)
+            && description.caller_owns
+            && info.subcommands.iter().any(|s| s == "attach_partition" || s == "detach_partition")
+            && let Some(altered) = info.relations.first()
+            && self.distributed(altered).await?.is_some_and(|altered| altered.oid == table.oid)
+        {
+            // Here it is.
+            return Err(Failure::new("42P17", format!("table \"{}\" is not partitioned", table.name)));
+        }
+        let checks = if detaches { self.checks_of_detached(info, &before).await? } else { Vec::new() };
         let drops = info.tag.starts_with("DROP");
         let sql = self.coordinator_text(call).await?;
         self.pin |= self.makes_temporary(call);
         self.let_schema_follow(info, true).await?;
         let completion = self.run_coordinator_plan(call, &sql, true, true).await?;
+        for check in checks {
+            self.run_quiet(COORDINATOR_GROUP, &check).await?;
+        }
         self.let_schema_follow(info, false).await?;
         let object_first = renames_value(info);
         if object_first {
@@ -441,7 +450,6 @@ impl Session {
         text: &str,
     ) -> Result<()> {
         let using = using_clauses(text, info);
-        let hints = Hints { using: &using, is_empty: false };
         let state = self.cluster_state().await?;
         let mut altered = Vec::new();
         for (table, old) in before {
@@ -462,7 +470,7 @@ impl Session {
             if oids(old) != oids(&new) {
                 self.run_quiet(COORDINATOR_GROUP, &format!("SELECT pgherd.indexes_changed({})", table.oid)).await?;
             }
-            altered.push((table, old, new));
+            altered.push((table, old.clone(), new));
         }
         // Tables that are in no tree of partitions are brought up to date one by one.
         let is_partial = |old: &TableDescription, new: &TableDescription| {
@@ -475,6 +483,8 @@ impl Session {
             let known = state.table(table.oid);
             let mut lists = Vec::new();
             for group in state.worker_groups() {
+                let fills = if table.is_reference() { Vec::new() } else { self.fills(group, old, new).await? };
+                let hints = Hints { using: &using, fills: &fills };
                 let statements = if table.is_reference() {
                     ddl::alter_reference_ddl(old, &fixed, hints)
                 } else {
@@ -492,7 +502,28 @@ impl Session {
         }
         // Parents first.
         trees.sort_by_key(|(table, _, _)| self.catalog().depth(table));
-        self.follow_trees(&trees, hints, &state).await
+        // What other subcommands do cannot be told from what another type makes anew.
+        let keeps_indexes = |s: &String| {
+            matches!(
+                s.as_str(),
+                "alter_column_type"
+                    | "column_default"
+                    | "set_not_null"
+                    | "drop_not_null"
+                    | "set_statistics"
+                    | "set_storage"
+            )
+        };
+        let retypes = info.subcommands.iter().any(|s| s == "alter_column_type");
+        let renames = if retypes && info.subcommands.iter().all(keeps_indexes) {
+            for (_, old, new) in &mut trees {
+                *old = std::mem::replace(old, new.clone()).with_indexes_of(new);
+            }
+            self.index_renames(&trees).await?
+        } else {
+            Vec::new()
+        };
+        self.follow_trees(&trees, &using, &renames, &state).await
     }
 
     /// What must be so on the coordinator before the workers follow. `attach`: gives a distributed table its child
@@ -552,6 +583,35 @@ impl Session {
             ));
         }
         Ok((fixed, defaults))
+    }
+
+    /// What the rows of a distributed table on one worker get in columns that are new, where only the coordinator knows:
+    /// the next values of a sequence.
+    pub(super) async fn fills(
+        &mut self,
+        group: GroupId,
+        old: &TableDescription,
+        new: &TableDescription,
+    ) -> Result<Vec<Fill>> {
+        let mut fills = Vec::new();
+        let mut rows = None;
+        for column in new.columns.iter().filter(|c| !old.columns.iter().any(|o| o.number == c.number)) {
+            let Some((expression, as_type)) = ddl::filled_from(column) else { continue };
+            if rows.is_none() {
+                self.join(group).await?;
+                self.mark_writer(group);
+                let sql = format!("SELECT pgherd.rows_to_fill({})", quote_literal(&old.qualified_name()));
+                let counted = self.collect_on(group, &sql).await.map_err(super::own::without_position)?;
+                rows = counted.text(0, 0).and_then(|t| t.parse::<u64>().ok());
+            }
+            let Some(rows) = rows.filter(|rows| *rows > 0) else { continue };
+            let sql =
+                format!("SELECT pgherd.values_of({}, {}, {rows})", quote_literal(&expression), quote_literal(&as_type));
+            let values = self.collect_on(COORDINATOR_GROUP, &sql).await.map_err(super::own::without_position)?;
+            let query = values.text(0, 0).unwrap_or_default().to_owned();
+            fills.push(Fill { column: column.number, query });
+        }
+        Ok(fills)
     }
 
     /// Tables that the coordinator has dropped go from the workers and the metadata.
@@ -713,7 +773,10 @@ impl Session {
             _ => operation::Work::Command,
         };
         let catalog = self.catalog();
-        let command = text_for_worker(text);
+        let command = match &table {
+            Some(table) if word == "CLUSTER" && !table.is_reference() => self.cluster_command(text, table).await?,
+            _ => text_for_worker(text),
+        };
         let mut steps = Vec::new();
         if !is_empty_there {
             steps.push(operation::Step { work: work.clone(), ..operation::on_coordinator(&command) });
@@ -740,6 +803,23 @@ impl Session {
             self.run_quiet(step.group, &step.command).await.map_err(super::own::without_position)?;
         }
         Ok(completion.unwrap_or(tag))
+    }
+
+    /// CLUSTER without an index goes by the one that the table is marked with, which no worker's parent can be.
+    async fn cluster_command(&mut self, text: &str, table: &Table) -> Result<String> {
+        let command = text_for_worker(text);
+        let sql = format!(
+            "SELECT c.relname FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid \
+             WHERE i.indrelid = {} AND i.indisclustered",
+            table.oid
+        );
+        let names_index =
+            command.split_whitespace().any(|w| w.eq_ignore_ascii_case("using") || w.eq_ignore_ascii_case("on"));
+        let marked = self.ask_coordinator(&sql).await?;
+        Ok(match marked.text(0, 0) {
+            Some(index) if !names_index => format!("{command} USING {}", quote_ident(index)),
+            _ => command,
+        })
     }
 
     async fn run_lock(&mut self, call: &Call<'_>, relations: &[Name]) -> Result<Completion> {
@@ -795,7 +875,10 @@ pub(super) fn touches_unnamed(info: &DdlInfo) -> bool {
     );
     let grants_all = matches!(info.tag, "GRANT" | "REVOKE") && info.relations.is_empty() && info.objects.is_empty();
     let in_schema = matches!(info.tag, "GRANT" | "REVOKE") && info.object != "table" && !is_of_database(info);
-    dependents || wide || grants_all || in_schema || info.all_in_schema
+    // Typed tables have the columns of their type.
+    let attributes = info.object == "type" && info.tag == "ALTER TABLE"
+        || info.renamed_part.as_ref().is_some_and(|(word, _)| *word == "attribute");
+    dependents || wide || attributes || grants_all || in_schema || info.all_in_schema
 }
 
 /// `ALTER COLUMN name TYPE … USING expression`, as written.

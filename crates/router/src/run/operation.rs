@@ -282,7 +282,8 @@ impl Session {
                     if let Err(unwritten) = self.write_step_aside(begun, index + 1, "failed", Some(&said)).await {
                         tracing::warn!("operation {}: {unwritten}", begun.id);
                     }
-                    if steps.len() == 1 && step.group == COORDINATOR_GROUP {
+                    // The coordinator says no, and nothing is done.
+                    if index == 0 && step.group == COORDINATOR_GROUP && step.work == operation::Work::Command {
                         return Err(failure);
                     }
                     self.end_operation(begun, Some(&failure)).await;

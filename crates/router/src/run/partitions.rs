@@ -8,6 +8,7 @@ use pgherd_control::cluster_state::ClusterState;
 use pgherd_control::ddl::{self, Hints};
 use pgherd_control::describe::TableDescription;
 use pgherd_control::distribute;
+use pgherd_sql::DdlInfo;
 
 use super::distribute::{garbled, refusal};
 use crate::error::{Failure, Result};
@@ -117,6 +118,38 @@ impl Session {
         Ok(oid)
     }
 
+    /// What DETACH PARTITION … CONCURRENTLY leaves to the table that it detaches: its partition constraint as a CHECK
+    /// constraint, if it has none that implies it.
+    pub(super) async fn checks_of_detached(
+        &mut self,
+        info: &DdlInfo,
+        before: &[(Arc<Table>, TableDescription)],
+    ) -> Result<Vec<String>> {
+        let mut checks = Vec::new();
+        for name in &info.relations {
+            let Some(named) = self.distributed(name).await? else { continue };
+            let Some((table, description)) = before.iter().find(|(t, _)| t.oid == named.oid) else { continue };
+            let sql = format!(
+                "SELECT (SELECT p.partdefid <> 0 AND pg_catalog.pg_has_role(c.relowner, 'USAGE') \
+                   FROM pg_catalog.pg_partitioned_table p JOIN pg_catalog.pg_class c ON c.oid = p.partrelid \
+                   WHERE c.oid = {0}), pgherd.check_of_detached({0})",
+                table.oid
+            );
+            let found = self.collect_on(COORDINATOR_GROUP, &sql).await?;
+            let is_altered = info.relations.first() == Some(name);
+            if is_altered && found.text(0, 0) == Some("t") {
+                return Err(Failure::new(
+                    "55000",
+                    "cannot detach partitions concurrently when a default partition exists",
+                ));
+            }
+            if !is_altered && let Some(check) = found.text(0, 1) {
+                checks.push(format!("ALTER TABLE {} ADD CHECK ({check})", description.qualified_name()));
+            }
+        }
+        Ok(checks)
+    }
+
     fn parent_name(&self, table: &TableDescription, state: &ClusterState) -> Option<String> {
         let parent = table.parent.and_then(|parent| state.table(parent))?;
         Some(format!("{}.{}", quote_ident(&parent.schema), quote_ident(&parent.name)))
@@ -153,11 +186,29 @@ impl Session {
             .ok_or_else(|| Failure::new("XX000", format!("table \"{}\" is not there", table.name)))
     }
 
+    /// For workers: the indexes that another type of a column has made anew get the names that they have here.
+    pub(super) async fn index_renames(
+        &mut self,
+        trees: &[(&Arc<Table>, TableDescription, TableDescription)],
+    ) -> Result<Vec<String>> {
+        let mut renames = Vec::new();
+        for (table, ..) in trees.iter().filter(|(.., new)| new.parent.is_none()) {
+            let sql = format!("SELECT pgherd.tree_names({})", table.oid);
+            let names = self.collect_on(COORDINATOR_GROUP, &sql).await?;
+            renames.push(format!("SELECT pgherd.align_tree({})", quote_literal(names.text(0, 0).unwrap_or("[]"))));
+        }
+        for (.., new) in trees.iter().filter(|(.., new)| !new.is_partitioned()) {
+            renames.push(format!("SELECT pgherd.align_names({})", quote_literal(&new.qualified_name())));
+        }
+        Ok(renames)
+    }
+
     /// The same for partitioned tables and partitions: some were attached or detached, some are new.
     pub(super) async fn follow_trees(
         &mut self,
-        trees: &[(&Arc<Table>, &TableDescription, TableDescription)],
-        hints: Hints<'_>,
+        trees: &[(&Arc<Table>, TableDescription, TableDescription)],
+        using: &[(String, String)],
+        renames: &[String],
         state: &ClusterState,
     ) -> Result<()> {
         let old_name = |oid: u32| trees.iter().find(|(t, ..)| t.oid == oid).map(|(_, old, _)| old.qualified_name());
@@ -184,6 +235,9 @@ impl Session {
             }
             let shards = state.table(table.oid).map(|k| k.stored_shards()).unwrap_or_default();
             for (at, (group, statements)) in lists.iter_mut().enumerate() {
+                // What a partition gets comes with its parent's.
+                let fills = if old.parent.is_none() { self.fills(*group, old, new).await? } else { Vec::new() };
+                let hints = Hints { using, fills: &fills };
                 let parts = ddl::alter_ddl_parts(old, &fixed, shards, *group, state, hints).map_err(refusal)?;
                 statements.extend(parts.changes);
                 if let Some(of_group) = additions.get_mut(at) {
@@ -192,6 +246,7 @@ impl Session {
             }
         }
         for ((_, statements), additions) in lists.iter_mut().zip(additions) {
+            statements.extend(renames.iter().cloned());
             statements.extend(additions.into_iter().rev().flatten());
             statements.extend(defaults.iter().cloned());
             statements.extend(attaches.iter().cloned());
