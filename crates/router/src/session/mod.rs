@@ -55,7 +55,7 @@ pub struct NewSession {
     pub credentials: Credentials,
     pub settings: Settings,
     /// The client's, by PostgreSQL's name.
-    pub encoding: &'static str,
+    pub encoding: ClientEncoding,
     /// Protocol 3.2: a cancel key of 32 bytes in place of 4.
     pub long_cancel_key: bool,
     pub seat: Seat,
@@ -179,7 +179,7 @@ impl Session {
             db: new.database,
             user: new.user,
             credentials: new.credentials,
-            encoding: ClientEncoding::new(new.encoding),
+            encoding: new.encoding,
             startup_settings: new.settings.clone(),
             settings: new.settings,
             search_path: None,
