@@ -2,6 +2,7 @@
 //! as they are taken, and what goes to it before it leaves. Its statements do not ride.
 
 use bytes::{BufMut, BytesMut};
+use pgherd_catalog::COORDINATOR_GROUP;
 use pgherd_sql::StatementKind;
 use pgherd_wire::backend::{FieldDescription, write_parameter_status};
 use pgherd_wire::encoding::{Encoding, Unconvertible, by_name, canonical_name};
@@ -12,7 +13,7 @@ use crate::client::Client;
 use crate::error::{Failure, Result};
 use crate::run::Call;
 use crate::session::{Bound, Prepared, Session, is_planned};
-use crate::transaction::Block;
+use crate::transaction::{Block, LogItem};
 
 pub const UTF8: &str = "UTF8";
 
@@ -210,8 +211,11 @@ impl Coding {
     }
 
     fn mixed(&self) -> Failure {
-        Failure::refused(format!("cannot convert a binary value to or from client_encoding \"{}\"", self.encoding.name()))
-            .hint("Use text format, or UTF8.")
+        Failure::refused(format!(
+            "cannot convert a binary value to or from client_encoding \"{}\"",
+            self.encoding.name()
+        ))
+        .hint("Use text format, or UTF8.")
     }
 }
 
@@ -348,7 +352,8 @@ pub struct ClientEncoding {
     now: Moment,
     /// What a rollback brings back.
     before: Option<Charset>,
-    /// What the client has been told.
+    /// What bytes are converted to, and what the client has been told.
+    used: &'static str,
     told: &'static str,
 }
 
@@ -363,7 +368,7 @@ pub struct Moment {
 impl ClientEncoding {
     pub fn new(startup: Charset) -> ClientEncoding {
         let now = Moment { session: startup.clone(), local: None };
-        ClientEncoding { startup, now, before: None, told: UTF8 }
+        ClientEncoding { startup, now, before: None, used: UTF8, told: UTF8 }
     }
 
     fn charset(&self) -> &Charset {
@@ -387,11 +392,11 @@ impl ClientEncoding {
 pub fn supported(value: &str) -> Result<&'static str> {
     match canonical_name(value) {
         Some(name) if matches!(name, UTF8 | "SQL_ASCII") || by_name(name).is_some() => Ok(name),
-        Some(name) => Err(Failure::new("0A000", format!("invalid value for parameter \"client_encoding\": \"{value}\""))
-            .detail(format!("Conversion between {name} and UTF8 is not supported."))),
-        None => {
-            Err(Failure::new("22023", format!("invalid value for parameter \"client_encoding\": \"{value}\"")))
+        Some(name) => {
+            Err(Failure::new("0A000", format!("invalid value for parameter \"client_encoding\": \"{value}\""))
+                .detail(format!("Conversion between {name} and UTF8 is not supported.")))
         }
+        None => Err(Failure::new("22023", format!("invalid value for parameter \"client_encoding\": \"{value}\""))),
     }
 }
 
@@ -425,6 +430,49 @@ impl Session {
         self.set_client_encoding(self.encoding.startup.clone(), false);
     }
 
+    /// An error has undone what was set since the last savepoint.
+    pub fn fail_encoding(&mut self) {
+        let savepoint = self.txn.log.iter().rev().find_map(|item| match item {
+            LogItem::Savepoint { encoding, .. } => Some(encoding.clone()),
+            _ => None,
+        });
+        self.encoding.now = savepoint.unwrap_or_else(|| {
+            let session = self.encoding.before.as_ref().unwrap_or(&self.encoding.now.session);
+            Moment { session: session.clone(), local: None }
+        });
+        self.follow_encoding();
+    }
+
+    /// What a function or a body has set on the coordinator's connection is the client's from here on; the connection is
+    /// UTF8 again.
+    pub async fn adopt_encoding(&mut self) -> Result<()> {
+        let Some(value) = self.encoding_there() else { return Ok(()) };
+        let charset = self.charset_of(Some(&value)).await?;
+        // What lasts longer than the block shows when that ends.
+        let in_block = self.txn.block != Block::None;
+        let word = if in_block { "LOCAL" } else { "SESSION" };
+        self.run_quiet(COORDINATOR_GROUP, &format!("SET {word} client_encoding = 'UTF8'")).await?;
+        self.set_client_encoding(charset, in_block);
+        Ok(())
+    }
+
+    /// The same where a transaction has ended, for the session.
+    pub async fn encoding_left(&mut self) -> Option<Charset> {
+        let value = self.encoding_there()?;
+        let charset = self.charset_of(Some(&value)).await.ok()?;
+        let participant = self.txn.participants.get_mut(&COORDINATOR_GROUP)?;
+        participant.lease.query("SET client_encoding = 'UTF8'").await.ok()?;
+        Some(charset)
+    }
+
+    fn encoding_there(&self) -> Option<String> {
+        if self.definitions.is_asked() {
+            return None;
+        }
+        let participant = self.txn.participants.get(&COORDINATOR_GROUP)?;
+        participant.lease.parameters.get("client_encoding").filter(|value| *value != UTF8).cloned()
+    }
+
     /// The end of a transaction.
     pub fn settle_encoding(&mut self, committed: bool) {
         let before = self.encoding.before.take();
@@ -435,28 +483,38 @@ impl Session {
         self.follow_encoding();
     }
 
-    /// The client is told, and has it from here on.
+    /// The client has it from here on.
     pub fn follow_encoding(&mut self) {
         let charset = self.encoding.charset();
-        let name = charset.name;
-        if name == self.encoding.told {
-            return;
+        if charset.name != self.encoding.used {
+            self.client.set_encoding(charset.encoding.clone());
+            self.encoding.used = charset.name;
         }
-        self.client.set_encoding(charset.encoding.clone());
-        self.encoding.told = name;
-        write_parameter_status(&mut self.client.out, "client_encoding", name);
+    }
+
+    /// The client is told, in front of ReadyForQuery as PostgreSQL does.
+    pub fn tell_encoding(&mut self) {
+        if self.encoding.used != self.encoding.told {
+            self.encoding.told = self.encoding.used;
+            write_parameter_status(&mut self.client.out, "client_encoding", self.encoding.told);
+        }
     }
 
     /// What a statement must not do where its client's bytes are converted, and for all clients.
     pub fn check_encoding_of(&mut self, call: &Call<'_>) -> Result<()> {
         let Some(statement) = &call.prepared.statement else { return Ok(()) };
-        if statement.calls.iter().any(|(_, name)| name == "set_config")
-            && statement.text.to_ascii_lowercase().contains("client_encoding")
-        {
-            return Err(Failure::refused("client_encoding cannot be changed by set_config").hint("Use SET."));
-        }
         if self.client.coding.is_none() {
             return Ok(());
+        }
+        // From UTF8 it is adopted; to UTF8 it would not be seen.
+        let named = |text: &[u8]| text.to_ascii_lowercase().windows(15).any(|word| word == b"client_encoding");
+        let mut values = call.bound.iter().flat_map(|bound| bound.params.iter().flatten());
+        if statement.calls.iter().any(|(_, name)| name == "set_config")
+            && (named(statement.text.as_bytes()) || values.any(|value| named(value)))
+        {
+            let name = self.encoding.name();
+            let message = format!("set_config of client_encoding is not supported with client_encoding \"{name}\"");
+            return Err(Failure::refused(message).hint("Use SET."));
         }
         if let StatementKind::Copy(info) = &statement.kind
             && (info.options.format == pgherd_sql::CopyFormat::Binary || info.options.encoding.is_some())

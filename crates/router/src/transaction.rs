@@ -538,11 +538,15 @@ impl Session {
     }
 
     async fn end_block(&mut self, committed: bool) {
+        let encoding = self.encoding_left().await;
         self.release_all().await;
         let changed_catalog = self.txn.changed_catalog;
         let changed_defaults = self.txn.changed_defaults;
         self.txn = Transaction::new();
         self.settle_encoding(committed);
+        if let Some(encoding) = encoding {
+            self.set_client_encoding(encoding, false);
+        }
         self.cursors.clear();
         self.definitions.forget();
         self.declared_cursors.retain(|_, cursor| {

@@ -164,6 +164,8 @@ impl Multibyte {
             ("SJIS" | "SHIFT_JIS_2004", 0xa1..=0xdf) => 1,
             ("EUC_JP" | "EUC_JIS_2004" | "EUC_KR" | "JOHAB" | "EUC_TW", 0x8f) => 3,
             ("EUC_TW", 0x8e) => 4,
+            // Of EUC_CN none begins so: it is only how much of it is told.
+            ("EUC_CN", 0x8e | 0x8f) => 3,
             ("GB18030", _) if second.is_some_and(|byte| byte.is_ascii_digit()) => 4,
             _ => 2,
         }
@@ -279,7 +281,9 @@ mod tests {
 
     #[test]
     fn numbers_of_characters_are_their_bytes_again() {
-        for bytes in [&b"\xb1"[..], b"\x81\x40", b"\x8f\xa1\xfe", b"\x8e\xa7\xa1\xa1", b"\x81\x30\x81\x30", b"\xe3\x32\x9a\x35"] {
+        for bytes in
+            [&b"\xb1"[..], b"\x81\x40", b"\x8f\xa1\xfe", b"\x8e\xa7\xa1\xa1", b"\x81\x30\x81\x30", b"\xe3\x32\x9a\x35"]
+        {
             let mut out = BytesMut::new();
             write_number(number(bytes), &mut out);
             assert_eq!(&out[..], bytes);

@@ -156,6 +156,7 @@ impl Session {
             Block::Implicit => self.rollback().await,
             Block::Explicit => {
                 self.txn.block = Block::Failed;
+                self.fail_encoding();
                 self.fail_on_coordinator().await;
             }
             Block::Failed => {}
