@@ -19,13 +19,13 @@ DECLARE
 BEGIN
     FOR plane IN 0..16 LOOP
         -- All characters of planes 0 and 2 are tried. The others have none, or (GB18030) all.
-        IF plane NOT IN (0, 2) THEN
-            hit := false;
+        IF plane > 0 THEN
+            hit := plane = 2;
             FOR i IN 0..255 LOOP
+                EXIT WHEN hit;
                 BEGIN
                     PERFORM convert_to(chr(plane * 65536 + i * 256 + i), other);
                     hit := true;
-                    EXIT;
                 EXCEPTION WHEN untranslatable_character THEN
                 END;
             END LOOP;

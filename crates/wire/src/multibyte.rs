@@ -198,9 +198,9 @@ impl Multibyte {
 /// of four bytes in GB18030, which are counted.
 fn number(bytes: &[u8]) -> u32 {
     match bytes {
-        [a, b @ b'0'..=b'9', c, d] => {
-            let [a, b, c, d] = [(*a, 0x81), (*b, b'0'), (*c, 0x81), (*d, b'0')]
-                .map(|(byte, least)| u32::from(byte.saturating_sub(least)));
+        [a @ 0x81..=0xfe, b @ b'0'..=b'9', c @ 0x81..=0xfe, d @ b'0'..=b'9'] => {
+            let [a, b, c, d] =
+                [(*a, 0x81), (*b, b'0'), (*c, 0x81), (*d, b'0')].map(|(byte, least)| u32::from(byte - least));
             GB18030 + ((a * 10 + b) * 126 + c) * 10 + d
         }
         _ => bytes.iter().fold(0, |number, byte| number << 8 | u32::from(*byte)),
@@ -288,6 +288,8 @@ mod tests {
             write_number(number(bytes), &mut out);
             assert_eq!(&out[..], bytes);
         }
+        // What is no character is not counted as another.
+        assert_ne!(number(b"\x82\x31\x27\x2c"), number(b"\x82\x31\x81\x30"));
         // The last of plane 0 in GB18030 and the one behind it.
         assert_eq!(number(b"\x84\x31\xa4\x39") + 1, number(b"\x84\x31\xa5\x30"));
     }
