@@ -205,11 +205,9 @@ COPY d (k, v) FROM STDIN (ENCODING 'LATIN1');
 VACUUM d, local;
 
 -- Sessions and protocol.
---@ refused: client_encoding "…" is not supported by the router
-SET client_encoding = 'SJIS';
---@ refused: client_encoding cannot be changed by set_config
-SELECT set_config('client_encoding', 'LATIN1', false);
 SET client_encoding = 'LATIN1';
+--@ refused: set_config of client_encoding is not supported with client_encoding "…"
+SELECT set_config('client_encoding', 'LATIN1', false);
 --@ refused: COPY in binary format or with an encoding is not supported with client_encoding "…"
 COPY d TO STDOUT (FORMAT binary);
 RESET client_encoding;

@@ -144,8 +144,37 @@ SHOW client_encoding;
 SELECT E'\u20ac', length('€'), id FROM users WHERE id < 3;
 --@ error: 22023
 SET client_encoding = 'nowhere';
---@ refused: 0A000
+--@ error: 0A000
+SET client_encoding = 'MULE_INTERNAL';
+-- Those of more than one byte for a character: every character of them is in crates/pgherd/tests/encodings.rs.
 SET client_encoding = 'SJIS';
+SHOW client_encoding;
+SELECT E'\u8868', E'\uff71', id FROM users WHERE id < 3;
+--@ error: 22P05
+SELECT E'\u00e4', id FROM users WHERE id < 3;
+SET client_encoding = 'GB18030';
+SELECT E'\u8868 \u20ac', E'\U0001F600', name FROM users WHERE id < 3;
+SET client_encoding = 'Shift_JIS_2004';
+SHOW client_encoding;
+RESET client_encoding;
+SELECT set_config('client_encoding', 'latin1', false);
+SHOW client_encoding;
+SELECT E'\u00e4', id FROM users WHERE id < 3;
+SET client_encoding = 'UTF8';
+DO $$ BEGIN PERFORM set_config('client_encoding', 'latin1', false); END $$;
+SELECT E'\u00e4', name FROM users WHERE id < 3;
+SET client_encoding = 'UTF8';
+BEGIN;
+SELECT set_config('client_encoding', 'latin1', true), E'\u00e4';
+SELECT E'\u00e4', name FROM users WHERE id < 3;
+SAVEPOINT a;
+SET client_encoding = 'WIN1252';
+ROLLBACK TO a;
+SHOW client_encoding;
+SELECT E'\u00e4', name FROM users WHERE id < 3;
+COMMIT;
+SHOW client_encoding;
+SELECT E'\u00e4', name FROM users WHERE id < 3;
 SET NAMES 'LATIN1';
 SHOW client_encoding;
 RESET client_encoding;

@@ -8,6 +8,7 @@ pub mod cluster_state;
 pub mod ddl;
 pub mod describe;
 pub mod distribute;
+pub mod encoding;
 pub mod operation;
 pub mod quote;
 pub mod schema;

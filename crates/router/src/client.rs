@@ -151,8 +151,6 @@ pub struct Client {
     pub capture: Option<Box<Capture>>,
     /// Its encoding is not UTF-8.
     pub coding: Option<Box<Coding>>,
-    /// What is wrong with the bytes of the message that was taken last.
-    pub bad: Option<Failure>,
     _over: Over,
 }
 
@@ -192,7 +190,6 @@ impl Client {
             flushes: 0,
             capture: None,
             coding: None,
-            bad: None,
             _over,
         }
     }
@@ -216,7 +213,7 @@ impl Client {
             && Rc::strong_count(&self.link) == 1
     }
 
-    /// The next message. Cancel safe.
+    /// The next message, as the client sent it. Cancel safe.
     pub async fn frame(&mut self) -> Result<Frame> {
         loop {
             if let Some(frame) = self.take_frame()? {
@@ -228,11 +225,15 @@ impl Client {
 
     /// The next message if it is here as a whole.
     pub fn take_frame(&mut self) -> Result<Option<Frame>> {
-        let frame = next_frontend_frame(&mut self.read)?;
-        let Some(coding) = &self.coding else { return Ok(frame) };
-        let Some((frame, bad)) = frame.map(|frame| coding.received(frame)) else { return Ok(None) };
-        self.bad = bad;
-        Ok(Some(frame))
+        Ok(next_frontend_frame(&mut self.read)?)
+    }
+
+    /// A message as it is in UTF-8, once what came before it has been done.
+    pub fn decoded(&mut self, frame: &Frame) -> Result<Frame> {
+        match &mut self.coding {
+            Some(coding) => coding.received(frame),
+            None => Ok(frame.clone()),
+        }
     }
 
     /// Returns when the client has closed its side. Reads ahead a little meanwhile. Cancel safe.

@@ -2,9 +2,10 @@
 //! as they are taken, and what goes to it before it leaves. Its statements do not ride.
 
 use bytes::{BufMut, BytesMut};
+use pgherd_catalog::COORDINATOR_GROUP;
 use pgherd_sql::StatementKind;
 use pgherd_wire::backend::{FieldDescription, write_parameter_status};
-use pgherd_wire::encoding::{Encoding, NoEquivalent, by_name, canonical_name};
+use pgherd_wire::encoding::{Encoding, Unconvertible, by_name, canonical_name};
 use pgherd_wire::frame::{Frame, HEADER_LEN, peek_frame};
 use pgherd_wire::frontend::format_of;
 
@@ -12,7 +13,7 @@ use crate::client::Client;
 use crate::error::{Failure, Result};
 use crate::run::Call;
 use crate::session::{Bound, Prepared, Session, is_planned};
-use crate::transaction::Block;
+use crate::transaction::{Block, LogItem};
 
 pub const UTF8: &str = "UTF8";
 
@@ -28,7 +29,7 @@ pub enum Content {
 
 /// How a client's bytes are converted.
 pub struct Coding {
-    encoding: &'static Encoding,
+    encoding: Encoding,
     /// So much of what waits for the client is converted.
     done: usize,
     /// The columns of the rows that are on their way, and of those that are not listed.
@@ -36,37 +37,56 @@ pub struct Coding {
     others: Content,
     /// The client cannot be sent this; rows are dropped until somebody has asked.
     failure: Option<Failure>,
+    /// The first bytes of a character whose last ones are in the client's next CopyData.
+    begun: Vec<u8>,
 }
 
 impl Coding {
-    pub fn new(encoding: &'static Encoding) -> Coding {
-        Coding { encoding, done: 0, columns: Vec::new(), others: Content::Text, failure: None }
+    pub fn new(encoding: Encoding) -> Coding {
+        let (columns, others) = (Vec::new(), Content::Text);
+        Coding { encoding, done: 0, columns, others, failure: None, begun: Vec::new() }
     }
 
-    /// A message of the client; with an error it is as it came.
-    pub fn received(&self, frame: Frame) -> (Frame, Option<Failure>) {
+    /// A message of the client.
+    pub fn received(&mut self, frame: &Frame) -> Result<Frame> {
         let body = frame.body();
+        let begun = std::mem::take(&mut self.begun);
         // How many strings there are in front of what is not text.
         let strings = match frame.tag() {
-            b'Q' | b'D' | b'C' | b'f' | b'd' => usize::MAX,
+            b'd' if begun.is_empty() && body.is_ascii() => 0,
+            b'd' => return self.received_data(&[&begun, body].concat()),
+            b'c' if !begun.is_empty() => {
+                let error = self.encoding.decode(&begun, &mut BytesMut::new()).err();
+                return error.map_or(Ok(frame.clone()), |error| Err(self.not_in_utf8(&error)));
+            }
             b'P' | b'B' => 2,
-            b'E' => 1,
-            _ => return (frame, None),
+            b'Q' | b'D' | b'C' | b'E' | b'f' => 1,
+            _ => 0,
         };
-        let ends = body.iter().enumerate().filter(|(_, byte)| **byte == 0).map(|(at, _)| at + 1);
-        let text = ends.take(strings).last().filter(|_| strings != usize::MAX).unwrap_or(body.len());
+        let ends = body.iter().enumerate().filter(|(_, byte)| **byte == 0).map(|(at, _)| at);
+        let ends: Vec<usize> = ends.take(strings).collect();
+        let text = ends.last().copied().unwrap_or(0);
         if body[..text].is_ascii() {
-            return (frame, None);
+            return Ok(frame.clone());
         }
-        let mut out = BytesMut::with_capacity(frame.raw.len() * 2);
-        out.put_u8(frame.tag());
-        out.put_u32(0);
-        if let Err(error) = self.encoding.decode(&body[..text], &mut out) {
-            return (frame.clone(), Some(self.not_in_utf8(&error)));
+        let mut out = begin_message(frame.tag(), body.len());
+        let mut start = 0;
+        for end in ends {
+            self.encoding.decode(&body[start..end], &mut out).map_err(|error| self.not_in_utf8(&error))?;
+            out.put_u8(0);
+            start = end + 1;
         }
-        out.extend_from_slice(&body[text..]);
+        out.extend_from_slice(&body[start..]);
         set_length(&mut out, 0);
-        (Frame { raw: out.freeze() }, None)
+        Ok(Frame { raw: out.freeze() })
+    }
+
+    fn received_data(&mut self, data: &[u8]) -> Result<Frame> {
+        let mut out = begin_message(b'd', data.len());
+        let left = self.encoding.decode_part(data, true, &mut out).map_err(|error| self.not_in_utf8(&error))?;
+        self.begun = data[data.len() - left..].to_vec();
+        set_length(&mut out, 0);
+        Ok(Frame { raw: out.freeze() })
     }
 
     /// Values that the client gives.
@@ -96,6 +116,9 @@ impl Coding {
             let start = out.len();
             if matches!(tag, b'D' | b'd') && self.failure.is_some() {
                 continue;
+            }
+            if tag == b'T' {
+                self.columns = columns_of(&frame[HEADER_LEN..]);
             }
             if frame[HEADER_LEN..].is_ascii() {
                 out.extend_from_slice(frame);
@@ -179,33 +202,59 @@ impl Coding {
         }
     }
 
-    fn not_in_utf8(&self, error: &NoEquivalent) -> Failure {
-        no_equivalent(error, self.encoding.name, UTF8)
+    fn not_in_utf8(&self, error: &Unconvertible) -> Failure {
+        unconvertible(error, self.encoding.name(), UTF8)
     }
 
-    fn not_in_encoding(&self, error: &NoEquivalent) -> Failure {
-        no_equivalent(error, UTF8, self.encoding.name)
+    fn not_in_encoding(&self, error: &Unconvertible) -> Failure {
+        unconvertible(error, UTF8, self.encoding.name())
     }
 
     fn mixed(&self) -> Failure {
-        Failure::refused(format!("cannot convert a binary value to or from client_encoding \"{}\"", self.encoding.name))
-            .hint("Use text format, or UTF8.")
+        Failure::refused(format!(
+            "cannot convert a binary value to or from client_encoding \"{}\"",
+            self.encoding.name()
+        ))
+        .hint("Use text format, or UTF8.")
     }
 }
 
-fn no_equivalent(error: &NoEquivalent, from: &str, to: &str) -> Failure {
-    let bytes: Vec<String> = error.0.iter().map(|byte| format!("0x{byte:02x}")).collect();
+fn unconvertible(error: &Unconvertible, from: &str, to: &str) -> Failure {
+    let bytes: Vec<String> = error.bytes.iter().map(|byte| format!("0x{byte:02x}")).collect();
     let bytes = bytes.join(" ");
+    if !error.is_valid {
+        return Failure::new("22021", format!("invalid byte sequence for encoding \"{from}\": {bytes}"));
+    }
     Failure::new(
         "22P05",
         format!("character with byte sequence {bytes} in encoding \"{from}\" has no equivalent in encoding \"{to}\""),
     )
 }
 
+fn begin_message(tag: u8, len: usize) -> BytesMut {
+    let mut out = BytesMut::with_capacity(HEADER_LEN + len * 2);
+    out.put_u8(tag);
+    out.put_u32(0);
+    out
+}
+
 /// Corrects the length of the message that begins at `start`.
 fn set_length(out: &mut BytesMut, start: usize) {
     let len = (out.len() - start - 1) as u32;
     out[start + 1..start + HEADER_LEN].copy_from_slice(&len.to_be_bytes());
+}
+
+/// What a RowDescription says of its columns.
+fn columns_of(body: &[u8]) -> Vec<Content> {
+    let mut columns = Vec::new();
+    let mut rest = body.get(2..).unwrap_or_default();
+    while let Some(end) = rest.iter().position(|byte| *byte == 0) {
+        let Some(numbers) = rest[end + 1..].first_chunk::<18>() else { break };
+        let type_oid = u32::from_be_bytes([numbers[6], numbers[7], numbers[8], numbers[9]]);
+        columns.push(content(i16::from_be_bytes([numbers[16], numbers[17]]), Some(type_oid)));
+        rest = &rest[end + 19..];
+    }
+    columns
 }
 
 fn content(format: i16, type_oid: Option<u32>) -> Content {
@@ -256,7 +305,7 @@ fn content(format: i16, type_oid: Option<u32>) -> Content {
 
 impl Client {
     /// From here on.
-    pub fn set_encoding(&mut self, encoding: Option<&'static Encoding>) {
+    pub fn set_encoding(&mut self, encoding: Option<Encoding>) {
         self.convert();
         let failure = self.coding.take().and_then(|coding| coding.failure);
         self.coding =
@@ -288,93 +337,184 @@ impl Client {
     }
 }
 
-/// What a session's `client_encoding` is, by PostgreSQL's names.
+/// An encoding that a client may have.
+#[derive(Debug, Clone)]
+pub struct Charset {
+    /// PostgreSQL's name.
+    pub name: &'static str,
+    /// Not of UTF8; SQL_ASCII: its bytes are taken for UTF-8, as PostgreSQL does.
+    pub encoding: Option<Encoding>,
+}
+
+/// What a session's `client_encoding` is.
 pub struct ClientEncoding {
-    startup: &'static str,
-    session: &'static str,
-    /// By SET LOCAL.
-    local: Option<&'static str>,
+    startup: Charset,
+    now: Moment,
     /// What a rollback brings back.
-    before: Option<&'static str>,
-    /// What the client has been told.
+    before: Option<Charset>,
+    /// What bytes are converted to, and what the client has been told.
+    used: &'static str,
     told: &'static str,
 }
 
+/// What it is at one moment.
+#[derive(Debug, Clone)]
+pub struct Moment {
+    session: Charset,
+    /// By SET LOCAL.
+    local: Option<Charset>,
+}
+
 impl ClientEncoding {
-    pub fn new(startup: &'static str) -> ClientEncoding {
-        ClientEncoding { startup, session: startup, local: None, before: None, told: UTF8 }
+    pub fn new(startup: Charset) -> ClientEncoding {
+        let now = Moment { session: startup.clone(), local: None };
+        ClientEncoding { startup, now, before: None, used: UTF8, told: UTF8 }
+    }
+
+    fn charset(&self) -> &Charset {
+        self.now.local.as_ref().unwrap_or(&self.now.session)
     }
 
     pub fn name(&self) -> &'static str {
-        self.local.unwrap_or(self.session)
+        self.charset().name
+    }
+
+    pub fn moment(&self) -> Moment {
+        self.now.clone()
+    }
+
+    pub fn go_back(&mut self, moment: Moment) {
+        self.now = moment;
     }
 }
 
-/// The name of an encoding that clients may have here.
-pub fn supported(value: &str) -> Result<Option<&'static str>> {
+/// The name of an encoding that clients may have, as PostgreSQL spells it.
+pub fn supported(value: &str) -> Result<&'static str> {
     match canonical_name(value) {
-        Some(name) if matches!(name, UTF8 | "SQL_ASCII") || by_name(name).is_some() => Ok(Some(name)),
-        Some(name) => Err(Failure::refused(format!("client_encoding \"{name}\" is not supported by the router"))
-            .hint("Use UTF8, or an encoding whose characters are one byte each.")),
-        None => Ok(None),
+        Some(name) if matches!(name, UTF8 | "SQL_ASCII") || by_name(name).is_some() => Ok(name),
+        Some(name) => {
+            Err(Failure::new("0A000", format!("invalid value for parameter \"client_encoding\": \"{value}\""))
+                .detail(format!("Conversion between {name} and UTF8 is not supported.")))
+        }
+        None => Err(Failure::new("22023", format!("invalid value for parameter \"client_encoding\": \"{value}\""))),
     }
 }
 
 impl Session {
-    /// SET of client_encoding, which no server hears of; `value`: none for DEFAULT.
-    pub async fn set_client_encoding(&mut self, value: Option<&str>, local: bool) -> Result<()> {
-        let name = match value {
-            None => self.encoding.startup,
-            Some(value) => supported(value)?.ok_or_else(|| invalid(value))?,
-        };
+    /// What a value of client_encoding stands for; none for DEFAULT.
+    pub async fn charset_of(&mut self, value: Option<&str>) -> Result<Charset> {
+        match value {
+            None => Ok(self.encoding.startup.clone()),
+            Some(value) => self.thread.shared.charset(supported(value)?, &self.db.name).await,
+        }
+    }
+
+    /// SET of client_encoding, which no server hears of.
+    pub fn set_client_encoding(&mut self, charset: Charset, local: bool) {
         let in_block = self.txn.block != Block::None;
         match (local, in_block) {
             // PostgreSQL has warned; nothing stays.
-            (true, false) => return Ok(()),
-            (true, true) => self.encoding.local = Some(name),
+            (true, false) => return,
+            (true, true) => self.encoding.now.local = Some(charset),
             (false, _) => {
                 if in_block {
-                    self.encoding.before.get_or_insert(self.encoding.session);
+                    self.encoding.before.get_or_insert(self.encoding.now.session.clone());
                 }
-                (self.encoding.session, self.encoding.local) = (name, None);
+                self.encoding.now = Moment { session: charset, local: None };
             }
         }
         self.follow_encoding();
+    }
+
+    pub fn reset_client_encoding(&mut self) {
+        self.set_client_encoding(self.encoding.startup.clone(), false);
+    }
+
+    /// An error has undone what was set since the last savepoint.
+    pub fn fail_encoding(&mut self) {
+        let savepoint = self.txn.log.iter().rev().find_map(|item| match item {
+            LogItem::Savepoint { encoding, .. } => Some(encoding.clone()),
+            _ => None,
+        });
+        self.encoding.now = savepoint.unwrap_or_else(|| {
+            let session = self.encoding.before.as_ref().unwrap_or(&self.encoding.now.session);
+            Moment { session: session.clone(), local: None }
+        });
+        self.follow_encoding();
+    }
+
+    /// What a function or a body has set on the coordinator's connection is the client's from here on; the connection is
+    /// UTF8 again.
+    pub async fn adopt_encoding(&mut self) -> Result<()> {
+        let Some(value) = self.encoding_there() else { return Ok(()) };
+        let charset = self.charset_of(Some(&value)).await?;
+        // What lasts longer than the block shows when that ends.
+        let in_block = self.txn.block != Block::None;
+        let word = if in_block { "LOCAL" } else { "SESSION" };
+        self.run_quiet(COORDINATOR_GROUP, &format!("SET {word} client_encoding = 'UTF8'")).await?;
+        self.set_client_encoding(charset, in_block);
         Ok(())
+    }
+
+    /// The same where a transaction has ended, for the session.
+    pub async fn encoding_left(&mut self) -> Option<Charset> {
+        let value = self.encoding_there()?;
+        let charset = self.charset_of(Some(&value)).await.ok()?;
+        let participant = self.txn.participants.get_mut(&COORDINATOR_GROUP)?;
+        participant.lease.query("SET client_encoding = 'UTF8'").await.ok()?;
+        Some(charset)
+    }
+
+    fn encoding_there(&self) -> Option<String> {
+        if self.definitions.is_asked() {
+            return None;
+        }
+        let participant = self.txn.participants.get(&COORDINATOR_GROUP)?;
+        participant.lease.parameters.get("client_encoding").filter(|value| *value != UTF8).cloned()
     }
 
     /// The end of a transaction.
     pub fn settle_encoding(&mut self, committed: bool) {
         let before = self.encoding.before.take();
-        self.encoding.local = None;
+        self.encoding.now.local = None;
         if let (Some(before), false) = (before, committed) {
-            self.encoding.session = before;
+            self.encoding.now.session = before;
         }
         self.follow_encoding();
     }
 
-    /// The client is told, and has it from here on.
+    /// The client has it from here on.
     pub fn follow_encoding(&mut self) {
-        let name = self.encoding.name();
-        if name == self.encoding.told {
-            return;
+        let charset = self.encoding.charset();
+        if charset.name != self.encoding.used {
+            self.client.set_encoding(charset.encoding.clone());
+            self.encoding.used = charset.name;
         }
-        self.encoding.told = name;
-        // SQL_ASCII: its bytes are taken for UTF-8, as PostgreSQL does.
-        self.client.set_encoding(by_name(name));
-        write_parameter_status(&mut self.client.out, "client_encoding", name);
+    }
+
+    /// The client is told, in front of ReadyForQuery as PostgreSQL does.
+    pub fn tell_encoding(&mut self) {
+        if self.encoding.used != self.encoding.told {
+            self.encoding.told = self.encoding.used;
+            write_parameter_status(&mut self.client.out, "client_encoding", self.encoding.told);
+        }
     }
 
     /// What a statement must not do where its client's bytes are converted, and for all clients.
     pub fn check_encoding_of(&mut self, call: &Call<'_>) -> Result<()> {
         let Some(statement) = &call.prepared.statement else { return Ok(()) };
-        if statement.calls.iter().any(|(_, name)| name == "set_config")
-            && statement.text.to_ascii_lowercase().contains("client_encoding")
-        {
-            return Err(Failure::refused("client_encoding cannot be changed by set_config").hint("Use SET."));
-        }
         if self.client.coding.is_none() {
             return Ok(());
+        }
+        // From UTF8 it is adopted; to UTF8 it would not be seen.
+        let named = |text: &[u8]| text.to_ascii_lowercase().windows(15).any(|word| word == b"client_encoding");
+        let mut values = call.bound.iter().flat_map(|bound| bound.params.iter().flatten());
+        if statement.calls.iter().any(|(_, name)| name == "set_config")
+            && (named(statement.text.as_bytes()) || values.any(|value| named(value)))
+        {
+            let name = self.encoding.name();
+            let message = format!("set_config of client_encoding is not supported with client_encoding \"{name}\"");
+            return Err(Failure::refused(message).hint("Use SET."));
         }
         if let StatementKind::Copy(info) = &statement.kind
             && (info.options.format == pgherd_sql::CopyFormat::Binary || info.options.encoding.is_some())
@@ -420,34 +560,51 @@ impl Session {
     }
 }
 
-pub fn invalid(value: &str) -> Failure {
-    Failure::new("22023", format!("invalid value for parameter \"client_encoding\": \"{value}\""))
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use bytes::Bytes;
+    use pgherd_wire::encoding::Known;
+    use pgherd_wire::multibyte::Multibyte;
     use pgherd_wire::{backend, frontend};
 
     use super::*;
 
+    fn coding(name: &str) -> Coding {
+        let Some(Known::Here(encoding)) = by_name(name) else { panic!("{name} is not known") };
+        Coding::new(Encoding::SingleByte(encoding))
+    }
+
     fn latin1() -> Coding {
-        Coding::new(by_name("LATIN1").unwrap())
+        coding("LATIN1")
+    }
+
+    fn frame(raw: &[u8]) -> Frame {
+        Frame { raw: Bytes::copy_from_slice(raw) }
     }
 
     #[test]
     fn messages_of_a_client_become_utf8() {
-        let frame = |raw: &[u8]| Frame { raw: Bytes::copy_from_slice(raw) };
-        let (query, bad) = latin1().received(frame(b"Q\0\0\0\x09x\xe4y\0"));
-        assert!(bad.is_none());
+        let query = latin1().received(&frame(b"Q\0\0\0\x09x\xe4y\0")).unwrap();
         assert_eq!(frontend::parse_frontend(&query).unwrap(), frontend::FrontendMessage::Query { sql: "xäy" });
         // Numbers behind the strings stay.
-        let (parse, _) = latin1().received(frame(b"P\0\0\0\x0e\xe4\0\xf6\0\0\x01\0\0\0\xff"));
+        let parse = latin1().received(&frame(b"P\0\0\0\x0e\xe4\0\xf6\0\0\x01\0\0\0\xff")).unwrap();
         assert_eq!(&parse.raw[..], b"P\0\0\0\x10\xc3\xa4\0\xc3\xb6\0\0\x01\0\0\0\xff");
-        let windows = Coding::new(by_name("WIN1252").unwrap());
-        let (_, bad) = windows.received(frame(b"Q\0\0\0\x06\x81\0"));
-        assert_eq!(bad.unwrap().sqlstate(), "22P05");
+        let bad = coding("WIN1252").received(&frame(b"Q\0\0\0\x06\x81\0"));
+        assert_eq!(bad.unwrap_err().sqlstate(), "22P05");
+    }
+
+    #[test]
+    fn a_character_may_be_in_two_messages_of_a_copy() {
+        let learned = Multibyte::learned("SJIS", "b 95 5c e8a1a8").unwrap();
+        let mut coding = Coding::new(Encoding::Multibyte(learned.into()));
+        let data = |coding: &mut Coding, raw: &[u8]| coding.received(&frame(raw)).map(|frame| frame.body_bytes());
+        assert_eq!(data(&mut coding, b"d\0\0\0\x06a\x95").unwrap(), "a");
+        assert_eq!(data(&mut coding, b"d\0\0\0\x06\\b").unwrap(), "表b");
+        assert_eq!(data(&mut coding, b"d\0\0\0\x05\x95").unwrap(), "");
+        assert_eq!(data(&mut coding, b"c\0\0\0\x04").unwrap_err().sqlstate(), "22021");
+        // The end of one string is not the beginning of the next.
+        assert_eq!(data(&mut coding, b"P\0\0\0\x0a\x95\0\\\0\0\0").unwrap_err().sqlstate(), "22021");
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod callback;
 mod cancel;
 mod changes;
 mod client;
+mod conversions;
 mod database;
 mod deadlock;
 mod describe;

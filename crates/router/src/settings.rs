@@ -141,8 +141,7 @@ pub fn take_encoding(settings: &mut Settings) -> Result<&'static str> {
         }
         other => other,
     };
-    let name = crate::encoding::supported(&value).map_err(fatal)?;
-    name.ok_or_else(|| fatal(crate::encoding::invalid(&value)))
+    crate::encoding::supported(&value).map_err(fatal)
 }
 
 /// Spellings of UTF8, and SQL_ASCII whose bytes are taken for UTF-8.

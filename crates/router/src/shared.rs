@@ -12,6 +12,7 @@ use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Node, Snapshot, SnapshotId};
 use crate::callback::CallbackSender;
 use crate::cancel::CancelState;
 use crate::client::Link;
+use crate::conversions::Conversions;
 use crate::database::Database;
 use crate::describe::{Described, StatementCache};
 use crate::error::{Failure, Result};
@@ -47,6 +48,7 @@ pub struct Shared {
     generation: AtomicU64,
     /// Where the coordinator's callbacks connect to.
     callback_address: RwLock<Option<(String, u16)>>,
+    pub conversions: Conversions,
     /// How many connections servers take from us, whichever thread has them.
     pub budget: Arc<Budget>,
     /// Of this machine.
@@ -69,6 +71,7 @@ impl Shared {
             next_pid: AtomicI32::new(1),
             generation: AtomicU64::new(0),
             callback_address: RwLock::default(),
+            conversions: Conversions::default(),
             budget: Arc::new(Budget::new(config.connections)),
             config,
             mock_secret,

@@ -11,6 +11,7 @@ use pgherd_catalog::{COORDINATOR_GROUP, ColocationId, GroupId, Snapshot};
 use pgherd_txn::{Action, Commit, Event, Gid, Outcome, Protocol};
 use pgherd_wire::frontend;
 
+use crate::encoding::Moment;
 use crate::error::{Failure, Result};
 use crate::run::{Anchor, Errors, Rows};
 use crate::session::{Session, next_id};
@@ -37,6 +38,7 @@ pub enum LogItem {
         settings: Settings,
         /// The transaction's own catalog then.
         catalog: Option<Arc<Snapshot>>,
+        encoding: Moment,
     },
     /// SET (false) or SET LOCAL (true) of a setting.
     Set { name: String, value: String, local: bool },
@@ -351,7 +353,8 @@ impl Session {
     /// SAVEPOINT: told to each server lazily.
     pub fn savepoint(&mut self, name: &str) {
         let (settings, catalog) = (self.settings.clone(), self.txn.catalog.clone());
-        self.log(LogItem::Savepoint { name: name.to_owned(), settings, catalog });
+        let encoding = self.encoding.moment();
+        self.log(LogItem::Savepoint { name: name.to_owned(), settings, catalog, encoding });
     }
 
     fn find_savepoint(&self, name: &str) -> Result<usize> {
@@ -396,10 +399,12 @@ impl Session {
         // The statement that failed has not said that it no longer changes rows.
         self.cursors.changes.clear();
         let mut known = None;
-        if let LogItem::Savepoint { settings, catalog, .. } = &self.txn.log[index] {
+        if let LogItem::Savepoint { settings, catalog, encoding, .. } = &self.txn.log[index] {
             self.settings = settings.clone();
             known = catalog.clone();
+            self.encoding.go_back(encoding.clone());
         }
+        self.follow_encoding();
         self.txn.log.truncate(index + 1);
         self.forget_search_path();
         for participant in self.txn.participants.values_mut() {
@@ -528,15 +533,20 @@ impl Session {
             }
         }
         self.settle_settings();
+        self.settle_encoding(true);
         self.end_block(false).await;
     }
 
     async fn end_block(&mut self, committed: bool) {
+        let encoding = self.encoding_left().await;
         self.release_all().await;
         let changed_catalog = self.txn.changed_catalog;
         let changed_defaults = self.txn.changed_defaults;
         self.txn = Transaction::new();
         self.settle_encoding(committed);
+        if let Some(encoding) = encoding {
+            self.set_client_encoding(encoding, false);
+        }
         self.cursors.clear();
         self.definitions.forget();
         self.declared_cursors.retain(|_, cursor| {

@@ -1,20 +1,44 @@
-//! Encodings of clients whose characters are one byte each, as PostgreSQL converts them to UTF-8 and back (the maps in
-//! src/backend/utils/mb/Unicode): only bytes from 0x80 on differ.
+//! Encodings of clients, as PostgreSQL converts them to UTF-8 and back (the maps in src/backend/utils/mb/Unicode). Those
+//! whose characters are one byte each are here, where only bytes from 0x80 on differ; [`crate::multibyte`] has the others.
+
+use std::sync::Arc;
 
 use bytes::BytesMut;
 
-/// One that is known here.
+use crate::multibyte::{self, Multibyte};
+
+/// One that a client may have.
+#[derive(Debug, Clone)]
+pub enum Encoding {
+    SingleByte(&'static SingleByte),
+    Multibyte(Arc<Multibyte>),
+}
+
+/// One whose characters are one byte each.
 #[derive(Debug)]
-pub struct Encoding {
+pub struct SingleByte {
     /// As PostgreSQL calls it.
     pub name: &'static str,
     /// The characters of the bytes from 0x80 on; 0: there is none.
     high: [u16; 128],
 }
 
-/// What stands for nothing in the other encoding: the bytes as they came.
+/// What is no character, or stands for nothing in the other encoding: the bytes as they came.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NoEquivalent(pub Vec<u8>);
+pub struct Unconvertible {
+    pub bytes: Vec<u8>,
+    pub is_valid: bool,
+}
+
+impl Unconvertible {
+    pub(crate) fn no_equivalent(bytes: &[u8]) -> Unconvertible {
+        Unconvertible { bytes: bytes.to_vec(), is_valid: true }
+    }
+
+    pub(crate) fn invalid(bytes: &[u8]) -> Unconvertible {
+        Unconvertible { bytes: bytes.to_vec(), is_valid: false }
+    }
+}
 
 /// The spellings that PostgreSQL knows, without case and all but letters and digits (`pg_encname_tbl` in
 /// src/common/encnames.c), and what it calls those.
@@ -75,32 +99,70 @@ pub fn canonical_name(spelling: &str) -> Option<&'static str> {
         return Some(name);
     }
     let plain = plain.replace("windows", "win");
-    let named = |e: &&Encoding| e.name.to_ascii_lowercase().replace('_', "") == plain && !e.name.starts_with("ISO");
+    let named = |e: &&SingleByte| e.name.to_ascii_lowercase().replace('_', "") == plain && !e.name.starts_with("ISO");
     ENCODINGS.iter().find(named).map(|e| e.name)
 }
 
-/// The encoding of a name of PostgreSQL's, where it is one of these.
-pub fn by_name(name: &str) -> Option<&'static Encoding> {
-    ENCODINGS.iter().find(|e| e.name == name)
+/// Where its conversion is known.
+#[derive(Debug, Clone, Copy)]
+pub enum Known {
+    Here(&'static SingleByte),
+    /// By servers.
+    There(&'static str),
+}
+
+/// The encoding of a name of PostgreSQL's that it converts to UTF-8.
+pub fn by_name(name: &str) -> Option<Known> {
+    let here = ENCODINGS.iter().find(|e| e.name == name).map(Known::Here);
+    here.or_else(|| multibyte::name_of(name).map(Known::There))
 }
 
 impl Encoding {
+    /// As PostgreSQL calls it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Encoding::SingleByte(encoding) => encoding.name,
+            Encoding::Multibyte(encoding) => encoding.name,
+        }
+    }
+
     /// Appends a client's bytes as UTF-8.
-    pub fn decode(&self, bytes: &[u8], out: &mut BytesMut) -> Result<(), NoEquivalent> {
+    pub fn decode(&self, bytes: &[u8], out: &mut BytesMut) -> Result<(), Unconvertible> {
+        self.decode_part(bytes, false, out).map(drop)
+    }
+
+    /// The same; where `more` may come, what is at the end and not whole is left, and its length given.
+    pub fn decode_part(&self, bytes: &[u8], more: bool, out: &mut BytesMut) -> Result<usize, Unconvertible> {
+        match self {
+            Encoding::SingleByte(encoding) => encoding.decode(bytes, out).map(|()| 0),
+            Encoding::Multibyte(encoding) => encoding.decode(bytes, more, out),
+        }
+    }
+
+    /// Appends UTF-8 as a client's bytes.
+    pub fn encode(&self, text: &[u8], out: &mut BytesMut) -> Result<(), Unconvertible> {
+        match self {
+            Encoding::SingleByte(encoding) => encoding.encode(text, out),
+            Encoding::Multibyte(encoding) => encoding.encode(text, out),
+        }
+    }
+}
+
+impl SingleByte {
+    fn decode(&self, bytes: &[u8], out: &mut BytesMut) -> Result<(), Unconvertible> {
         for &byte in bytes {
             if byte < 0x80 {
                 out.extend_from_slice(&[byte]);
                 continue;
             }
             let c = char::from_u32(u32::from(self.high[usize::from(byte - 0x80)])).filter(|c| *c != '\0');
-            let Some(c) = c else { return Err(NoEquivalent(vec![byte])) };
+            let Some(c) = c else { return Err(Unconvertible::no_equivalent(&[byte])) };
             out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
         }
         Ok(())
     }
 
-    /// Appends UTF-8 as a client's bytes.
-    pub fn encode(&self, text: &[u8], out: &mut BytesMut) -> Result<(), NoEquivalent> {
+    fn encode(&self, text: &[u8], out: &mut BytesMut) -> Result<(), Unconvertible> {
         let mut rest = text;
         while let Some(&first) = rest.first() {
             let len = match first {
@@ -116,7 +178,7 @@ impl Encoding {
             };
             let (bytes, after) = rest.split_at(len.min(rest.len()));
             let c = std::str::from_utf8(bytes).ok().and_then(|c| c.chars().next());
-            let byte = c.and_then(|c| self.byte_of(c)).ok_or_else(|| NoEquivalent(bytes.to_vec()))?;
+            let byte = c.and_then(|c| self.byte_of(c)).ok_or_else(|| Unconvertible::no_equivalent(bytes))?;
             out.extend_from_slice(&[byte]);
             rest = after;
         }
@@ -131,8 +193,8 @@ impl Encoding {
 }
 
 #[rustfmt::skip]
-static ENCODINGS: &[Encoding] = &[
-    Encoding { name: "LATIN1", high: [
+static ENCODINGS: &[SingleByte] = &[
+    SingleByte { name: "LATIN1", high: [
         128, 129, 130, 131, 132, 133, 134, 135, 136, 137, 138, 139, 140, 141, 142, 143, 144, 145, 146, 147, 148, 149,
         150, 151, 152, 153, 154, 155, 156, 157, 158, 159, 160, 161, 162, 163, 164, 165, 166, 167, 168, 169, 170, 171,
         172, 173, 174, 175, 176, 177, 178, 179, 180, 181, 182, 183, 184, 185, 186, 187, 188, 189, 190, 191, 192, 193,
@@ -140,7 +202,7 @@ static ENCODINGS: &[Encoding] = &[
         216, 217, 218, 219, 220, 221, 222, 223, 224, 225, 226, 227, 228, 229, 230, 231, 232, 233, 234, 235, 236, 237,
         238, 239, 240, 241, 242, 243, 244, 245, 246, 247, 248, 249, 250, 251, 252, 253, 254, 255,
     ] },
-    Encoding { name: "LATIN2", high: [
+    SingleByte { name: "LATIN2", high: [
         128, 129, 130, 131, 132, 133, 134, 135, 136, 137, 138, 139, 140, 141, 142, 143, 144, 145, 146, 147, 148, 149,
         150, 151, 152, 153, 154, 155, 156, 157, 158, 159, 160, 260, 728, 321, 164, 317, 346, 167, 168, 352, 350, 356,
         377, 173, 381, 379, 176, 261, 731, 322, 180, 318, 347, 711, 184, 353, 351, 357, 378, 733, 382, 380, 340, 193,
@@ -148,7 +210,7 @@ static ENCODINGS: &[Encoding] = &[
         344, 366, 218, 368, 220, 221, 354, 223, 341, 225, 226, 259, 228, 314, 263, 231, 269, 233, 281, 235, 283, 237,
         238, 271, 273, 324, 328, 243, 244, 337, 246, 247, 345, 367, 250, 369, 252, 253, 355, 729,
     ] },
-    Encoding { name: "LATIN3", high: [
+    SingleByte { name: "LATIN3", high: [
         128, 129, 130, 131, 132, 133, 134, 135, 136, 137, 138, 139, 140, 141, 142, 143, 144, 145, 146, 147, 148, 149,
         150, 151, 152, 153, 154, 155, 156, 157, 158, 159, 160, 294, 728, 163, 164, 0, 292, 167, 168, 304, 350, 286,
         308, 173, 0, 379, 176, 295, 178, 179, 180, 181, 293, 183, 184, 305, 351, 287, 309, 189, 0, 380, 192, 193, 194,
@@ -156,7 +218,7 @@ static ENCODINGS: &[Encoding] = &[
         218, 219, 220, 364, 348, 223, 224, 225, 226, 0, 228, 267, 265, 231, 232, 233, 234, 235, 236, 237, 238, 239, 0,
         241, 242, 243, 244, 289, 246, 247, 285, 249, 250, 251, 252, 365, 349, 729,
     ] },
-    Encoding { name: "LATIN4", high: [
+    SingleByte { name: "LATIN4", high: [
         128, 129, 130, 131, 132, 133, 134, 135, 136, 137, 138, 139, 140, 141, 142, 143, 144, 145, 146, 147, 148, 149,
         150, 151, 152, 153, 154, 155, 156, 157, 158, 159, 160, 260, 312, 342, 164, 296, 315, 167, 168, 352, 274, 290,
         358, 173, 381, 175, 176, 261, 731, 343, 180, 297, 316, 711, 184, 353, 275, 291, 359, 330, 382, 331, 256, 193,
@@ -164,7 +226,7 @@ static ENCODINGS: &[Encoding] = &[
         216, 370, 218, 219, 220, 360, 362, 223, 257, 225, 226, 227, 228, 229, 230, 303, 269, 233, 281, 235, 279, 237,
         238, 299, 273, 326, 333, 311, 244, 245, 246, 247, 248, 371, 250, 251, 252, 361, 363, 729,
     ] },
-    Encoding { name: "LATIN5", high: [
+    SingleByte { name: "LATIN5", high: [
         128, 129, 130, 131, 132, 133, 134, 135, 136, 137, 138, 139, 140, 141, 142, 143, 144, 145, 146, 147, 148, 149,
         150, 151, 152, 153, 154, 155, 156, 157, 158, 159, 160, 161, 162, 163, 164, 165, 166, 167, 168, 169, 170, 171,
         172, 173, 174, 175, 176, 177, 178, 179, 180, 181, 182, 183, 184, 185, 186, 187, 188, 189, 190, 191, 192, 193,
@@ -172,7 +234,7 @@ static ENCODINGS: &[Encoding] = &[
         216, 217, 218, 219, 220, 304, 350, 223, 224, 225, 226, 227, 228, 229, 230, 231, 232, 233, 234, 235, 236, 237,
         238, 239, 287, 241, 242, 243, 244, 245, 246, 247, 248, 249, 250, 251, 252, 305, 351, 255,
     ] },
-    Encoding { name: "LATIN6", high: [
+    SingleByte { name: "LATIN6", high: [
         128, 129, 130, 131, 132, 133, 134, 135, 136, 137, 138, 139, 140, 141, 142, 143, 144, 145, 146, 147, 148, 149,
         150, 151, 152, 153, 154, 155, 156, 157, 158, 159, 160, 260, 274, 290, 298, 296, 310, 167, 315, 272, 352, 358,
         381, 173, 362, 330, 176, 261, 275, 291, 299, 297, 311, 183, 316, 273, 353, 359, 382, 8213, 363, 331, 256, 193,
@@ -180,7 +242,7 @@ static ENCODINGS: &[Encoding] = &[
         216, 370, 218, 219, 220, 221, 222, 223, 257, 225, 226, 227, 228, 229, 230, 303, 269, 233, 281, 235, 279, 237,
         238, 239, 240, 326, 333, 243, 244, 245, 246, 361, 248, 371, 250, 251, 252, 253, 254, 312,
     ] },
-    Encoding { name: "LATIN7", high: [
+    SingleByte { name: "LATIN7", high: [
         128, 129, 130, 131, 132, 133, 134, 135, 136, 137, 138, 139, 140, 141, 142, 143, 144, 145, 146, 147, 148, 149,
         150, 151, 152, 153, 154, 155, 156, 157, 158, 159, 160, 8221, 162, 163, 164, 8222, 166, 167, 216, 169, 342,
         171, 172, 173, 174, 198, 176, 177, 178, 179, 8220, 181, 182, 183, 248, 185, 343, 187, 188, 189, 190, 230, 260,
@@ -188,7 +250,7 @@ static ENCODINGS: &[Encoding] = &[
         215, 370, 321, 346, 362, 220, 379, 381, 223, 261, 303, 257, 263, 228, 229, 281, 275, 269, 233, 378, 279, 291,
         311, 299, 316, 353, 324, 326, 243, 333, 245, 246, 247, 371, 322, 347, 363, 252, 380, 382, 8217,
     ] },
-    Encoding { name: "LATIN8", high: [
+    SingleByte { name: "LATIN8", high: [
         128, 129, 130, 131, 132, 133, 134, 135, 136, 137, 138, 139, 140, 141, 142, 143, 144, 145, 146, 147, 148, 149,
         150, 151, 152, 153, 154, 155, 156, 157, 158, 159, 160, 7682, 7683, 163, 266, 267, 7690, 167, 7808, 169, 7810,
         7691, 7922, 173, 174, 376, 7710, 7711, 288, 289, 7744, 7745, 182, 7766, 7809, 7767, 7811, 7776, 7923, 7812,
@@ -197,7 +259,7 @@ static ENCODINGS: &[Encoding] = &[
         233, 234, 235, 236, 237, 238, 239, 373, 241, 242, 243, 244, 245, 246, 7787, 248, 249, 250, 251, 252, 253, 375,
         255,
     ] },
-    Encoding { name: "LATIN9", high: [
+    SingleByte { name: "LATIN9", high: [
         128, 129, 130, 131, 132, 133, 134, 135, 136, 137, 138, 139, 140, 141, 142, 143, 144, 145, 146, 147, 148, 149,
         150, 151, 152, 153, 154, 155, 156, 157, 158, 159, 160, 161, 162, 163, 8364, 165, 352, 167, 353, 169, 170, 171,
         172, 173, 174, 175, 176, 177, 178, 179, 381, 181, 182, 183, 382, 185, 186, 187, 338, 339, 376, 191, 192, 193,
@@ -205,7 +267,7 @@ static ENCODINGS: &[Encoding] = &[
         216, 217, 218, 219, 220, 221, 222, 223, 224, 225, 226, 227, 228, 229, 230, 231, 232, 233, 234, 235, 236, 237,
         238, 239, 240, 241, 242, 243, 244, 245, 246, 247, 248, 249, 250, 251, 252, 253, 254, 255,
     ] },
-    Encoding { name: "LATIN10", high: [
+    SingleByte { name: "LATIN10", high: [
         128, 129, 130, 131, 132, 133, 134, 135, 136, 137, 138, 139, 140, 141, 142, 143, 144, 145, 146, 147, 148, 149,
         150, 151, 152, 153, 154, 155, 156, 157, 158, 159, 160, 260, 261, 321, 8364, 8222, 352, 167, 353, 169, 536,
         171, 377, 173, 378, 379, 176, 177, 268, 322, 381, 8221, 182, 183, 382, 269, 537, 187, 338, 339, 376, 380, 192,
@@ -213,7 +275,7 @@ static ENCODINGS: &[Encoding] = &[
         346, 368, 217, 218, 219, 220, 280, 538, 223, 224, 225, 226, 259, 228, 263, 230, 231, 232, 233, 234, 235, 236,
         237, 238, 239, 273, 324, 242, 243, 244, 337, 246, 347, 369, 249, 250, 251, 252, 281, 539, 255,
     ] },
-    Encoding { name: "WIN1250", high: [
+    SingleByte { name: "WIN1250", high: [
         8364, 0, 8218, 0, 8222, 8230, 8224, 8225, 0, 8240, 352, 8249, 346, 356, 381, 377, 0, 8216, 8217, 8220, 8221,
         8226, 8211, 8212, 0, 8482, 353, 8250, 347, 357, 382, 378, 160, 711, 728, 321, 164, 260, 166, 167, 168, 169,
         350, 171, 172, 173, 174, 379, 176, 177, 731, 322, 180, 181, 182, 183, 184, 261, 351, 187, 317, 733, 318, 380,
@@ -221,7 +283,7 @@ static ENCODINGS: &[Encoding] = &[
         214, 215, 344, 366, 218, 368, 220, 221, 354, 223, 341, 225, 226, 259, 228, 314, 263, 231, 269, 233, 281, 235,
         283, 237, 238, 271, 273, 324, 328, 243, 244, 337, 246, 247, 345, 367, 250, 369, 252, 253, 355, 729,
     ] },
-    Encoding { name: "WIN1251", high: [
+    SingleByte { name: "WIN1251", high: [
         1026, 1027, 8218, 1107, 8222, 8230, 8224, 8225, 8364, 8240, 1033, 8249, 1034, 1036, 1035, 1039, 1106, 8216,
         8217, 8220, 8221, 8226, 8211, 8212, 0, 8482, 1113, 8250, 1114, 1116, 1115, 1119, 160, 1038, 1118, 1032, 164,
         1168, 166, 167, 1025, 169, 1028, 171, 172, 173, 174, 1031, 176, 177, 1030, 1110, 1169, 181, 182, 183, 1105,
@@ -230,7 +292,7 @@ static ENCODINGS: &[Encoding] = &[
         1069, 1070, 1071, 1072, 1073, 1074, 1075, 1076, 1077, 1078, 1079, 1080, 1081, 1082, 1083, 1084, 1085, 1086,
         1087, 1088, 1089, 1090, 1091, 1092, 1093, 1094, 1095, 1096, 1097, 1098, 1099, 1100, 1101, 1102, 1103,
     ] },
-    Encoding { name: "WIN1252", high: [
+    SingleByte { name: "WIN1252", high: [
         8364, 0, 8218, 402, 8222, 8230, 8224, 8225, 710, 8240, 352, 8249, 338, 0, 381, 0, 0, 8216, 8217, 8220, 8221,
         8226, 8211, 8212, 732, 8482, 353, 8250, 339, 0, 382, 376, 160, 161, 162, 163, 164, 165, 166, 167, 168, 169,
         170, 171, 172, 173, 174, 175, 176, 177, 178, 179, 180, 181, 182, 183, 184, 185, 186, 187, 188, 189, 190, 191,
@@ -238,7 +300,7 @@ static ENCODINGS: &[Encoding] = &[
         214, 215, 216, 217, 218, 219, 220, 221, 222, 223, 224, 225, 226, 227, 228, 229, 230, 231, 232, 233, 234, 235,
         236, 237, 238, 239, 240, 241, 242, 243, 244, 245, 246, 247, 248, 249, 250, 251, 252, 253, 254, 255,
     ] },
-    Encoding { name: "WIN1253", high: [
+    SingleByte { name: "WIN1253", high: [
         8364, 0, 8218, 402, 8222, 8230, 8224, 8225, 0, 8240, 0, 8249, 0, 0, 0, 0, 0, 8216, 8217, 8220, 8221, 8226,
         8211, 8212, 0, 8482, 0, 8250, 0, 0, 0, 0, 160, 901, 902, 163, 164, 165, 166, 167, 168, 169, 0, 171, 172, 173,
         174, 8213, 176, 177, 178, 179, 900, 181, 182, 183, 904, 905, 906, 187, 908, 189, 910, 911, 912, 913, 914, 915,
@@ -246,7 +308,7 @@ static ENCODINGS: &[Encoding] = &[
         938, 939, 940, 941, 942, 943, 944, 945, 946, 947, 948, 949, 950, 951, 952, 953, 954, 955, 956, 957, 958, 959,
         960, 961, 962, 963, 964, 965, 966, 967, 968, 969, 970, 971, 972, 973, 974, 0,
     ] },
-    Encoding { name: "WIN1254", high: [
+    SingleByte { name: "WIN1254", high: [
         8364, 0, 8218, 402, 8222, 8230, 8224, 8225, 710, 8240, 352, 8249, 338, 0, 0, 0, 0, 8216, 8217, 8220, 8221,
         8226, 8211, 8212, 732, 8482, 353, 8250, 339, 0, 0, 376, 160, 161, 162, 163, 164, 165, 166, 167, 168, 169, 170,
         171, 172, 173, 174, 175, 176, 177, 178, 179, 180, 181, 182, 183, 184, 185, 186, 187, 188, 189, 190, 191, 192,
@@ -254,7 +316,7 @@ static ENCODINGS: &[Encoding] = &[
         215, 216, 217, 218, 219, 220, 304, 350, 223, 224, 225, 226, 227, 228, 229, 230, 231, 232, 233, 234, 235, 236,
         237, 238, 239, 287, 241, 242, 243, 244, 245, 246, 247, 248, 249, 250, 251, 252, 305, 351, 255,
     ] },
-    Encoding { name: "WIN1255", high: [
+    SingleByte { name: "WIN1255", high: [
         8364, 0, 8218, 402, 8222, 8230, 8224, 8225, 710, 8240, 0, 8249, 0, 0, 0, 0, 0, 8216, 8217, 8220, 8221, 8226,
         8211, 8212, 732, 8482, 0, 8250, 0, 0, 0, 0, 160, 161, 162, 163, 8362, 165, 166, 167, 168, 169, 215, 171, 172,
         173, 174, 175, 176, 177, 178, 179, 180, 181, 182, 183, 184, 185, 247, 187, 188, 189, 190, 191, 1456, 1457,
@@ -263,7 +325,7 @@ static ENCODINGS: &[Encoding] = &[
         1499, 1500, 1501, 1502, 1503, 1504, 1505, 1506, 1507, 1508, 1509, 1510, 1511, 1512, 1513, 1514, 0, 0, 8206,
         8207, 0,
     ] },
-    Encoding { name: "WIN1256", high: [
+    SingleByte { name: "WIN1256", high: [
         8364, 1662, 8218, 402, 8222, 8230, 8224, 8225, 710, 8240, 1657, 8249, 338, 1670, 1688, 1672, 1711, 8216, 8217,
         8220, 8221, 8226, 8211, 8212, 1705, 8482, 1681, 8250, 339, 8204, 8205, 1722, 160, 1548, 162, 163, 164, 165,
         166, 167, 168, 169, 1726, 171, 172, 173, 174, 175, 176, 177, 178, 179, 180, 181, 182, 183, 184, 185, 1563,
@@ -272,7 +334,7 @@ static ENCODINGS: &[Encoding] = &[
         224, 1604, 226, 1605, 1606, 1607, 1608, 231, 232, 233, 234, 235, 1609, 1610, 238, 239, 1611, 1612, 1613, 1614,
         244, 1615, 1616, 247, 1617, 249, 1618, 251, 252, 8206, 8207, 1746,
     ] },
-    Encoding { name: "WIN1257", high: [
+    SingleByte { name: "WIN1257", high: [
         8364, 0, 8218, 0, 8222, 8230, 8224, 8225, 0, 8240, 0, 8249, 0, 168, 711, 184, 0, 8216, 8217, 8220, 8221, 8226,
         8211, 8212, 0, 8482, 0, 8250, 0, 175, 731, 0, 160, 0, 162, 163, 164, 0, 166, 167, 216, 169, 342, 171, 172,
         173, 174, 198, 176, 177, 178, 179, 180, 181, 182, 183, 248, 185, 343, 187, 188, 189, 190, 230, 260, 302, 256,
@@ -280,7 +342,7 @@ static ENCODINGS: &[Encoding] = &[
         321, 346, 362, 220, 379, 381, 223, 261, 303, 257, 263, 228, 229, 281, 275, 269, 233, 378, 279, 291, 311, 299,
         316, 353, 324, 326, 243, 333, 245, 246, 247, 371, 322, 347, 363, 252, 380, 382, 729,
     ] },
-    Encoding { name: "WIN1258", high: [
+    SingleByte { name: "WIN1258", high: [
         8364, 0, 8218, 402, 8222, 8230, 8224, 8225, 710, 8240, 0, 8249, 338, 0, 0, 0, 0, 8216, 8217, 8220, 8221, 8226,
         8211, 8212, 732, 8482, 0, 8250, 339, 0, 0, 376, 160, 161, 162, 163, 164, 165, 166, 167, 168, 169, 170, 171,
         172, 173, 174, 175, 176, 177, 178, 179, 180, 181, 182, 183, 184, 185, 186, 187, 188, 189, 190, 191, 192, 193,
@@ -288,7 +350,7 @@ static ENCODINGS: &[Encoding] = &[
         216, 217, 218, 219, 220, 431, 771, 223, 224, 225, 226, 259, 228, 229, 230, 231, 232, 233, 234, 235, 769, 237,
         238, 239, 273, 241, 803, 243, 244, 417, 246, 247, 248, 249, 250, 251, 252, 432, 8363, 255,
     ] },
-    Encoding { name: "WIN866", high: [
+    SingleByte { name: "WIN866", high: [
         1040, 1041, 1042, 1043, 1044, 1045, 1046, 1047, 1048, 1049, 1050, 1051, 1052, 1053, 1054, 1055, 1056, 1057,
         1058, 1059, 1060, 1061, 1062, 1063, 1064, 1065, 1066, 1067, 1068, 1069, 1070, 1071, 1072, 1073, 1074, 1075,
         1076, 1077, 1078, 1079, 1080, 1081, 1082, 1083, 1084, 1085, 1086, 1087, 9617, 9618, 9619, 9474, 9508, 9569,
@@ -298,7 +360,7 @@ static ENCODINGS: &[Encoding] = &[
         1100, 1101, 1102, 1103, 1025, 1105, 1028, 1108, 1031, 1111, 1038, 1118, 176, 8729, 183, 8730, 8470, 164, 9632,
         160,
     ] },
-    Encoding { name: "WIN874", high: [
+    SingleByte { name: "WIN874", high: [
         8364, 0, 0, 0, 0, 8230, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8216, 8217, 8220, 8221, 8226, 8211, 8212, 0, 0, 0, 0,
         0, 0, 0, 0, 160, 3585, 3586, 3587, 3588, 3589, 3590, 3591, 3592, 3593, 3594, 3595, 3596, 3597, 3598, 3599,
         3600, 3601, 3602, 3603, 3604, 3605, 3606, 3607, 3608, 3609, 3610, 3611, 3612, 3613, 3614, 3615, 3616, 3617,
@@ -307,7 +369,7 @@ static ENCODINGS: &[Encoding] = &[
         3656, 3657, 3658, 3659, 3660, 3661, 3662, 3663, 3664, 3665, 3666, 3667, 3668, 3669, 3670, 3671, 3672, 3673,
         3674, 3675, 0, 0, 0, 0,
     ] },
-    Encoding { name: "KOI8R", high: [
+    SingleByte { name: "KOI8R", high: [
         9472, 9474, 9484, 9488, 9492, 9496, 9500, 9508, 9516, 9524, 9532, 9600, 9604, 9608, 9612, 9616, 9617, 9618,
         9619, 8992, 9632, 8729, 8730, 8776, 8804, 8805, 160, 8993, 176, 178, 183, 247, 9552, 9553, 9554, 1105, 9555,
         9556, 9557, 9558, 9559, 9560, 9561, 9562, 9563, 9564, 9565, 9566, 9567, 9568, 9569, 1025, 9570, 9571, 9572,
@@ -317,7 +379,7 @@ static ENCODINGS: &[Encoding] = &[
         1052, 1053, 1054, 1055, 1071, 1056, 1057, 1058, 1059, 1046, 1042, 1068, 1067, 1047, 1064, 1069, 1065, 1063,
         1066,
     ] },
-    Encoding { name: "KOI8U", high: [
+    SingleByte { name: "KOI8U", high: [
         9472, 9474, 9484, 9488, 9492, 9496, 9500, 9508, 9516, 9524, 9532, 9600, 9604, 9608, 9612, 9616, 9617, 9618,
         9619, 8992, 9632, 8729, 8730, 8776, 8804, 8805, 160, 8993, 176, 178, 183, 247, 9552, 9553, 9554, 1105, 1108,
         9556, 1110, 1111, 9559, 9560, 9561, 9562, 9563, 1169, 9565, 9566, 9567, 9568, 9569, 1025, 1028, 9571, 1030,
@@ -327,7 +389,7 @@ static ENCODINGS: &[Encoding] = &[
         1052, 1053, 1054, 1055, 1071, 1056, 1057, 1058, 1059, 1046, 1042, 1068, 1067, 1047, 1064, 1069, 1065, 1063,
         1066,
     ] },
-    Encoding { name: "ISO_8859_5", high: [
+    SingleByte { name: "ISO_8859_5", high: [
         128, 129, 130, 131, 132, 133, 134, 135, 136, 137, 138, 139, 140, 141, 142, 143, 144, 145, 146, 147, 148, 149,
         150, 151, 152, 153, 154, 155, 156, 157, 158, 159, 160, 1025, 1026, 1027, 1028, 1029, 1030, 1031, 1032, 1033,
         1034, 1035, 1036, 173, 1038, 1039, 1040, 1041, 1042, 1043, 1044, 1045, 1046, 1047, 1048, 1049, 1050, 1051,
@@ -336,7 +398,7 @@ static ENCODINGS: &[Encoding] = &[
         1088, 1089, 1090, 1091, 1092, 1093, 1094, 1095, 1096, 1097, 1098, 1099, 1100, 1101, 1102, 1103, 8470, 1105,
         1106, 1107, 1108, 1109, 1110, 1111, 1112, 1113, 1114, 1115, 1116, 167, 1118, 1119,
     ] },
-    Encoding { name: "ISO_8859_6", high: [
+    SingleByte { name: "ISO_8859_6", high: [
         128, 129, 130, 131, 132, 133, 134, 135, 136, 137, 138, 139, 140, 141, 142, 143, 144, 145, 146, 147, 148, 149,
         150, 151, 152, 153, 154, 155, 156, 157, 158, 159, 160, 0, 0, 0, 164, 0, 0, 0, 0, 0, 0, 0, 1548, 173, 0, 0, 0,
         0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1563, 0, 0, 0, 1567, 0, 1569, 1570, 1571, 1572, 1573, 1574, 1575, 1576, 1577,
@@ -344,7 +406,7 @@ static ENCODINGS: &[Encoding] = &[
         0, 0, 1600, 1601, 1602, 1603, 1604, 1605, 1606, 1607, 1608, 1609, 1610, 1611, 1612, 1613, 1614, 1615, 1616,
         1617, 1618, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
     ] },
-    Encoding { name: "ISO_8859_7", high: [
+    SingleByte { name: "ISO_8859_7", high: [
         128, 129, 130, 131, 132, 133, 134, 135, 136, 137, 138, 139, 140, 141, 142, 143, 144, 145, 146, 147, 148, 149,
         150, 151, 152, 153, 154, 155, 156, 157, 158, 159, 160, 8216, 8217, 163, 8364, 8367, 166, 167, 168, 169, 890,
         171, 172, 173, 0, 8213, 176, 177, 178, 179, 900, 901, 902, 183, 904, 905, 906, 187, 908, 189, 910, 911, 912,
@@ -352,7 +414,7 @@ static ENCODINGS: &[Encoding] = &[
         935, 936, 937, 938, 939, 940, 941, 942, 943, 944, 945, 946, 947, 948, 949, 950, 951, 952, 953, 954, 955, 956,
         957, 958, 959, 960, 961, 962, 963, 964, 965, 966, 967, 968, 969, 970, 971, 972, 973, 974, 0,
     ] },
-    Encoding { name: "ISO_8859_8", high: [
+    SingleByte { name: "ISO_8859_8", high: [
         128, 129, 130, 131, 132, 133, 134, 135, 136, 137, 138, 139, 140, 141, 142, 143, 144, 145, 146, 147, 148, 149,
         150, 151, 152, 153, 154, 155, 156, 157, 158, 159, 160, 0, 162, 163, 164, 165, 166, 167, 168, 169, 215, 171,
         172, 173, 174, 175, 176, 177, 178, 179, 180, 181, 182, 183, 184, 185, 247, 187, 188, 189, 190, 0, 0, 0, 0, 0,
@@ -378,6 +440,7 @@ mod tests {
             ("KOI8", "KOI8R"),
             ("utf-8", "UTF8"),
             ("Shift_JIS", "SJIS"),
+            ("euc_jis-2004", "EUC_JIS_2004"),
         ];
         for (spelling, name) in names {
             assert_eq!(canonical_name(spelling), Some(name), "{spelling}");
@@ -397,7 +460,7 @@ mod tests {
                         encoding.encode(&text, &mut back).unwrap();
                         assert_eq!(back.as_ref(), [byte], "{}", encoding.name);
                     }
-                    Err(error) => assert_eq!(error, NoEquivalent(vec![byte])),
+                    Err(error) => assert_eq!(error, Unconvertible::no_equivalent(&[byte])),
                 }
             }
         }
@@ -405,15 +468,17 @@ mod tests {
 
     #[test]
     fn latin1_is_not_windows_1252() {
-        let (latin1, windows) = (by_name("LATIN1").unwrap(), by_name("WIN1252").unwrap());
-        let decoded = |encoding: &Encoding, byte: u8| {
+        let named = |name| ENCODINGS.iter().find(|e| e.name == name).unwrap();
+        let (latin1, windows) = (named("LATIN1"), named("WIN1252"));
+        let decoded = |encoding: &SingleByte, byte: u8| {
             let mut text = BytesMut::new();
             encoding.decode(&[byte], &mut text).map(|()| String::from_utf8(text.to_vec()).unwrap())
         };
         assert_eq!(decoded(latin1, 0x80), Ok("\u{80}".to_owned()));
         assert_eq!(decoded(windows, 0x80), Ok("\u{20ac}".to_owned()));
-        assert_eq!(decoded(windows, 0x81), Err(NoEquivalent(vec![0x81])));
+        assert_eq!(decoded(windows, 0x81), Err(Unconvertible::no_equivalent(&[0x81])));
         let mut out = BytesMut::new();
-        assert_eq!(latin1.encode("a\u{20ac}".as_bytes(), &mut out), Err(NoEquivalent(vec![0xe2, 0x82, 0xac])));
+        let euro = "\u{20ac}".as_bytes();
+        assert_eq!(latin1.encode(&[b"a", euro].concat(), &mut out), Err(Unconvertible::no_equivalent(euro)));
     }
 }

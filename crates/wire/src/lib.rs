@@ -9,6 +9,7 @@
 //! | [`scram`] | SCRAM-SHA-256, both sides, and verifiers |
 //! | [`copy`] | rows of COPY FROM data in all formats, and their distribution column |
 //! | [`encoding`] | encodings of clients that are not UTF-8 |
+//! | [`multibyte`] | those of them that are learned from a server |
 //! | [`error`] | what is wrong with bytes that break the protocol |
 //!
 //! No sockets, no async, no clock and no random source: whoever reads the socket hands in a buffer and gets frames or
@@ -23,6 +24,7 @@ pub mod encoding;
 pub mod error;
 pub mod frame;
 pub mod frontend;
+pub mod multibyte;
 pub mod scram;
 
 pub use backend::{ErrorFields, FieldDescription, TransactionStatus};

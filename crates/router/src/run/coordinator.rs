@@ -183,7 +183,7 @@ impl Session {
             text = plain.to_owned();
         }
         let shown = (call.max_rows > 0 && call.bound.is_none_or(|b| b.params.is_empty())).then(|| text.clone());
-        let completion = if self.may_return_rows_of_rules(call) {
+        let completion = if self.answers_to_query_only(call) {
             self.run_as_query(&text, errors).await?
         } else {
             self.run_single(call, COORDINATOR_GROUP, text, None, &types, announce, errors).await?
@@ -204,10 +204,14 @@ impl Session {
         Ok(completion)
     }
 
-    /// A rule's SELECT returns rows in the simple protocol only: the extended one could not announce them.
-    fn may_return_rows_of_rules(&self, call: &Call<'_>) -> bool {
+    /// A rule's SELECT returns rows in the simple protocol only: the extended one could not announce them. And only there
+    /// FETCH from a binary cursor gives binary values without being asked for them.
+    fn answers_to_query_only(&self, call: &Call<'_>) -> bool {
         use StatementKind as K;
         let Some(statement) = call.prepared.statement.as_ref().filter(|_| call.bound.is_none()) else { return false };
+        if matches!(statement.kind, K::Fetch { is_move: false, .. }) {
+            return true;
+        }
         let catalog = self.catalog();
         call.staged.is_none()
             && call.max_rows == 0
@@ -371,7 +375,8 @@ impl Session {
         }
         // `set_config(…, true)` is SET LOCAL.
         let local = statement.text.replace([' ', '\n'], "").to_ascii_lowercase().contains(",true)");
-        for name in config_names(&statement.text) {
+        // The client's encoding is not the servers'.
+        for name in config_names(&statement.text).into_iter().filter(|name| name != "client_encoding") {
             let sql = format!("SELECT pg_catalog.current_setting({}, true)", crate::settings::quote_literal(&name));
             let result = self.collect_on(COORDINATOR_GROUP, &sql).await?;
             if let Some(value) = result.text(0, 0) {

@@ -47,7 +47,7 @@ impl Session {
         self.mark_writer(COORDINATOR_GROUP);
         let mut participant = self.take(COORDINATOR_GROUP)?;
         participant.lease.send_query(sql);
-        let mut failure = None;
+        let (mut failure, mut unconverted) = (None, None);
         let mut tag = String::new();
         loop {
             let frame = self.next_frame(COORDINATOR_GROUP, &mut participant).await?;
@@ -59,7 +59,7 @@ impl Session {
                 b'G' => {
                     self.client.forward(&frame);
                     self.client.flush().await?;
-                    self.pass_copy_data(&mut participant).await?;
+                    unconverted = self.pass_copy_data(&mut participant).await?;
                 }
                 b'C' => tag = backend::parse_command_complete(&frame)?.to_owned(),
                 b'E' => {
@@ -71,26 +71,28 @@ impl Session {
         }
         self.put_back(COORDINATOR_GROUP, participant);
         self.taint_coordinator(call);
-        match failure {
-            Some(fields) => Err(self.translate(fields, Errors::default())),
-            None => Ok(Completion::Tag(tag)),
+        match (unconverted, failure) {
+            (Some(unconverted), _) => Err(unconverted),
+            (None, Some(fields)) => Err(self.translate(fields, Errors::default())),
+            (None, None) => Ok(Completion::Tag(tag)),
         }
     }
 
-    /// The client's copy data as it is, up to its end.
-    async fn pass_copy_data(&mut self, participant: &mut Participant) -> Result<()> {
+    /// The client's copy data up to its end, or to bytes that cannot be converted: the error of those is given.
+    async fn pass_copy_data(&mut self, participant: &mut Participant) -> Result<Option<Failure>> {
         let mut failed = false;
-        // What the client has sent cannot be converted.
-        let mut given_up = false;
         loop {
             let frame = self.client.frame().await?;
-            if let (Some(failure), false) = (self.client.bad.take(), given_up) {
-                pgherd_wire::frontend::write_copy_fail(participant.lease.buffer(), failure.sqlstate());
-                given_up = true;
-            }
+            let frame = match self.client.decoded(&frame) {
+                Ok(frame) => frame,
+                // What the server had found before comes first.
+                Err(_) if failed => return Ok(None),
+                Err(failure) => {
+                    frontend::write_copy_fail(participant.lease.buffer(), failure.sqlstate());
+                    return Ok(Some(failure));
+                }
+            };
             match frame.tag() {
-                b'd' if given_up => {}
-                b'c' | b'f' if given_up => return Ok(()),
                 b'd' if !failed => {
                     participant.lease.copy_data(frame.body());
                     failed = participant.lease.is_full() && self.push_copy_to(COORDINATOR_GROUP, participant).await?;
@@ -98,7 +100,7 @@ impl Session {
                 b'd' => {}
                 b'c' | b'f' => {
                     participant.lease.buffer().extend_from_slice(&frame.raw);
-                    return Ok(());
+                    return Ok(None);
                 }
                 b'H' | b'S' => {}
                 other => return Err(unexpected(other)),
@@ -302,9 +304,7 @@ impl Session {
         let table = copy.table.clone();
         loop {
             let frame = self.client.frame().await?;
-            if let Some(failure) = self.client.bad.take() {
-                return Err(failure);
-            }
+            let frame = self.client.decoded(&frame)?;
             let ended = match frame.tag() {
                 b'd' => {
                     splitter.push(frame.body());

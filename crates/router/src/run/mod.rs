@@ -159,6 +159,9 @@ impl Session {
         if result.is_ok() && self.client.capture.is_none() {
             result = self.client.check_converted().and(result);
         }
+        if result.is_ok() {
+            result = self.adopt_encoding().await.and(result);
+        }
         if self.txn.block == Block::None {
             self.release_autocommit().await;
         }

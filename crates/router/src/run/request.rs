@@ -282,7 +282,9 @@ impl Session {
 
     /// ParameterStatus and notifications of the coordinator concern the client; a worker's are ours.
     pub fn forward_aside(&mut self, group: GroupId, frame: &Frame) {
-        if group == COORDINATOR_GROUP && matches!(frame.tag(), b'S' | b'A') {
+        // The client's encoding is told by the session itself.
+        let encoding = frame.tag() == b'S' && frame.body().starts_with(b"client_encoding\0");
+        if group == COORDINATOR_GROUP && matches!(frame.tag(), b'S' | b'A') && !encoding {
             self.client.forward(frame);
         }
     }

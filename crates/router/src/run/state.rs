@@ -21,7 +21,7 @@ impl Session {
                 settings::check_own(name, None)?;
                 if name == "client_encoding" {
                     let completion = self.run_on_coordinator(call, text, false).await?;
-                    self.set_client_encoding(None, false).await?;
+                    self.reset_client_encoding();
                     return Ok(completion);
                 }
                 if let Some(value) = self.startup_settings.get(name).cloned() {
@@ -44,7 +44,7 @@ impl Session {
                     participant.lease.applied.clear();
                 }
                 self.set_startup_again().await?;
-                self.set_client_encoding(None, false).await?;
+                self.reset_client_encoding();
                 self.forget_search_path();
                 Ok(completion)
             }
@@ -106,14 +106,12 @@ impl Session {
         }
         if set.name == "client_encoding" {
             let value = (!set.is_default).then_some(value.as_str());
-            if let Some(value) = value {
-                crate::encoding::supported(value)?.ok_or_else(|| crate::encoding::invalid(value))?;
-            }
+            let charset = self.charset_of(value).await?;
             let word = if set.local { "LOCAL" } else { "SESSION" };
             // The coordinator says what it says of any SET.
             let same = format!("SET {word} client_encoding = 'UTF8'");
             let completion = self.run_on_coordinator(call, &same, false).await?;
-            self.set_client_encoding(value, set.local).await?;
+            self.set_client_encoding(charset, set.local);
             return Ok(completion);
         }
         let completion = self.run_on_coordinator(call, text, false).await?;
@@ -270,7 +268,7 @@ impl Session {
                     participant.lease.tainted = false;
                 }
                 self.set_startup_again().await?;
-                self.set_client_encoding(None, false).await?;
+                self.reset_client_encoding();
                 self.forget_search_path();
             }
             DiscardKind::Temp => self.temp.clear(),

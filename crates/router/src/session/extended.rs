@@ -108,9 +108,7 @@ impl Session {
             }
             self.run_pending().await?;
         }
-        if let Some(failure) = self.client.bad.take() {
-            return Err(failure);
-        }
+        let frame = &self.client.decoded(frame)?;
         match parse_frontend(frame)? {
             FrontendMessage::Parse { name, sql, param_types } => self.parse_message(name, sql, param_types).await,
             FrontendMessage::Bind(bind) => {

@@ -55,7 +55,7 @@ pub struct NewSession {
     pub credentials: Credentials,
     pub settings: Settings,
     /// The client's, by PostgreSQL's name.
-    pub encoding: &'static str,
+    pub encoding: ClientEncoding,
     /// Protocol 3.2: a cancel key of 32 bytes in place of 4.
     pub long_cancel_key: bool,
     pub seat: Seat,
@@ -179,7 +179,7 @@ impl Session {
             db: new.database,
             user: new.user,
             credentials: new.credentials,
-            encoding: ClientEncoding::new(new.encoding),
+            encoding: new.encoding,
             startup_settings: new.settings.clone(),
             settings: new.settings,
             search_path: None,
@@ -225,6 +225,7 @@ impl Session {
             None => self.ask_for_greeting().await?,
         }
         self.follow_encoding();
+        self.tell_encoding();
         let mut key = vec![0u8; if long_cancel_key { 32 } else { 4 }];
         getrandom::fill(&mut key).map_err(|e| Failure::fatal("XX000", format!("no random bytes: {e}")))?;
         backend::write_backend_key_data(&mut self.client.out, self.pid, &key);
@@ -380,6 +381,7 @@ impl Session {
         self.no_ride = false;
         self.held_up = 0;
         self.cancel.finish();
+        self.tell_encoding();
         backend::write_ready_for_query(&mut self.client.out, self.txn.status());
         self.client.flush().await
     }

@@ -111,7 +111,7 @@ impl Session {
             database: self.db,
             credentials: self.credentials,
             settings: self.settings,
-            encoding: self.encoding.name(),
+            encoding: self.encoding,
             long_cancel_key: false,
             seat: self.seat,
         };

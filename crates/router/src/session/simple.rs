@@ -18,17 +18,20 @@ impl Session {
         // A Query in the middle of a pipeline ends what came before it, as Sync would.
         self.finish_pipeline().await?;
         self.skip_until_sync = false;
-        let bad = self.client.bad.take();
-        let sql = match parse_frontend(frame) {
-            _ if bad.is_some() => String::new(),
-            Err(error) => return Err(error.into()),
-            Ok(FrontendMessage::Query { sql }) => sql.to_owned(),
-            Ok(_) => return Err(Failure::fatal("08P01", "expected a Query message")),
+        let sql = match self.client.decoded(frame) {
+            Err(failure) => Err(failure),
+            Ok(frame) => match parse_frontend(&frame)? {
+                FrontendMessage::Query { sql } => Ok(sql.to_owned()),
+                _ => return Err(Failure::fatal("08P01", "expected a Query message")),
+            },
         };
         self.drop_unnamed();
-        let result = match bad {
-            Some(failure) => Err(failure),
-            None => self.simple_query(&sql).await,
+        let (sql, result) = match sql {
+            Err(failure) => (String::new(), Err(failure)),
+            Ok(sql) => {
+                let result = self.simple_query(&sql).await;
+                (sql, result)
+            }
         };
         self.last_of_query = false;
         match result {
@@ -153,6 +156,7 @@ impl Session {
             Block::Implicit => self.rollback().await,
             Block::Explicit => {
                 self.txn.block = Block::Failed;
+                self.fail_encoding();
                 self.fail_on_coordinator().await;
             }
             Block::Failed => {}
