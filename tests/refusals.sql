@@ -233,6 +233,11 @@ SELECT undistribute_table(v) FROM local;
 
 -- Samples, row locks that do not wait, and transactions prepared by the client.
 -- without a case: `cannot take such a sample of a distributed table`: needs an extension
+CREATE TABLE branches (t int, id int, parent int, PRIMARY KEY (t, id), FOREIGN KEY (t, parent) REFERENCES branches ON DELETE CASCADE);
+SELECT create_distributed_table('branches', 't');
+INSERT INTO branches VALUES (1, 1, NULL), (1, 2, 1);
+--@ refused: cannot change rows of distributed table "…" that a foreign key changes in the same statement
+DELETE FROM branches WHERE t >= (SELECT count(*) FROM local WHERE id < 0) RETURNING id;
 CREATE TABLE sampled_before (k int);
 CREATE VIEW sampled_by AS SELECT * FROM sampled_before TABLESAMPLE BERNOULLI (10);
 --@ refused: cannot distribute table "…"

@@ -165,3 +165,59 @@ DROP TABLE local_tasks;
 DROP TABLE kinds CASCADE;
 UPDATE projects SET kind = 99;
 SELECT count(*) FROM projects WHERE kind = 99;
+
+-- What a key changes with its rows is seen by other parts of the statement as it was.
+CREATE TABLE owners (id int PRIMARY KEY, n int);
+CREATE TABLE pets (owner int REFERENCES owners ON DELETE CASCADE, id int, PRIMARY KEY (owner, id));
+CREATE TABLE toys (owner int, id int, pet int, PRIMARY KEY (owner, id), FOREIGN KEY (owner, pet) REFERENCES pets (owner, id) ON DELETE SET NULL (pet));
+CREATE TABLE picks (k int);
+--@ cluster: SELECT create_distributed_table('owners', 'id'), create_distributed_table('pets', 'owner'), create_distributed_table('toys', 'owner')
+INSERT INTO owners SELECT g, g * 10 FROM generate_series(1, 8) g;
+INSERT INTO pets SELECT g % 8 + 1, g FROM generate_series(1, 24) g;
+INSERT INTO toys SELECT g % 8 + 1, g, g FROM generate_series(1, 24) g;
+INSERT INTO picks VALUES (2), (3), (5);
+BEGIN;
+WITH gone AS (DELETE FROM owners WHERE id IN (SELECT k FROM picks) RETURNING id) SELECT (SELECT count(*) FROM gone), count(*), count(pet) FROM pets JOIN toys ON toys.pet = pets.id;
+SELECT count(*) FROM pets;
+ROLLBACK;
+BEGIN;
+WITH gone AS (DELETE FROM owners o USING picks WHERE o.id = k RETURNING o.id) SELECT gone.id, (SELECT count(*) FROM pets p WHERE p.owner = gone.id), (SELECT count(pet) FROM toys t WHERE t.owner = gone.id) FROM gone;
+SELECT owner, id, pet FROM toys;
+ROLLBACK;
+BEGIN;
+DELETE FROM owners o USING picks WHERE o.id = k AND o.n <= (SELECT count(*) FROM pets p WHERE p.id > o.id) * 2 RETURNING o.id;
+SELECT count(*) FROM pets;
+ROLLBACK;
+BEGIN;
+DELETE FROM owners o WHERE o.id IN (SELECT k FROM picks) AND (SELECT count(*) FROM pets p JOIN picks ON p.owner >= k) >= 15 + o.id * 0 RETURNING o.id, (SELECT count(*) FROM toys t WHERE t.pet IS NOT NULL AND t.id >= o.id);
+SELECT count(*) FROM pets;
+ROLLBACK;
+BEGIN;
+DO $$ BEGIN DELETE FROM owners o WHERE (SELECT count(*) FROM pets p WHERE p.id >= o.id) > 20; END $$;
+SELECT count(*) FROM owners;
+SELECT count(*), count(pet) FROM toys;
+ROLLBACK;
+BEGIN;
+WITH gone AS (DELETE FROM owners WHERE id IN (SELECT k FROM picks)) DELETE FROM pets p USING picks WHERE p.id = k RETURNING p.id;
+SELECT * FROM pets;
+ROLLBACK;
+BEGIN;
+--@ refused: 0A000
+WITH gone AS (DELETE FROM owners WHERE id IN (SELECT k FROM picks) RETURNING id) UPDATE toys t SET id = t.id + 100 FROM gone WHERE t.owner = gone.id RETURNING t.*;
+ROLLBACK;
+BEGIN;
+WITH gone AS (DELETE FROM owners WHERE id IN (SELECT k FROM picks) RETURNING id) INSERT INTO picks SELECT p.id FROM pets p JOIN gone ON p.owner = gone.id;
+SELECT * FROM picks;
+ROLLBACK;
+CREATE TABLE branches (t int, id int, parent int, PRIMARY KEY (t, id), FOREIGN KEY (t, parent) REFERENCES branches ON DELETE CASCADE);
+--@ cluster: SELECT create_distributed_table('branches', 't')
+INSERT INTO branches VALUES (1, 1, NULL), (1, 2, 1), (1, 3, 2), (2, 1, NULL), (2, 2, 1), (3, 2, NULL);
+BEGIN;
+--@ refused: 0A000
+DELETE FROM branches b USING picks WHERE b.id < k AND k < 4 AND b.t < 3;
+ROLLBACK;
+BEGIN;
+--@ refused: 0A000
+DELETE FROM branches b WHERE b.id IN (SELECT k - 1 FROM picks) OR b.parent IN (SELECT k - 1 FROM picks) RETURNING b.*;
+ROLLBACK;
+DROP TABLE branches, toys, pets, owners, picks;

@@ -84,6 +84,8 @@ pub struct Snapshot {
     /// Names of relations that are not distributed a write to which may change others: views, foreign tables, and those
     /// with triggers, rules or keys that cascade.
     pub passing_on: HashSet<String>,
+    /// Which tables' rows are changed with those of another, by foreign keys to it.
+    pub cascades: HashMap<Oid, Vec<Cascade>>,
     /// Names of built-in functions whose every overload is immutable.
     pub immutable_functions: HashSet<String>,
     /// Names of built-in functions with a volatile overload.
@@ -261,7 +263,29 @@ pub enum Resolved<'a> {
     Other,
 }
 
+/// A foreign key that changes its own table's rows: CASCADE, SET NULL or SET DEFAULT.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cascade {
+    pub to: Oid,
+    pub on_delete: bool,
+    pub on_update: bool,
+}
+
 impl Snapshot {
+    /// Tables of which rows may change when rows of one are deleted, or updated.
+    pub fn changed_with(&self, table: Oid, deletes: bool) -> HashSet<Oid> {
+        let first = self.cascades.get(&table).into_iter().flatten();
+        let first = first.filter(|c| if deletes { c.on_delete } else { c.on_update });
+        let mut next: Vec<Oid> = first.map(|c| c.to).collect();
+        let mut found = HashSet::new();
+        while let Some(oid) = next.pop() {
+            if found.insert(oid) {
+                next.extend(self.cascades.get(&oid).into_iter().flatten().map(|c| c.to));
+            }
+        }
+        found
+    }
+
     /// Resolves a name as PostgreSQL does. `search_path` is the effective list of schemas (`$user` already replaced,
     /// missing schemas may be left in); `pg_catalog` is searched first where it is not listed. Temporary tables are
     /// the caller's business.

@@ -6,7 +6,7 @@
 //! START TRANSACTION and COMMIT change nothing here: the client's transaction is the transaction. Savepoints are real: the
 //! coordinator makes them for its own subtransactions. Cursors live on the workers, one on each.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -946,7 +946,13 @@ impl Session {
         let table = one(sql).ok().and_then(|statement| self.table_of(&statement));
         // Rows for an ordinary table of the coordinator come at the end of their statement.
         match table.filter(|table| !inserts || table.is_leaf) {
-            Some(table) => self.begin_change(name, &table, !inserts).await,
+            Some(table) => {
+                let others = match inserts {
+                    true => HashSet::new(),
+                    false => self.catalog().changed_with(table.oid, sql.starts_with("DELETE ")),
+                };
+                self.begin_change(name, &table, others, !inserts).await
+            }
             None => Ok(()),
         }
     }
@@ -1157,6 +1163,7 @@ impl Session {
         {
             let rows = self.run_as_owner(group, table, &owner, &returning(&sql), Some(&bound)).await?;
             let tag = format!("{} {}", command_word(&sql), rows.len());
+            self.check_cascaded(table, number, &tag)?;
             for row in rows {
                 let row = match &whole {
                     Some((whole, _)) => self.note_place(whole, group, partition, &row)?,
@@ -1175,6 +1182,9 @@ impl Session {
         if styled {
             self.with_client_styles(group).await?;
         }
+        if let Some(table) = &table {
+            self.check_cascaded(table, number, &end.tag)?;
+        }
         for row in kept {
             let row = match &whole {
                 Some((whole, _)) => self.note_place(whole, group, partition, &row)?,
@@ -1185,6 +1195,21 @@ impl Session {
             }
         }
         Ok(end.tag)
+    }
+
+    /// One PostgreSQL would let foreign keys change rows when the statement has ended.
+    fn check_cascaded(&mut self, table: &pgherd_catalog::Table, row: Option<usize>, tag: &str) -> Result<()> {
+        let Some(row) = row else { return Ok(()) };
+        match self.cursors.changes.is_cascaded(table.oid, row, !tag.ends_with(" 0")) {
+            false => Ok(()),
+            true => Err(Failure::refused(format!(
+                "cannot change rows of distributed table \"{}\" that a foreign key changes in the same statement",
+                table.name
+            ))
+            .hint(
+                "Run the statements one after another in a transaction, or give the value of the distribution column.",
+            )),
+        }
     }
 
     /// A changed row whose last column says where it is now: the rest of it.

@@ -20,6 +20,8 @@ pub struct Changes {
     moving: Vec<Moving>,
     /// Rows that came to another partition by one of them: worker group, partition and ctid.
     moved: HashSet<(GroupId, String)>,
+    /// Numbers of rows that were changed one by one, of tables whose rows change with others.
+    touched: HashSet<usize>,
     /// Trees of partitions in which rows have moved while scans with numbers below this had yet to begin.
     left: Vec<(Vec<Oid>, u64)>,
     /// The highest number of a scan that has begun to read, and lower ones that have not.
@@ -34,6 +36,8 @@ pub struct Changes {
 /// A table whose rows a statement of the coordinator is changing.
 struct Change {
     table: Oid,
+    /// Others whose rows foreign keys change with it.
+    others: HashSet<Oid>,
     /// Scans that have begun before have numbers up to this one.
     scans: u64,
     depth: u32,
@@ -73,12 +77,14 @@ impl Changes {
 
     /// Rows of one table, one by one: no scan may read it meanwhile.
     pub fn insert(&mut self, name: String, table: Oid) {
-        self.running.insert(name, Change { table, scans: 0, depth: self.depth, anchor: None });
+        let others = HashSet::new();
+        self.running.insert(name, Change { table, others, scans: 0, depth: self.depth, anchor: None });
     }
 
     /// No statement of the coordinator runs.
     pub fn clear(&mut self) {
         self.running.clear();
+        self.touched.clear();
         self.moving.clear();
         self.moved.clear();
         self.left.clear();
@@ -100,7 +106,7 @@ impl Changes {
             if locks && self.left.iter().any(is_left) {
                 return Err(table.name.clone());
             }
-            let changes = self.running.values().filter(|c| c.table == table.oid);
+            let changes = self.running.values().filter(|c| c.table == table.oid || c.others.contains(&table.oid));
             let changes = changes.map(|c| (c.scans, c.anchor.as_ref().filter(|_| !locks)));
             // Rows that have come to the table are left out of a scan for rows to change.
             let moves = self.moving.iter().filter(|m| m.has_moved && m.tree.contains(&table.oid));
@@ -116,6 +122,13 @@ impl Changes {
             }
         }
         Ok(earliest.cloned())
+    }
+
+    /// A row of this table is changed, and was found or not. True: a foreign key has changed it before with another row of
+    /// this statement or one around it, as one PostgreSQL would do later.
+    pub fn is_cascaded(&mut self, table: Oid, row: usize, found: bool) -> bool {
+        let by_key = self.running.values().any(|c| c.others.contains(&table));
+        by_key && self.touched.insert(row) && !found
     }
 
     /// A row that a statement has moved to another partition, where it is not to find it again.
@@ -148,12 +161,20 @@ impl Changes {
 
 impl Session {
     /// From its first row to its DEALLOCATE, a prepared change belongs to one statement of the coordinator.
-    pub(crate) async fn begin_change(&mut self, name: &str, table: &Table, keeps: bool) -> Result<()> {
+    /// `others`: tables whose rows change with its rows.
+    pub(crate) async fn begin_change(
+        &mut self,
+        name: &str,
+        table: &Table,
+        others: HashSet<Oid>,
+        keeps: bool,
+    ) -> Result<()> {
         let changes = &self.cursors.changes;
         let moving = changes.moving.iter().rposition(|m| m.tree.contains(&table.oid));
         let (depth, highest) = (changes.depth, changes.highest);
         // Subqueries have lower numbers than the scan that finds the rows to change.
-        let rereads = !changes.waiting.is_empty() || changes.by_value.contains(&table.oid);
+        let by_value = |oid| changes.by_value.contains(oid);
+        let rereads = !changes.waiting.is_empty() || by_value(&table.oid) || others.iter().any(by_value);
         let groups = self.catalog().groups_of(table);
         let (scans, anchor) = match moving {
             Some(at) => {
@@ -168,7 +189,7 @@ impl Session {
             None if keeps && rereads => (highest, Some(self.anchor_inside(groups, highest + 1).await?)),
             None => (highest, None),
         };
-        let change = Change { table: table.oid, scans, depth, anchor };
+        let change = Change { table: table.oid, others, scans, depth, anchor };
         self.cursors.changes.running.insert(name.to_owned(), change);
         Ok(())
     }

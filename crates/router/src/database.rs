@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use pgherd_backend::{Address, BackendError, Connection, QueryResult, connect};
 use pgherd_catalog::hash::KeyType;
-use pgherd_catalog::{COORDINATOR_GROUP, Column, ColumnDefault, Node, Oid, Shard, Snapshot, Table, TableKind};
+use pgherd_catalog::{COORDINATOR_GROUP, Cascade, Column, ColumnDefault, Node, Oid, Shard, Snapshot, Table, TableKind};
 use pgherd_control::schema::SCHEMA_VERSION;
 
 use crate::error::{Failure, Result};
@@ -573,6 +573,17 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
         .await?;
     for row in 0..relations.rows.len() {
         snapshot.other_relations.insert((string(&relations, row, 0), string(&relations, row, 1)));
+    }
+    let keys = connection
+        .query(
+            "SELECT confrelid, conrelid, confdeltype IN ('c', 'n', 'd'), confupdtype IN ('c', 'n', 'd') \
+             FROM pg_catalog.pg_constraint WHERE contype = 'f' AND (confdeltype IN ('c', 'n', 'd') OR confupdtype IN ('c', 'n', 'd'))",
+        )
+        .await?;
+    for row in 0..keys.rows.len() {
+        let oid = |column| keys.text(row, column).and_then(|text| text.parse().ok()).unwrap_or_default();
+        let cascade = Cascade { to: oid(1), on_delete: truth(&keys, row, 2), on_update: truth(&keys, row, 3) };
+        snapshot.cascades.entry(oid(0)).or_default().push(cascade);
     }
     let names = connection
         .query(

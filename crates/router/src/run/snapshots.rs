@@ -378,7 +378,7 @@ impl Session {
         self.close_anchor(&anchor);
     }
 
-    /// A table is written, and stands in the statement once more; only tables and CTEs are named, and built-in
+    /// A table is written, and stands in the statement once more, or one whose rows change with it; only tables and CTEs are named, and built-in
     /// functions: what others do is not a part of the statement.
     async fn needs_moment(&mut self, statement: &Statement) -> Result<bool> {
         if !statement.has_modifying {
@@ -401,10 +401,17 @@ impl Session {
                 Resolved::Table(table) if table.has_triggers || table.has_hidden_calls => return Ok(false),
                 Resolved::Table(table) => twice |= !seen.insert(table.oid) && !table.is_reference(),
                 Resolved::Other if relation.schema.is_none() && ctes.contains(&relation.name.as_str()) => {}
+                // It has its own rows.
+                Resolved::Other
+                    if !catalog.passing_on.contains(&relation.name) && !self.temp.contains(&relation.name) => {}
                 Resolved::Other => return Ok(false),
             }
         }
-        Ok(twice)
+        let with_others = |oid: &Oid| {
+            let changed = [true, false].map(|deletes| catalog.changed_with(*oid, deletes));
+            changed.iter().flatten().any(|other| other != oid && seen.contains(other))
+        };
+        Ok(twice || seen.iter().any(with_others))
     }
 
     /// With the cursors that were opened early.
