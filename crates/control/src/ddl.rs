@@ -121,8 +121,8 @@ pub fn check_altered(
     Ok(new.name.clone())
 }
 
-/// Another type makes indexes of the column anew, in each partition and shard under names that PostgreSQL invents. Where
-/// a statement does nothing else, workers take these names over ([`TableDescription::with_indexes_of`]).
+/// Another type makes indexes of the column anew, in each partition and shard under names that PostgreSQL invents.
+/// Where a statement does nothing else, workers take these names over ([`TableDescription::with_indexes_of`]).
 fn check_retyped(before: &TableDescription, after: &TableDescription) -> Result<(), Refusal> {
     for old in &before.columns {
         let retyped = after
