@@ -45,6 +45,7 @@ impl Tier {
             Tier::InsertSelect(_) => "insert select",
             Tier::ReplicateWrite { .. } => "replicate write",
             Tier::ReplicateRows { .. } => "replicate rows",
+            Tier::MergeRows(_) => "merge rows",
             Tier::Refuse(_) => "refuse",
         }
     }
@@ -148,6 +149,12 @@ impl Display for Plan {
                 }
             }
             Tier::ReplicateWrite { sql, .. } | Tier::ReplicateRows { sql, .. } => writeln!(f, "sql: {}", marked(sql))?,
+            Tier::MergeRows(merge) => {
+                writeln!(f, "select: {}", merge.select)?;
+                for (number, action) in (1..).zip(&merge.actions) {
+                    writeln!(f, "action {number}: {action:?}")?;
+                }
+            }
             Tier::Refuse(refusal) => {
                 writeln!(f, "error {}: {}", refusal.sqlstate, refusal.message)?;
                 if let Some(detail) = &refusal.detail {

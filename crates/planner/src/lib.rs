@@ -11,6 +11,7 @@ mod display;
 mod insert;
 mod literal;
 mod merge;
+mod merge_rows;
 mod merge_source;
 mod modify;
 mod naming;
@@ -25,7 +26,7 @@ use std::collections::{HashMap, HashSet};
 
 pub use context::fix_time;
 pub use ddl::*;
-pub use insert::{default_at, default_reads_now};
+pub use insert::{default_at, default_reads_now, default_sql, evaluation_type};
 pub use plan::*;
 
 use pgherd_catalog::{Column, ColumnDefault, Snapshot, Table};

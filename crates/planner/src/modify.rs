@@ -321,16 +321,19 @@ impl Context<'_> {
         };
         match self.stage_merge(merge, &table, &reason) {
             Ok(plan) => plan,
-            Err(other) => self.refuse(
-                format!("cannot run MERGE into the distributed table \"{}\"", table.name),
-                Some(match other == reason {
-                    true => format!("It cannot be split over the workers: {reason}."),
-                    false => format!(
-                        "It cannot be split over the workers: {reason}; nor with its source sent to them: {other}."
-                    ),
-                }),
-                Some("Join on the distribution column, and insert what it is joined with."),
-            ),
+            Err(other) => self.merge_by_rows(merge, &table, &reason).unwrap_or_else(|by_rows| {
+                self.refuse(
+                    format!("cannot run MERGE into the distributed table \"{}\"", table.name),
+                    Some(match other == reason {
+                        true => format!("It cannot be split over the workers: {reason}; nor row by row: {by_rows}."),
+                        false => format!(
+                            "It cannot be split over the workers: {reason}; nor with its source sent to them: {other}; \
+                             nor row by row: {by_rows}."
+                        ),
+                    }),
+                    Some("Join on the distribution column, and insert what it is joined with."),
+                )
+            }),
         }
     }
 

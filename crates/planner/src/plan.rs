@@ -52,6 +52,8 @@ pub enum Tier {
     /// INSERT into a reference table whose values must be computed once: run `sql` with RETURNING * on the
     /// coordinator, then put the resulting rows on each worker.
     ReplicateRows { table: Arc<Table>, sql: Splice, returning: bool },
+    /// MERGE that the coordinator computes and the workers are told row by row.
+    MergeRows(MergeRows),
     /// Refused by name: no server is asked.
     Refuse(Refusal),
 }
@@ -62,6 +64,23 @@ pub struct Refusal {
     pub message: String,
     pub detail: Option<String>,
     pub hint: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct MergeRows {
+    pub table: Arc<Table>,
+    /// For the coordinator: the action's number (from 1), the target's row, and the values of all actions.
+    pub select: String,
+    pub actions: Vec<RowAction>,
+}
+
+/// Columns, and which of the values they get; none: the worker's default.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RowAction {
+    Nothing,
+    Delete,
+    Update(Vec<(String, Option<usize>)>),
+    Insert(Vec<(String, Option<usize>)>),
 }
 
 /// A value of the distribution column that is known before any server is asked.

@@ -27,6 +27,7 @@ mod shared;
 mod sizes;
 mod startup;
 mod transaction;
+mod upsert;
 
 pub use database::init;
 pub use listen::{AuthMode, CoordinatorUrl, ServeConfig, ServeError, serve};

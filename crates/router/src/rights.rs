@@ -379,7 +379,7 @@ pub(crate) fn with_values(sql: &str, bound: Option<&Bound>) -> String {
 }
 
 /// The fields of a row as `record_out` writes it.
-fn fields_of_record(record: &[u8]) -> Result<Vec<Option<Bytes>>> {
+pub(crate) fn fields_of_record(record: &[u8]) -> Result<Vec<Option<Bytes>>> {
     let not_understood = || Failure::new("XX000", "a row of a distributed table is not understood");
     let inner = record.strip_prefix(b"(").and_then(|r| r.strip_suffix(b")")).ok_or_else(not_understood)?;
     let mut fields = Vec::new();

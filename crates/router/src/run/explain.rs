@@ -129,7 +129,11 @@ impl Session {
         }
         let by_running = matches!(
             plan.tier,
-            Tier::InsertRows(_) | Tier::InsertSelect(_) | Tier::ReplicateWrite { .. } | Tier::ReplicateRows { .. }
+            Tier::InsertRows(_)
+                | Tier::InsertSelect(_)
+                | Tier::ReplicateWrite { .. }
+                | Tier::ReplicateRows { .. }
+                | Tier::MergeRows(_)
         );
         let analyzed = match analyze {
             true if by_running => self.analyze_by_running(inner, options, &plan, &tasks, statement).await?,
@@ -219,6 +223,7 @@ impl Session {
                 });
             }
             Tier::InsertSelect(insert) => tasks.push(Task { group: COORDINATOR_GROUP, sql: insert.select.clone() }),
+            Tier::MergeRows(merge) => tasks.push(Task { group: COORDINATOR_GROUP, sql: merge.select.clone() }),
             Tier::ReplicateWrite { sql, .. } | Tier::ReplicateRows { sql, .. } => {
                 tasks.push(Task { group: COORDINATOR_GROUP, sql: sql.as_written() });
             }
@@ -430,6 +435,7 @@ fn title(plan: &Plan) -> &'static str {
         Tier::InsertRows(_) => "Insert Rows",
         Tier::InsertSelect(_) => "Insert Select",
         Tier::ReplicateWrite { .. } | Tier::ReplicateRows { .. } => "Replicate",
+        Tier::MergeRows(_) => "Merge Rows",
         Tier::Federate { .. } => "Federate",
         Tier::Coordinator { .. } => "Coordinator",
         Tier::Refuse(_) => "Refuse",

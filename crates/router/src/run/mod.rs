@@ -14,6 +14,7 @@ mod define_inside;
 mod distribute;
 mod explain;
 mod insert;
+mod merge_rows;
 mod nodes;
 mod objects;
 mod operation;
