@@ -242,10 +242,145 @@ COMMIT;
 --@ params: 4
 --@ params: 2
 UPDATE ranks SET n = (SELECT count(*) + $1::int FROM ranks x WHERE x.n < ranks.n) WHERE k < 10 RETURNING k, n;
--- What a function reads for each row cannot be told from what the statement reads.
-CREATE FUNCTION others(i int) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT count(*) FROM ranks WHERE n < i); END $$;
---@ refused: 0A000
+-- A function sees the rows as the statement does, or, where it is volatile, what the statement has changed so far.
+CREATE FUNCTION others(i int) RETURNS bigint LANGUAGE plpgsql STABLE AS $$ BEGIN RETURN (SELECT count(*) FROM ranks WHERE n < i); END $$;
 UPDATE ranks SET n = others(n);
+SELECT * FROM ranks;
+UPDATE ranks SET n = others(n), m = (SELECT count(*) FROM ranks x WHERE x.n > ranks.n) WHERE others(k) > 2 RETURNING k, n, m;
+CREATE FUNCTION below(i int) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT count(*) FROM ranks WHERE k < i); END $$;
+UPDATE ranks SET n = below(k) RETURNING k, n;
+CREATE FUNCTION changed_so_far() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT count(*) FROM ranks WHERE m = -1); END $$;
+UPDATE ranks SET m = -1, n = changed_so_far() RETURNING n;
+SELECT n, m FROM ranks;
+UPDATE ranks SET m = k, n = k;
+CREATE FUNCTION left_so_far() RETURNS bigint LANGUAGE sql AS $$ SELECT count(*) FROM ranks $$;
+DELETE FROM ranks WHERE k > 0 AND left_so_far() > 20;
+SELECT count(*) FROM ranks;
+DELETE FROM ranks;
+INSERT INTO ranks SELECT g, g FROM generate_series(1, 30) g;
+--@ params: 3
+UPDATE ranks SET n = others(n) + $1 WHERE k < 30 RETURNING k, n;
+
+-- ON CONFLICT with what no worker may compute: a user's function, subqueries, defaults from sequences.
+CREATE TABLE tally (k int PRIMARY KEY, n int, v varchar(6) DEFAULT 'new', w numeric(6, 2), at timestamptz DEFAULT now(), s bigserial);
+CREATE TABLE tally_two (k int, a int, n int, UNIQUE (k, a));
+CREATE FUNCTION doubled(i int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN i * 2; END $$;
+CREATE FUNCTION of_row(anyelement) RETURNS text LANGUAGE sql AS $$ SELECT left(($1).v, 3) $$;
+--@ cluster: SELECT create_distributed_table('tally', 'k'), create_distributed_table('tally_two', 'k')
+INSERT INTO tally (k, n) SELECT g, g FROM generate_series(1, 12) g;
+INSERT INTO tally_two SELECT g, g % 3, NULL FROM generate_series(1, 12) g;
+INSERT INTO tally (k, n) VALUES (1, 10), (2, 20), (100, 30) ON CONFLICT (k) DO UPDATE SET n = doubled(tally.n + excluded.n);
+INSERT INTO tally AS t (k, n) VALUES (3, 1), (101, 2), (4, 3) ON CONFLICT (k) DO UPDATE SET n = doubled(t.n), v = 'again' WHERE doubled(t.n) > 6 RETURNING k, n, v;
+INSERT INTO tally (k, n) VALUES (5, 1), (102, 1), (6, 1) ON CONFLICT (k) DO UPDATE SET n = (SELECT count(*) FROM tally) RETURNING k, n;
+INSERT INTO tally (k, n) VALUES (5, 1) ON CONFLICT (k) DO UPDATE SET n = (SELECT max(a) FROM tally_two o WHERE o.k = excluded.k), v = (SELECT name FROM users WHERE id = tally.k);
+INSERT INTO tally SELECT k, a FROM tally_two WHERE k < 9 ON CONFLICT (k) DO UPDATE SET n = excluded.n + (SELECT sum(x.n) FROM tally x WHERE x.k < tally.k) WHERE EXISTS (SELECT FROM tally y WHERE y.k = excluded.k + 1) RETURNING k, n;
+SELECT k, n, v FROM tally;
+INSERT INTO tally (k, n) VALUES (7, 1), (103, 1) ON CONFLICT (k) DO UPDATE SET s = DEFAULT, v = DEFAULT, w = DEFAULT RETURNING k, v, w, s;
+INSERT INTO tally (k, w) VALUES (7, 1) ON CONFLICT (k) DO UPDATE SET w = doubled(1) + 0.125, n = doubled(3) / 4.0, at = DEFAULT RETURNING k, w, n, at = now();
+INSERT INTO tally (k, v) VALUES (7, 'x') ON CONFLICT (k) DO UPDATE SET v = of_row(tally) || of_row(excluded) || public.tally.k RETURNING k, v;
+INSERT INTO tally (k, v) VALUES (8, 'x') ON CONFLICT ON CONSTRAINT tally_pkey DO UPDATE SET v = of_row(excluded.*), n = NULL RETURNING k, v, n;
+INSERT INTO tally_two VALUES (1, 1, 1), (1, 2, 2), (2, 2, 3), (3, NULL, 4) ON CONFLICT (k, a) DO UPDATE SET n = doubled(excluded.n) RETURNING *;
+--@ error: 21000
+INSERT INTO tally (k, n) VALUES (9, 1), (9, 2) ON CONFLICT (k) DO UPDATE SET n = doubled(1);
+--@ error: 21000
+INSERT INTO tally (k, n) VALUES (900, 1), (900, 2) ON CONFLICT (k) DO UPDATE SET n = doubled(1);
+INSERT INTO tally (k, n) VALUES (9, 1), (9, 2) ON CONFLICT (k) DO UPDATE SET n = doubled(1) WHERE excluded.n = doubled(1);
+--@ error: 22012
+INSERT INTO tally (k, n) VALUES (9, 1) ON CONFLICT (k) DO UPDATE SET n = doubled(1) / (excluded.n - 1);
+--@ error: 22001
+INSERT INTO tally (k, n) VALUES (9, 1) ON CONFLICT (k) DO UPDATE SET v = doubled(1) || 'far too long';
+--@ error: 21000
+INSERT INTO tally (k, n) VALUES (9, 1) ON CONFLICT (k) DO UPDATE SET n = (SELECT a FROM tally_two);
+--@ error: 42702
+INSERT INTO tally (k, n) VALUES (9, 1) ON CONFLICT (k) DO UPDATE SET n = doubled(n);
+INSERT INTO tally (k, n) VALUES (10, 1), (11, 2) ON CONFLICT (k) DO UPDATE SET k = doubled(tally.k) + 200 RETURNING k, n, v;
+INSERT INTO tally (k, n) VALUES (12, 1) ON CONFLICT (k) DO UPDATE SET k = excluded.k, n = doubled(excluded.n) RETURNING k, n, v;
+SELECT k, n, v, w, s FROM tally;
+--@ params: 1, 5, 'one'
+--@ params: 2, NULL, 'two'
+--@ params: 400, 3, 'three'
+INSERT INTO tally (k, n) VALUES ($1, $2) ON CONFLICT (k) DO UPDATE SET n = doubled($2) + (SELECT count(*) FROM tally_two WHERE k < $1), v = $3 || (SELECT 1) WHERE tally.k <> $1 + 1 RETURNING k, n, v;
+--@ params: 1, '2020-02-03 04:05:06+00'
+INSERT INTO tally (k) VALUES ($1) ON CONFLICT (k) DO UPDATE SET at = $2::timestamptz + (SELECT interval '1 day'), v = substr(doubled(1)::text || $2::timestamptz::text, 1, 6) RETURNING k, v, at;
+SET datestyle = 'German';
+INSERT INTO tally (k) VALUES (1) ON CONFLICT (k) DO UPDATE SET at = tally.at + (SELECT interval '1 month'), v = (SELECT left(tally.at::text, 5)) RETURNING k, v, at;
+RESET datestyle;
+PREPARE upserts (int, int) AS INSERT INTO tally (k, n) VALUES ($1, $2) ON CONFLICT (k) DO UPDATE SET n = doubled(tally.n) + $2 RETURNING k, n;
+EXECUTE upserts (1, 1);
+EXECUTE upserts (500, 2);
+EXECUTE upserts (500, 2);
+DEALLOCATE upserts;
+-- In functions.
+CREATE FUNCTION tallies(i int) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE r record; c int;
+BEGIN
+  INSERT INTO tally (k, n) VALUES (i, 1), (i + 1, 2), (i + 600, 3) ON CONFLICT (k) DO UPDATE SET n = doubled(excluded.n) + (SELECT count(*) FROM tally) WHERE doubled(tally.k) > 2;
+  GET DIAGNOSTICS c = ROW_COUNT;
+  INSERT INTO tally AS t (k, n) VALUES (i, 5) ON CONFLICT (k) DO UPDATE SET v = (SELECT left(u.name, 6) FROM users u WHERE u.id = excluded.k) RETURNING * INTO r;
+  RETURN concat_ws(',', c, r.k, r.n, r.v, FOUND, (SELECT sum(n) FROM tally));
+END $$;
+--@ repeat: 1
+SELECT tallies(1);
+--@ repeat: 1
+SELECT tallies(3) FROM users WHERE id < 3;
+--@ repeat: 1
+DO $$ BEGIN
+  INSERT INTO tally (k, n) SELECT g, 7 FROM generate_series(1, 3) g ON CONFLICT (k) DO UPDATE SET n = doubled(tally.n) + (SELECT count(*) FROM tally WHERE n IS NULL);
+  BEGIN
+    INSERT INTO tally (k, n) VALUES (1, 1), (2, 2) ON CONFLICT (k) DO UPDATE SET n = doubled(1) / (tally.k - 2);
+  EXCEPTION WHEN division_by_zero THEN INSERT INTO tally (k, v) VALUES (2, 'x') ON CONFLICT (k) DO UPDATE SET v = (SELECT 'caught');
+  END;
+  EXECUTE 'INSERT INTO tally (k, n) VALUES (1, 1), (1, 2) ON CONFLICT (k) DO UPDATE SET s = DEFAULT WHERE tally.k = doubled(1)';
+END $$;
+SELECT k, n, v, s FROM tally;
+BEGIN;
+INSERT INTO tally (k, n) VALUES (1, 1), (700, 1) ON CONFLICT (k) DO UPDATE SET n = doubled(5000);
+SAVEPOINT s;
+INSERT INTO tally (k, n) VALUES (1, 1), (700, 1), (701, 2) ON CONFLICT (k) DO UPDATE SET n = (SELECT max(n) + 1 FROM tally);
+SELECT k, n FROM tally WHERE n > 100;
+ROLLBACK TO s;
+SELECT k, n FROM tally WHERE n > 100;
+ROLLBACK;
+-- With triggers.
+CREATE FUNCTION tally_trigger() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.v = 'skip' THEN RETURN NULL; END IF; NEW.v := left(TG_OP || NEW.v, 6); RETURN NEW; END $$;
+CREATE TRIGGER tally_trigger BEFORE INSERT OR UPDATE ON tally FOR EACH ROW EXECUTE FUNCTION tally_trigger();
+INSERT INTO tally (k, v) VALUES (1, 'a'), (800, 'b'), (2, 'skip') ON CONFLICT (k) DO UPDATE SET n = doubled(21), v = excluded.v RETURNING k, n, v;
+INSERT INTO tally (k, v) VALUES (1, 'a'), (2, 'c') ON CONFLICT (k) DO UPDATE SET v = (SELECT CASE tally.k WHEN 1 THEN 'skip' ELSE 'c' END) RETURNING k, n, v;
+SELECT k, n, v FROM tally WHERE k IN (1, 2, 800);
+DROP TRIGGER tally_trigger ON tally;
+
+-- MERGE with what no worker may compute.
+CREATE VIEW once AS SELECT k, min(a) AS a FROM tally_two GROUP BY k;
+MERGE INTO tally t USING once o ON t.k = o.k
+  WHEN MATCHED AND doubled(t.k) > 8 THEN UPDATE SET n = doubled(t.k) + o.k, v = 'merged', w = doubled(1) / 3.0
+  WHEN MATCHED AND doubled(t.k) = 2 THEN DELETE
+  WHEN NOT MATCHED AND doubled(o.k) > 0 THEN INSERT (k, n, v) VALUES (o.k, doubled(o.k), 'fresh');
+SELECT k, n, v, w, s IS NULL FROM tally;
+SELECT count(DISTINCT s) FROM tally;
+MERGE INTO tally USING users u ON doubled(u.id::int) = tally.k WHEN MATCHED THEN UPDATE SET n = u.id, s = DEFAULT, at = DEFAULT WHEN NOT MATCHED AND u.id < 5 THEN INSERT (k) VALUES (doubled(u.id::int) + 9000);
+SELECT k, n, v, w, s > 0, at = now() FROM tally;
+MERGE INTO tally AS t USING (VALUES (4, 'a'), (9002, 'b'), (9991, 'c')) x(i, txt) ON t.k = x.i WHEN MATCHED AND doubled(x.i) > 10 THEN DO NOTHING WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT VALUES (x.i, doubled(x.i), x.txt, NULL, now());
+SELECT k, n, v FROM tally;
+--@ error: 21000
+MERGE INTO tally t USING (VALUES (3), (3)) x(i) ON t.k = x.i WHEN MATCHED THEN UPDATE SET n = doubled(1);
+--@ error: 21000
+MERGE INTO tally t USING (VALUES (3), (3)) x(i) ON t.k = x.i WHEN MATCHED AND doubled(t.k) > 0 THEN DELETE;
+--@ error: 23505
+MERGE INTO tally t USING (VALUES (3), (7777), (7777)) x(i) ON t.k = x.i WHEN NOT MATCHED THEN INSERT (k, n) VALUES (x.i, doubled(1));
+--@ error: 22012
+MERGE INTO tally t USING (VALUES (3)) x(i) ON t.k = x.i WHEN MATCHED THEN UPDATE SET n = doubled(1) / (x.i - 3);
+--@ error: 42883
+MERGE INTO tally t USING (VALUES (3)) x(i) ON t.k = x.i WHEN MATCHED THEN UPDATE SET n = doubled('a'::bytea);
+MERGE INTO tally t USING (VALUES (3), (9001)) x(i) ON t.k = x.i WHEN MATCHED THEN UPDATE SET k = doubled(t.k) + 100000, n = NULL;
+SELECT k, n, v FROM tally;
+--@ params: 5, 'five'
+--@ params: 12345, NULL
+MERGE INTO tally t USING (SELECT $1::int AS i) x ON t.k = x.i WHEN MATCHED THEN UPDATE SET n = doubled($1), v = left($2, 6) WHEN NOT MATCHED THEN INSERT (k, v) VALUES (doubled(x.i), $2);
+SELECT k, n, v FROM tally;
+BEGIN;
+MERGE INTO tally t USING once o ON t.k = o.k WHEN MATCHED THEN UPDATE SET n = (SELECT count(*) FROM tally x WHERE doubled(x.k) < t.k);
+SELECT k, n, v FROM tally;
+ROLLBACK;
 
 -- Loops over the rows of an INSERT.
 CREATE FUNCTION looped(a int, b int) RETURNS text LANGUAGE plpgsql AS $$

@@ -90,6 +90,8 @@ pub struct Snapshot {
     pub immutable_functions: HashSet<String>,
     /// Names of built-in functions with a volatile overload.
     pub volatile_functions: HashSet<String>,
+    /// The same of other functions, which see what a statement that calls them has changed so far.
+    pub volatile_user_functions: HashSet<String>,
     /// Names of built-in aggregates (`prokind = 'a'`), any schema.
     pub aggregates: HashSet<String>,
     /// Names of built-in window functions (`prokind = 'w'`).

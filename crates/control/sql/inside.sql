@@ -241,8 +241,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- BEFORE INSERT statement trigger: what the row triggers must know. pgherd.inserted: the depth and table of statements whose
--- rows are on the workers already; pgherd.upsert_<table>: the depth and text of an INSERT … ON CONFLICT, which runs row by
--- row there, or INSERT where the table has row triggers.
+-- rows are on the workers already; pgherd.upsert_<table>: the depth of an INSERT … ON CONFLICT, which runs row by row there,
+-- whether it is the client's own or some function's, and its text, or INSERT where the table has row triggers.
 CREATE OR REPLACE FUNCTION pgherd.begin_local_rows() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -261,7 +261,7 @@ BEGIN
             HINT = 'Send the statement through the router by itself.', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME;
     END IF;
     IF statement <> '' THEN
-        statement := pg_trigger_depth() || ' ' || statement;
+        statement := format('%s %s %s', pg_trigger_depth(), CASE WHEN strpos(context, E'\n') = 0 THEN 'top' ELSE 'inner' END, statement);
     END IF;
     PERFORM set_config('pgherd.upsert_' || TG_RELID, statement, true);
     PERFORM set_config('pgherd.inserted', replace(coalesce(current_setting('pgherd.inserted', true), ''), mark, ''), true);
@@ -271,36 +271,80 @@ $$;
 
 -- BEFORE INSERT row trigger where the statement says ON CONFLICT, or triggers may change the row: the worker inserts or
 -- updates it, and what became of it is the row that the coordinator goes on with, for RETURNING and the count. No row: none.
+-- Where a row is there already and no worker can say what becomes of it, the answer is a query that does. It has the settings
+-- of the statement, and sees what the statement sees: not the rows that it has inserted.
 CREATE OR REPLACE FUNCTION pgherd.upsert_local_row() RETURNS trigger
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    answer text := pgherd.send_row(TG_RELID, NEW);
+    assigned record;
+BEGIN
+    IF pg_catalog.starts_with(answer, '-- ') THEN
+        EXECUTE answer INTO assigned;
+        IF assigned IS NULL THEN
+            RETURN NULL;
+        END IF;
+        answer := pgherd.send_assigned(TG_RELID, pg_catalog.split_part(answer, E'\n', 1), assigned);
+    END IF;
+    IF answer IS NULL THEN
+        RETURN NULL;
+    END IF;
+    EXECUTE pg_catalog.format('SELECT ($1::%I.%I).*', TG_TABLE_SCHEMA, TG_TABLE_NAME) INTO NEW USING answer;
+    RETURN NEW;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION pgherd.send_row(relation regclass, proposed record) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO, MDY' SET intervalstyle = 'postgres'
     SET extra_float_digits = 3 AS $$
 DECLARE
-    statement text := current_setting('pgherd.upsert_' || TG_RELID, true);
+    statement text := current_setting('pgherd.upsert_' || $1::oid, true);
     names text;
     expressions text;
     given text;
-    stored text;
+    answer text;
 BEGIN
     IF split_part(statement, ' ', 1) <> pg_trigger_depth()::text THEN
-        RAISE EXCEPTION USING ERRCODE = 'PH001',
-            MESSAGE = format('cannot insert into distributed table "%s" while another statement does', TG_TABLE_NAME),
-            SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME;
+        SELECT n.nspname, c.relname INTO STRICT names, given
+            FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1;
+        RAISE EXCEPTION USING ERRCODE = 'PH001', SCHEMA = names, TABLE = given,
+            MESSAGE = format('cannot insert into distributed table "%s" while another statement does', given);
     END IF;
     SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum),
         string_agg(format('quote_nullable(($1).%I::text)', a.attname), ', ' ORDER BY a.attnum)
         INTO STRICT names, expressions
-        FROM pg_attribute a WHERE a.attrelid = TG_RELID AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '';
-    EXECUTE format('SELECT concat_ws('', '', %s)', expressions) INTO STRICT given USING NEW;
+        FROM pg_attribute a WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '';
+    EXECUTE format('SELECT concat_ws('', '', %s)', expressions) INTO STRICT given USING proposed;
     given := format('(%s) OVERRIDING SYSTEM VALUE VALUES (%s)', names, given);
-    EXECUTE format('SELECT r.result FROM pgherd.remote_statement r WHERE r.command = %L', format(E'upsert %s %s %I.%I\n%s%s',
+    EXECUTE format('SELECT r.result FROM pgherd.remote_statement r WHERE r.command = %L', format(E'upsert %s %s %s %s\n%s%s',
         length(given), to_char(timezone('UTC', transaction_timestamp()), 'YYYY-MM-DD"T"HH24:MI:SS.US') || '+00',
-        TG_TABLE_SCHEMA, TG_TABLE_NAME, given, substr(statement, strpos(statement, ' ') + 1))) INTO stored;
-    IF stored IS NULL THEN
-        RETURN NULL;
-    END IF;
-    EXECUTE format('SELECT ($1::%I.%I).*', TG_TABLE_SCHEMA, TG_TABLE_NAME) INTO NEW USING stored;
-    RETURN NEW;
+        split_part(statement, ' ', 2), pgherd.full_name($1), given, pgherd.after_words(statement, 2))) INTO answer;
+    RETURN answer;
 END
+$$;
+
+-- What was computed of a row that is there already. `place`: the first line of the router's answer.
+CREATE OR REPLACE FUNCTION pgherd.send_assigned(relation regclass, place text, assigned record) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO, MDY' SET intervalstyle = 'postgres'
+    SET extra_float_digits = 3 AS $$
+DECLARE
+    statement text := current_setting('pgherd.upsert_' || $1::oid, true);
+    answer text;
+BEGIN
+    EXECUTE format('SELECT r.result FROM pgherd.remote_statement r WHERE r.command = %L', format(E'assign %s %s %s\n%s%s',
+        substr(place, 4), length(assigned::text), pgherd.full_name($1), assigned, pgherd.after_words(statement, 2))) INTO answer;
+    RETURN answer;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION pgherd.full_name(relation regclass) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1
+$$;
+
+CREATE OR REPLACE FUNCTION pgherd.after_words(text text, words int) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT (regexp_match($1, format('^(?:[^ ]* ){%s}(.*)$', $2)))[1]
 $$;
 
 -- The heap is empty again. As nobody's rule or trigger may run with the rights of this function, rules are left out.

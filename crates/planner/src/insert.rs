@@ -21,6 +21,17 @@ enum Source {
     Coordinator(String),
 }
 
+/// The SQL of a column's default; none: it has none, or is computed from other columns.
+pub fn default_sql(column: &Column) -> Option<String> {
+    match &column.default {
+        ColumnDefault::Expression { sql, .. } => Some(sql.clone()),
+        _ => match default_of(column, false) {
+            Source::Coordinator(sql) => Some(sql),
+            Source::Worker => None,
+        },
+    }
+}
+
 fn default_of(column: &Column, is_key: bool) -> Source {
     match &column.default {
         ColumnDefault::Sequence { sql } => Source::Coordinator(sql.clone()),
@@ -34,7 +45,7 @@ fn default_of(column: &Column, is_key: bool) -> Source {
 
 /// The type in which the coordinator evaluates a field: without the column's modifier, which the INSERT itself applies
 /// (an explicit cast would cut a string where an assignment is an error), except where it rounds a key.
-fn evaluation_type(column: &Column, is_key: bool) -> String {
+pub fn evaluation_type(column: &Column, is_key: bool) -> String {
     match column.type_oid {
         1042 => "pg_catalog.bpchar".to_owned(),
         1560 => "pg_catalog.bit".to_owned(),
@@ -98,11 +109,8 @@ impl Context<'_> {
                     return Some(plan);
                 }
                 if sets_to_sequence(&conflict.set, table) {
-                    return Some(self.refuse(
-                        format!("cannot run this INSERT into the distributed table \"{}\"", table.name),
-                        Some("ON CONFLICT sets a column to a default that needs the coordinator.".to_owned()),
-                        None,
-                    ));
+                    let reason = "ON CONFLICT sets a column to a default that needs the coordinator";
+                    return Some(self.insert_from_coordinator(table, reason));
                 }
                 for assignment in conflict.set.iter().filter(|a| a.column == key.name) {
                     // The conflicting row has the same key: every unique constraint contains it.

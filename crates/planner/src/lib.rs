@@ -27,7 +27,7 @@ use std::collections::{HashMap, HashSet};
 
 pub use context::fix_time;
 pub use ddl::*;
-pub use insert::{default_at, default_reads_now};
+pub use insert::{default_at, default_reads_now, default_sql, evaluation_type};
 pub use plan::*;
 
 use pgherd_catalog::{Column, ColumnDefault, Snapshot, Table};

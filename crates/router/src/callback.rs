@@ -136,6 +136,8 @@ pub struct Cursors {
     pub rights: HashMap<pgherd_catalog::Oid, Rights>,
     /// What all parts of the statement that the coordinator runs see.
     pub moment: Option<Anchor>,
+    /// The client's statement has these parameters, as SQL of the coordinator.
+    pub values: Vec<String>,
     /// An error inside a callback batch: the rest up to Sync is skipped.
     skip: bool,
     /// The last error that postgres_fdw was told of: it keeps some of its fields to itself.

@@ -5,11 +5,14 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use pgherd_catalog::{GroupId, Oid, Table};
+use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Oid, Resolved, Table};
+use pgherd_sql::Statement;
+use pgherd_sql::ast::Tree;
 
 use crate::error::{Failure, Result};
 use crate::run::Anchor;
 use crate::session::Session;
+use crate::settings::quote_literal;
 use crate::transaction::LogItem;
 
 #[derive(Default)]
@@ -29,8 +32,21 @@ pub struct Changes {
     waiting: BTreeSet<u64>,
     /// Tables of scans with parameters, which begin anew for other values.
     by_value: HashSet<Oid>,
+    /// What functions see that the client's statement calls.
+    pub sight: Sight,
     /// How deep the coordinator's subtransactions are nested, as far as postgres_fdw has told.
     pub depth: u32,
+}
+
+/// What functions see of a table that the statement which calls them is changing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Sight {
+    #[default]
+    Unknown,
+    /// Volatile ones: its changes so far.
+    Changes(Oid),
+    /// Others: what the statement itself sees.
+    Statement(Oid),
 }
 
 /// A table whose rows a statement of the coordinator is changing.
@@ -75,10 +91,21 @@ impl Changes {
         self.by_value.insert(table);
     }
 
-    /// Rows of one table, one by one: no scan may read it meanwhile.
-    pub fn insert(&mut self, name: String, table: Oid) {
+    /// Rows of one table, one by one: no scan may read it meanwhile, but through the anchor while that is lent.
+    pub fn insert(&mut self, name: String, table: Oid, anchor: Option<Anchor>) {
         let others = HashSet::new();
-        self.running.insert(name, Change { table, others, scans: 0, depth: self.depth, anchor: None });
+        self.running.entry(name).or_insert(Change { table, others, scans: 0, depth: self.depth, anchor });
+    }
+
+    pub fn is_running(&self, name: &str) -> bool {
+        self.running.contains_key(name)
+    }
+
+    /// From here on scans are those of an expression of the statement itself, or are not.
+    pub fn lend_anchor(&mut self, name: &str, lent: bool) {
+        if let Some(change) = self.running.get_mut(name) {
+            change.scans = if lent { u64::MAX } else { 0 };
+        }
     }
 
     /// No statement of the coordinator runs.
@@ -113,7 +140,13 @@ impl Changes {
             let moves = moves
                 .filter(|m| !(locks && scan.is_some_and(|scan| scan < m.before)))
                 .map(|m| (m.before.saturating_sub(1), m.anchor.as_ref().filter(|_| !locks)));
+            let sees_changes = self.sight == Sight::Changes(table.oid)
+                && self.running.values().filter(|c| c.table == table.oid).count() == 1
+                && self.moving.is_empty();
             for (scans, anchor) in changes.chain(moves) {
+                if sees_changes && !locks && scan.is_some_and(|scan| scan > scans) {
+                    continue;
+                }
                 let anchor = anchor.filter(|_| scan.is_some_and(|scan| scan <= scans));
                 let anchor = anchor.ok_or_else(|| table.name.clone())?;
                 if earliest.is_none_or(|known| anchor.before < known.before) {
@@ -186,6 +219,9 @@ impl Session {
                 self.cursors.changes.moving[at].anchor = Some(anchor.clone());
                 (before.saturating_sub(1), Some(anchor))
             }
+            None if keeps && self.cursors.changes.sight == Sight::Statement(table.oid) => {
+                (u64::MAX, Some(self.anchor_inside(groups, u64::MAX).await?))
+            }
             None if keeps && rereads => (highest, Some(self.anchor_inside(groups, highest + 1).await?)),
             None => (highest, None),
         };
@@ -195,7 +231,7 @@ impl Session {
     }
 
     pub(crate) fn is_changing(&self, name: &str) -> bool {
-        self.cursors.changes.running.contains_key(name)
+        self.cursors.changes.is_running(name)
     }
 
     pub(crate) fn end_change(&mut self, name: &str) {
@@ -214,6 +250,44 @@ impl Session {
     pub(crate) fn end_changes(&mut self) {
         let names: Vec<String> = self.cursors.changes.running.keys().cloned().collect();
         names.iter().for_each(|name| self.end_change(name));
+    }
+
+    /// What functions see of the table that an UPDATE or DELETE of the client's is about to change, where all that it
+    /// calls see the same.
+    pub(crate) async fn sight_of(&mut self, statement: &Statement) -> Result<Sight> {
+        let target = match &statement.tree {
+            Tree::Update(update) => &update.target,
+            Tree::Delete(delete) => &delete.target,
+            _ => return Ok(Sight::Unknown),
+        };
+        let path = self.search_path().await?;
+        let catalog = self.catalog();
+        let Resolved::Table(table) = catalog.resolve(target.schema.as_deref(), &target.name, &path) else {
+            return Ok(Sight::Unknown);
+        };
+        let users = statement.calls.iter().map(|(_, name)| name).filter(|name| catalog.user_functions.contains(*name));
+        let names: Vec<String> = users.map(|name| quote_literal(name)).collect();
+        if names.is_empty() || table.has_triggers || table.is_partitioned {
+            return Ok(Sight::Unknown);
+        }
+        // One that calls another, or writes itself, is not looked into.
+        let sql = format!(
+            "WITH called AS (SELECT p.*, coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc) AS body \
+                 FROM pg_catalog.pg_proc p WHERE p.proname IN ({}) AND p.oid >= 16384) \
+             SELECT pg_catalog.min(provolatile), pg_catalog.max(provolatile), pg_catalog.bool_or( \
+                 body ~* '\\m(insert|update|delete|merge|truncate|execute|call)\\M' \
+                 OR EXISTS (SELECT FROM pg_catalog.pg_proc o \
+                     WHERE o.oid >= 16384 AND o.pronamespace <> 'pgherd'::pg_catalog.regnamespace \
+                         AND pg_catalog.strpos(pg_catalog.lower(called.body), pg_catalog.lower(o.proname)) > 0)) \
+             FROM called",
+            names.join(", ")
+        );
+        let found = self.collect_on(COORDINATOR_GROUP, &sql).await?;
+        Ok(match (found.text(0, 0), found.text(0, 1), found.text(0, 2)) {
+            (Some("v"), Some("v"), Some("f")) => Sight::Changes(table.oid),
+            (Some("i" | "s"), Some("i" | "s"), Some("f")) => Sight::Statement(table.oid),
+            _ => Sight::Unknown,
+        })
     }
 
     /// A statement of the coordinator begins to update a table whose partitions rows may leave.

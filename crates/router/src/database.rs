@@ -608,6 +608,7 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
              UNION SELECT 'i', proname FROM pg_catalog.pg_proc WHERE pronamespace = 'pg_catalog'::pg_catalog.regnamespace \
                GROUP BY proname HAVING bool_and(provolatile = 'i') \
              UNION SELECT 'v', proname FROM pg_catalog.pg_proc WHERE pronamespace = 'pg_catalog'::pg_catalog.regnamespace AND provolatile = 'v' \
+             UNION SELECT 'V', proname FROM pg_catalog.pg_proc WHERE oid >= 16384 AND provolatile = 'v' \
              UNION SELECT 'a', proname FROM pg_catalog.pg_proc WHERE prokind = 'a' \
              UNION SELECT 'w', proname FROM pg_catalog.pg_proc WHERE prokind = 'w' \
              UNION SELECT 's', proname FROM pg_catalog.pg_proc WHERE proretset \
@@ -640,6 +641,7 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
             Some("p") => &mut snapshot.passing_on,
             Some("i") => &mut snapshot.immutable_functions,
             Some("v") => &mut snapshot.volatile_functions,
+            Some("V") => &mut snapshot.volatile_user_functions,
             Some("a") => &mut snapshot.aggregates,
             Some("w") => &mut snapshot.window_functions,
             Some("s") => &mut snapshot.set_returning_functions,

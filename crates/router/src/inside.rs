@@ -6,17 +6,17 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use pgherd_catalog::{Column, ColumnDefault, GroupId, Resolved, Table};
-use pgherd_planner::Tier;
 use pgherd_sql::Statement;
-use pgherd_sql::ast::{Assignment, Expr, ExprKind, Insert, InsertSource, OnConflict, Tree};
+use pgherd_sql::ast::{Expr, ExprKind, Tree};
 use pgherd_wire::backend;
 use pgherd_wire::frame::Frame;
 
 use crate::callback::{PLACE, command_of, ends_transactions};
 use crate::error::{Failure, Result};
-use crate::run::{Errors, Request, Rows, fields_of, refuse};
+use crate::run::{Errors, Request, Rows, fields_of};
 use crate::session::{Bound, Session};
 use crate::settings::{quote_ident, quote_literal};
+use crate::upsert::{Found, Upsert};
 
 /// Begins the name of a statement whose rows go to the workers one by one; the table's follows.
 pub(crate) const INSERTING: &str = "insert ";
@@ -54,19 +54,28 @@ impl Session {
                 Ok(vec![row_of(Some(b"done"))])
             }
             (Some("upsert"), Some(rest)) => {
-                let mut words = rest.splitn(3, ' ');
-                let (Some(length), Some(now), Some(relation)) = (words.next(), words.next(), words.next()) else {
-                    return Err(not_understood());
-                };
+                let [length, now, place, relation] = words_of(rest)?;
                 let (row, statement) = split_after(body, length)?;
-                self.upsert_row(relation, row, statement, now).await
+                self.upsert_row(Upsert { relation, now, is_inner: place == "inner" }, row, statement).await
+            }
+            (Some("assign"), Some(rest)) => {
+                let [now, place, remainder, group, partition, ctid, length, relation] = words_of(rest)?;
+                let found = Found {
+                    remainder: remainder.parse().map_err(|_| not_understood())?,
+                    group: group.parse().map_err(|_| not_understood())?,
+                    partition: partition.to_owned(),
+                    ctid: ctid.to_owned(),
+                };
+                let (values, statement) = split_after(body, length)?;
+                let upsert = Upsert { relation, now, is_inner: place == "inner" };
+                self.assign_row(upsert, &found, values, statement).await
             }
             _ => Err(not_understood()),
         }
     }
 
     /// A table as a trigger names it.
-    fn named_table(&self, relation: &str) -> Result<Arc<Table>> {
+    pub(crate) fn named_table(&self, relation: &str) -> Result<Arc<Table>> {
         let bare = pgherd_sql::split(&format!("SELECT FROM {relation}")).ok().and_then(|mut s| s.pop());
         let named = bare.as_ref().and_then(|s| s.relations.first()).ok_or_else(not_understood)?;
         match self.catalog().resolve(named.schema.as_deref(), &named.name, &[]) {
@@ -100,7 +109,7 @@ impl Session {
     }
 
     /// Runs a statement whose values, and answers, are written in the form that the coordinator's triggers use.
-    async fn with_values(&mut self, group: GroupId, sql: &str, rows: Rows<'_>) -> Result<String> {
+    pub(crate) async fn with_values(&mut self, group: GroupId, sql: &str, rows: Rows<'_>) -> Result<String> {
         let styled = self.with_plain_styles(group).await?;
         let result = self.run_request(group, &Request::text(sql), rows, Errors::default()).await;
         if styled && result.is_ok() {
@@ -108,175 +117,6 @@ impl Session {
         }
         Ok(result?.tag)
     }
-
-    /// One row of `INSERT … ON CONFLICT`, and the row that came of it, if one did. `row`: columns and values; `text`:
-    /// the statement as the function has it.
-    async fn upsert_row(&mut self, relation: &str, row: &str, text: &str, now: &str) -> Result<Vec<Bytes>> {
-        let refused = |reason: &str| {
-            Failure::refused(format!("cannot run this ON CONFLICT on distributed table {relation} inside a function"))
-                .detail(format!("A worker cannot evaluate it: {reason}."))
-                .hint("Send the statement through the router by itself.")
-        };
-        let table = self.named_table(relation)?;
-        // Without ON CONFLICT any text will do.
-        let text = if text == "INSERT" { format!("INSERT INTO {relation} VALUES (1)") } else { text.to_owned() };
-        let text = text.as_str();
-        let statement = pgherd_sql::split(text).ok().and_then(|mut s| (s.len() == 1).then(|| s.remove(0)));
-        let Some(Tree::Insert(insert)) = statement.as_ref().map(|s| &s.tree) else {
-            return Err(refused("it is part of another statement"));
-        };
-        if insert.target.name != table.name {
-            return Err(refused("it is part of another statement"));
-        }
-        names_rows_only(insert, &table).map_err(|reason| refused(&reason))?;
-        let alias = quote_ident(insert.target.reference_name());
-        let tail = insert.tail_span.map_or("", |span| span.of(text));
-        let list: Vec<String> = table.columns.iter().map(|c| format!("{alias}.{}", quote_ident(&c.name))).collect();
-        let returning = format!("RETURNING ROW({})::pg_catalog.text", list.join(", "));
-        let upsert = Upsert { table: &table, relation, alias: &alias, row, now, returning: &returning };
-        // One PostgreSQL would not see the row before the statement has ended.
-        self.cursors.changes.insert(format!("{INSERTING}{relation}"), table.oid);
-        match insert.on_conflict.as_ref().filter(|c| moves(insert, c, &table)) {
-            Some(conflict) => self.upsert_and_move(&upsert, conflict, text).await,
-            None => {
-                let tail = without_returning(insert, tail);
-                let sql = format!("INSERT INTO {relation} AS {alias} {row} {tail} {returning}");
-                self.run_on_shard(&upsert, &sql).await
-            }
-        }
-    }
-
-    /// ON CONFLICT DO UPDATE of the distribution column: a row that is there goes, and comes back where it belongs
-    /// then.
-    async fn upsert_and_move(&mut self, upsert: &Upsert<'_>, conflict: &OnConflict, text: &str) -> Result<Vec<Bytes>> {
-        let Upsert { table, relation, alias, row, returning, .. } = *upsert;
-        let key = table.key_column().ok_or_else(not_understood)?;
-        if table.has_triggers || table.row_security || table.is_referenced {
-            return Err(Failure::refused(format!(
-                "cannot modify the distribution column \"{}\" of table \"{}\"",
-                key.name, table.name
-            ))
-            .detail("The table has triggers, policies, or foreign keys to it."));
-        }
-        let arbiters = conflict.columns.as_ref().ok_or_else(|| upsert.refused("it does not name the columns"))?;
-        let arbiters_list = arbiters.iter().map(|c| quote_ident(c)).collect::<Vec<_>>().join(", ");
-        let plain = |a: &Assignment| {
-            let mut plain = !a.indirection && !a.multi && a.value.span.is_known();
-            a.value.walk(&mut |e| plain &= !matches!(e.kind, ExprKind::Default | ExprKind::Sublink(_)));
-            plain
-        };
-        if !conflict.set.iter().all(plain) || conflict.infer_filter.is_some() {
-            return Err(upsert.refused("it assigns a default, a subquery or a part of a column"));
-        }
-        let sql =
-            format!("INSERT INTO {relation} AS {alias} {row} ON CONFLICT ({arbiters_list}) DO NOTHING {returning}");
-        let inserted = self.run_on_shard(upsert, &sql).await?;
-        if !inserted.is_empty() {
-            return Ok(inserted);
-        }
-        let own = pgherd_sql::split(&sql).ok().and_then(|mut s| s.pop()).ok_or_else(not_understood)?;
-        let Tree::Insert(given) = &own.tree else { return Err(not_understood()) };
-        let InsertSource::Values(rows) = &given.source else { return Err(not_understood()) };
-        let fields = rows.first().ok_or_else(not_understood)?;
-        let (mut excluded, mut conditions) = (Vec::new(), Vec::new());
-        for ((name, _), field) in given.columns.iter().zip(fields) {
-            let (column, value) = (table.column(name).ok_or_else(not_understood)?, field.span.of(&sql));
-            let quoted = quote_ident(name);
-            excluded.push(format!("({value})::{} AS {quoted}", column.base_type_name));
-            if *name == key.name {
-                conditions.push(format!("{alias}.{quoted} = {value}"));
-            } else if arbiters.contains(name) {
-                conditions.push(format!("{alias}.{quoted} = excluded.{quoted}"));
-            }
-        }
-        conditions.extend(conflict.filter.iter().map(|f| format!("({})", f.span.of(text))));
-        let columns: Vec<&Column> = table.columns.iter().filter(|c| c.default != ColumnDefault::Generated).collect();
-        let values = columns.iter().map(|column| {
-            let assigned = conflict.set.iter().find(|a| a.column == column.name);
-            let value = assigned.map_or_else(
-                || format!("{alias}.{}", quote_ident(&column.name)),
-                |a| format!("({})", a.value.span.of(text)),
-            );
-            format!("{value}::{}::pg_catalog.text", column.base_type_name)
-        });
-        let delete = format!(
-            "DELETE FROM {relation} AS {alias} USING (SELECT {}) AS excluded WHERE {} RETURNING {}",
-            excluded.join(", "),
-            conditions.join(" AND "),
-            values.collect::<Vec<_>>().join(", ")
-        );
-        let Some(raw) = self.run_on_shard(upsert, &delete).await?.pop() else { return Ok(Vec::new()) };
-        let names: Vec<String> = columns.iter().map(|c| quote_ident(&c.name)).collect();
-        let list: Vec<String> = fields_of(&Frame { raw })?
-            .iter()
-            .map(|v| v.as_ref().map_or_else(|| "NULL".to_owned(), |v| quote_literal(&String::from_utf8_lossy(v))))
-            .collect();
-        let sql = format!(
-            "INSERT INTO {relation} AS {alias} ({}) OVERRIDING SYSTEM VALUE VALUES ({}) {returning}",
-            names.join(", "),
-            list.join(", ")
-        );
-        self.run_on_shard(upsert, &sql).await
-    }
-
-    /// A statement of one shard; the rows that it returns.
-    async fn run_on_shard(&mut self, upsert: &Upsert<'_>, sql: &str) -> Result<Vec<Bytes>> {
-        let own = pgherd_sql::split(sql).ok().and_then(|mut s| s.pop()).ok_or_else(not_understood)?;
-        let (catalog, path) = (self.catalog(), ["pg_catalog".to_owned()]);
-        let mut plan = self.plan_statement(&own, &catalog, &path, true);
-        if plan.uses_now && self.txn.now.is_none() {
-            self.txn.now = Some(upsert.now.to_owned());
-            plan = self.plan_statement(&own, &catalog, &path, true);
-        }
-        let route = match &plan.tier {
-            Tier::Route(route) => route,
-            Tier::Refuse(refusal) => return Err(refuse(refusal)),
-            _ => return Err(upsert.refused(&plan.reason)),
-        };
-        let remainder = self.remainder_of_stored(&route.table, &route.key, None).await?;
-        let group = route.table.shards().get(remainder).map(|s| s.group).ok_or_else(not_understood)?;
-        self.join(group).await?;
-        if let Some(epoch) = catalog.placement_epochs.get(&upsert.table.colocation) {
-            self.fence(group, upsert.table.colocation, *epoch);
-        }
-        self.mark_writer(group);
-        let mut kept = Vec::new();
-        self.with_values(group, &route.sql.as_written(), Rows::Keep(&mut kept)).await?;
-        Ok(kept)
-    }
-}
-
-/// One row of an INSERT that goes to its worker by itself.
-struct Upsert<'a> {
-    table: &'a Table,
-    relation: &'a str,
-    alias: &'a str,
-    /// Columns and values.
-    row: &'a str,
-    /// The transaction's time.
-    now: &'a str,
-    returning: &'a str,
-}
-
-impl Upsert<'_> {
-    fn refused(&self, reason: &str) -> Failure {
-        Failure::refused(format!(
-            "cannot run this ON CONFLICT on distributed table {} inside a function",
-            self.relation
-        ))
-        .detail(format!("A worker cannot evaluate it: {reason}."))
-        .hint("Send the statement through the router by itself.")
-    }
-}
-
-/// The distribution column may get another value.
-fn moves(insert: &Insert, conflict: &OnConflict, table: &Table) -> bool {
-    let Some(key) = table.key_column() else { return false };
-    let same = |a: &Assignment| {
-        matches!(&a.value.kind, ExprKind::Column(path) if matches!(path.as_slice(), [qualifier, column]
-            if *column == key.name && (qualifier == "excluded" || qualifier == insert.target.reference_name())))
-    };
-    conflict.set.iter().any(|a| a.column == key.name && !same(a))
 }
 
 /// A row whose distribution column is changed from inside the coordinator.
@@ -393,60 +233,10 @@ impl Session {
     }
 }
 
-/// ON CONFLICT without RETURNING, whose list the coordinator computes.
-fn without_returning<'t>(insert: &Insert, tail: &'t str) -> &'t str {
-    if insert.returning.is_empty() {
-        return tail;
-    }
-    // A reserved word: outside of quotes and brackets it is the clause.
-    let (mut depth, mut quote) = (0, None);
-    for (at, c) in tail.char_indices() {
-        match (quote, c) {
-            (Some(q), c) if c == q => quote = None,
-            (Some(_), _) => {}
-            (None, '\'' | '"') => quote = Some(c),
-            (None, '(' | '[') => depth += 1,
-            (None, ')' | ']') => depth -= 1,
-            (None, 'r' | 'R') if depth == 0 => {
-                let word = tail.get(at..at + 9).unwrap_or_default();
-                let apart = !tail[..at].ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '.'));
-                let ends = !tail[at + word.len()..].starts_with(|c: char| c.is_alphanumeric() || c == '_');
-                if word.eq_ignore_ascii_case("returning") && apart && ends {
-                    return &tail[..at];
-                }
-            }
-            _ => {}
-        }
-    }
-    tail
-}
-
-/// The clause must mean the same outside of the function: it names columns of the table and of the proposed row.
-fn names_rows_only(insert: &Insert, table: &Table) -> std::result::Result<(), String> {
-    let Some(conflict) = &insert.on_conflict else { return Ok(()) };
-    let target = insert.target.reference_name();
-    let mut found = None;
-    let mut check = |expr: &Expr| {
-        expr.walk(&mut |e| match &e.kind {
-            ExprKind::Column(path) => {
-                let known = match path.as_slice() {
-                    [column] => table.column(column).is_some(),
-                    [qualifier, column] => {
-                        (qualifier == "excluded" || qualifier == target) && table.column(column).is_some()
-                    }
-                    _ => false,
-                };
-                if !known {
-                    found = Some(format!("\"{}\" is no column of the table", path.join(".")));
-                }
-            }
-            ExprKind::Param(n) => found = Some(format!("${n} is the function's")),
-            _ => {}
-        });
-    };
-    conflict.infer_filter.iter().chain(&conflict.filter).for_each(&mut check);
-    conflict.set.iter().for_each(|a| check(&a.value));
-    found.map_or(Ok(()), Err)
+/// So many words, of which the last may have spaces in it.
+fn words_of<const N: usize>(text: &str) -> Result<[&str; N]> {
+    let words: Vec<&str> = text.splitn(N, ' ').collect();
+    words.try_into().map_err(|_| not_understood())
 }
 
 /// A text cut after so many characters.
@@ -456,12 +246,12 @@ fn split_after<'t>(text: &'t str, characters: &str) -> Result<(&'t str, &'t str)
     Ok(text.split_at(end))
 }
 
-fn row_of(value: Option<&[u8]>) -> Bytes {
+pub(crate) fn row_of(value: Option<&[u8]>) -> Bytes {
     let mut row = BytesMut::new();
     backend::write_data_row(&mut row, &[value]);
     row.freeze()
 }
 
-fn not_understood() -> Failure {
+pub(crate) fn not_understood() -> Failure {
     Failure::new("XX000", "a trigger of schema pgherd asked for what is not understood")
 }

@@ -29,6 +29,7 @@ mod sizes;
 mod startup;
 mod text;
 mod transaction;
+mod upsert;
 
 pub use database::init;
 pub use listen::{AuthMode, CoordinatorUrl, ServeConfig, ServeError, serve};

@@ -269,6 +269,8 @@ pub struct OnConflict {
     pub columns: Option<Vec<String>>,
     pub has_inference: bool,
     pub infer_filter: Option<Expr>,
+    /// From ON to the word DO, which it leaves out.
+    pub arbiter_span: Span,
     pub set: Vec<Assignment>,
     pub filter: Option<Expr>,
 }
@@ -586,6 +588,11 @@ impl Expr {
     pub fn walk<'a>(&'a self, f: &mut dyn FnMut(&'a Expr)) {
         f(self);
         self.for_each_child(&mut |child| child.walk(f));
+    }
+
+    /// The same, sublinks' queries included.
+    pub fn walk_deep<'a>(&'a self, f: &mut dyn FnMut(&'a Expr)) {
+        deep(Place::Other, self, &mut |_, e| f(e));
     }
 
     /// The conjuncts of a condition.

@@ -437,8 +437,10 @@ impl<'a> Lower<'a> {
             }
             j = t.next_flat(j);
         }
-        if let Some(conflict) = &s.on_conflict_clause {
-            end = self.token(conflict.location)?;
+        let mut on_conflict = s.on_conflict_clause.as_ref().map(|c| self.on_conflict(c));
+        if let (Some(conflict), Some(clause)) = (on_conflict.as_mut(), &s.on_conflict_clause) {
+            end = self.token(clause.location)?;
+            self.conflict_spans(conflict, end);
         }
         if let InsertSource::Values(rows) = &mut source {
             // Each field's text is what stands between the commas, so that outer brackets are kept.
@@ -473,7 +475,7 @@ impl<'a> Lower<'a> {
                 _ => Overriding::No,
             },
             source,
-            on_conflict: s.on_conflict_clause.as_ref().map(|c| self.on_conflict(c)),
+            on_conflict,
             returning: self.returning(&s.returning_clause),
             source_span: t.span(source_from, end),
             tail_span: Some(t.span(end, t.list.len())).filter(|s| s.is_known()),
@@ -524,6 +526,39 @@ impl<'a> Lower<'a> {
             infer_filter,
             set: self.assignments(&c.target_list),
             filter: c.where_clause.as_ref().map(|n| self.expr(n)),
+            arbiter_span: Span::default(),
+        }
+    }
+
+    /// The texts of the clause that begins at the token `from`, whatever they are.
+    fn conflict_spans(&self, conflict: &mut OnConflict, from: usize) {
+        let t = self.tokens;
+        let end = t.around(from).map_or(t.list.len(), |(_, close)| close);
+        let flat = |mut at: usize, found: &dyn Fn(Token) -> bool| {
+            while at < end && (t.is_label(at) || !found(t.kind(at))) {
+                at = t.next_flat(at);
+            }
+            at.min(end)
+        };
+        let word = flat(from, &|kind| kind == Token::Do);
+        conflict.arbiter_span = t.span(from, word);
+        if !conflict.update || t.kind(word + 2) != Token::Set {
+            return;
+        }
+        let returning = flat(word, &|kind| kind == Token::Returning);
+        let condition = flat(word, &|kind| matches!(kind, Token::Where | Token::Returning));
+        if let Some(filter) = conflict.filter.as_mut().filter(|_| condition < returning) {
+            filter.span = t.span(condition + 1, returning);
+        }
+        let items = t.split_commas(word + 3, condition);
+        if items.len() == conflict.set.len() && !conflict.set.iter().any(|a| a.multi) {
+            for (assignment, (from, to)) in conflict.set.iter_mut().zip(items) {
+                let equals = flat(from, &|kind| kind == Token::Ascii61);
+                // One of `(a) = (b)` has brackets that are not its own.
+                if t.kind(from) != Token::Ascii40 && equals < to {
+                    assignment.value.span = t.span(equals + 1, to);
+                }
+            }
         }
     }
 

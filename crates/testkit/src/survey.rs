@@ -227,7 +227,7 @@ fn explain(client: &mut Client, status: u8, sql: &str) -> Result<Option<&'static
         Some("Stage") => "stage",
         Some("Insert Rows" | "Insert Select") => "apart",
         Some("Replicate") => "replicate",
-        Some("Federate") => "federate",
+        Some("Federate" | "Merge Rows") => "federate",
         _ => "local",
     }))
 }

@@ -5,13 +5,16 @@ use std::sync::Arc;
 
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Snapshot, Table};
 use pgherd_planner::{Combine, Plan, Refusal, Route, Scatter, Tier};
+use pgherd_sql::ast::Tree;
 use pgherd_sql::{Splice, StatementKind};
+use pgherd_wire::frame::Frame;
 
 use super::request::{Announce, End, Errors, Request, Rows, tells_origin};
 use super::shard_key::Parameters;
-use super::{Call, Completion, Staged};
+use super::{Call, Completion, Staged, fields_of};
+use crate::changes::Sight;
 use crate::error::{Failure, Result};
-use crate::session::{Progress, Session};
+use crate::session::{Bound, Progress, Session};
 use crate::settings::quote_ident;
 use crate::transaction::Block;
 
@@ -88,12 +91,15 @@ impl Session {
                 self.lock_wait = plan.lock_wait.filter(|_| !plan.writes);
                 if plan.writes {
                     self.begin_statement_moment(call, &sql.as_written()).await?;
+                    self.keep_values(call).await?;
+                    self.look_at_functions(call).await?;
                 }
                 let completion = match copies.is_empty() {
                     true => self.run_coordinator_plan(call, &sql, plan.writes, true).await,
                     false => self.run_and_forward(call, copies, &sql).await,
                 };
                 self.lock_wait = None;
+                self.cursors.changes.sight = Sight::Unknown;
                 match &completion {
                     Ok(_) => self.end_statement_moment(),
                     Err(_) => self.cursors.moment = None,
@@ -110,6 +116,44 @@ impl Session {
                 self.run_replicate_rows(call, table, sql, *returning, text).await
             }
         }
+    }
+
+    /// Before the coordinator changes rows one by one and calls functions for them.
+    async fn look_at_functions(&mut self, call: &Call<'_>) -> Result<()> {
+        self.cursors.changes.sight = Sight::Unknown;
+        if let Some(statement) = call.prepared.statement.as_ref().filter(|_| self.calls_user_function(call)) {
+            self.open_implicit_block();
+            self.join(COORDINATOR_GROUP).await?;
+            self.cursors.changes.sight = self.sight_of(statement).await?;
+        }
+        Ok(())
+    }
+
+    /// Of an INSERT whose ON CONFLICT the coordinator may have to compute row by row: what its parameters are.
+    async fn keep_values(&mut self, call: &Call<'_>) -> Result<()> {
+        self.cursors.values.clear();
+        let Some(Tree::Insert(insert)) = call.prepared.statement.as_ref().map(|s| &s.tree) else { return Ok(()) };
+        let Some(bound) = call.bound.filter(|b| !b.params.is_empty()) else { return Ok(()) };
+        if !insert.on_conflict.as_ref().is_some_and(|c| c.update) {
+            return Ok(());
+        }
+        let types = self.param_types(call).await?;
+        let list: Vec<String> = (1..=bound.params.len())
+            .map(|n| {
+                format!("pg_catalog.concat('(', pg_catalog.quote_nullable(${n}), ')::', pg_catalog.pg_typeof(${n}))")
+            })
+            .collect();
+        let bound = Bound { result_formats: Vec::new(), ..bound.clone() };
+        let sql = format!("SELECT {}", list.join(", "));
+        let request = Request { param_types: &types, bound: Some(&bound), ..Request::text(sql) };
+        let mut kept = Vec::new();
+        self.open_implicit_block();
+        self.join(COORDINATOR_GROUP).await?;
+        self.run_request(COORDINATOR_GROUP, &request, Rows::Keep(&mut kept), Errors::default()).await?;
+        let Some(raw) = kept.pop() else { return Ok(()) };
+        let text = |field: Option<bytes::Bytes>| String::from_utf8_lossy(&field.unwrap_or_default()).into_owned();
+        self.cursors.values = fields_of(&Frame { raw })?.into_iter().map(text).collect();
+        Ok(())
     }
 
     /// One shard group answers: its reply is the client's.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-use pgherd_catalog::{GroupId, Snapshot, SnapshotId};
+use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Snapshot, SnapshotId};
 use pgherd_planner::{Plan, Tier};
 use pgherd_sql::{Statement, StatementKind};
 
@@ -218,6 +218,11 @@ impl Session {
         };
         let mut plan = self.plan_statement(statement, &catalog, &search_path, false);
         if plan.uses_now && self.txn.now.is_none() && !one_server(&plan) {
+            // Defaults and functions there know no other time than its own.
+            if plan.writes && matches!(plan.tier, Tier::Federate { .. }) && self.txn.clock.is_none() {
+                self.open_implicit_block();
+                self.txn.clock = Some(COORDINATOR_GROUP);
+            }
             self.fix_now().await?;
             plan = self.plan_statement(statement, &catalog, &search_path, false);
             if self.txn.block == Block::None {

@@ -1,0 +1,515 @@
+//! `INSERT … ON CONFLICT` inside the coordinator, row by row: `pgherd.upsert_local_row` of crates/control/sql/inside.sql.
+//! A worker runs the clause where it can. Else it says which row is there already, and keeps that locked; the
+//! coordinator computes what becomes of it, under the statement's own settings and snapshot; and the worker is told.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pgherd_catalog::{Column, ColumnDefault, GroupId, Snapshot, Table};
+use pgherd_planner::{Tier, default_sql, evaluation_type};
+use pgherd_sql::ast::{Expr, ExprKind, Insert, OnConflict, Tree};
+use pgherd_sql::{Edits, Span, Statement};
+use pgherd_wire::frame::Frame;
+
+use crate::error::{Failure, Result};
+use crate::inside::{INSERTING, not_understood, row_of};
+use crate::run::{Rows, fields_of, refuse};
+use crate::session::Session;
+use crate::settings::{quote_ident, quote_literal};
+use crate::text::fields_of_record;
+
+/// What a trigger says of a row's statement.
+#[derive(Clone, Copy)]
+pub(crate) struct Upsert<'a> {
+    /// The table, as SQL names it.
+    pub relation: &'a str,
+    /// The transaction's time.
+    pub now: &'a str,
+    /// It is no statement of the client's own: it may have values of a function's.
+    pub is_inner: bool,
+}
+
+/// A row that is there already.
+pub(crate) struct Found {
+    /// Of its key.
+    pub remainder: usize,
+    pub group: GroupId,
+    /// The partition's number on that worker, and the row's place there.
+    pub partition: String,
+    pub ctid: String,
+}
+
+/// The INSERT, as the trigger has found it.
+struct Written {
+    table: Arc<Table>,
+    statement: Statement,
+}
+
+impl Upsert<'_> {
+    fn refused(&self, reason: &str) -> Failure {
+        Failure::refused(format!(
+            "cannot run this ON CONFLICT on distributed table {} inside a function",
+            self.relation
+        ))
+        .detail(format!("It cannot be run row by row: {reason}."))
+        .hint("Send the statement through the router by itself.")
+    }
+}
+
+impl Written {
+    fn insert(&self) -> Option<&Insert> {
+        match &self.statement.tree {
+            Tree::Insert(insert) => Some(insert),
+            _ => None,
+        }
+    }
+}
+
+impl Session {
+    /// One row, and the row that came of it, if one did. Or a query that tells what is to become of the row that is
+    /// there. `row`: columns and values; `text`: the statement as the function has it.
+    pub(crate) async fn upsert_row(&mut self, upsert: Upsert<'_>, row: &str, text: &str) -> Result<Vec<Bytes>> {
+        let written = self.written(&upsert, text)?;
+        let (table, text) = (&written.table, written.statement.text.as_str());
+        let insert = written.insert().ok_or_else(not_understood)?;
+        let alias = quote_ident(insert.target.reference_name());
+        let head = format!("INSERT INTO {} AS {alias} {row}", upsert.relation);
+        let returning = format!("RETURNING {}", row_text(table, &alias));
+        let change = format!("{INSERTING}{}", upsert.relation);
+        self.cursors.changes.lend_anchor(&change, false);
+        let tail = insert.tail_span.map_or("", |span| span.of(text));
+        let sql = format!("{head} {} {returning}", without_returning(insert, tail));
+        let Some(conflict) = insert.on_conflict.as_ref() else {
+            self.cursors.changes.insert(change, table.oid, None);
+            return self.run_on_shard(&upsert, table, &sql).await;
+        };
+        let names = names_rows_only(insert, conflict, table);
+        let is_plain = names.is_ok() && !moves(insert, conflict, table) && self.is_for_worker(&sql)?;
+        if is_plain || !conflict.update {
+            names.map_err(|reason| upsert.refused(&reason))?;
+            // One PostgreSQL would not see the row before the statement has ended.
+            self.cursors.changes.insert(change, table.oid, None);
+            return self.run_on_shard(&upsert, table, &sql).await;
+        }
+        let query = self.query_of(&upsert, &written, conflict)?;
+        if self.cursors.moment.is_none() && reads_tables(conflict) && !self.cursors.changes.is_running(&change) {
+            let groups = self.catalog().groups_of(table);
+            let anchor = self.anchor_inside(groups, u64::MAX).await?;
+            self.cursors.changes.insert(change.clone(), table.oid, Some(anchor));
+        }
+        self.cursors.changes.insert(change.clone(), table.oid, None);
+        let (group, remainder) = self.shard_of_row(&upsert, table, &head).await?;
+        // The condition is never true, and tells of the row for which it is asked.
+        let told = format!(
+            "pg_catalog.set_config('pgherd.found', ARRAY[{alias}.tableoid::pg_catalog.text, \
+             {alias}.ctid::pg_catalog.text, {}, {}]::pg_catalog.text, true) IS NULL",
+            row_text(table, &alias),
+            row_text(table, "excluded")
+        );
+        let touched = conflict.set.first().ok_or_else(not_understood)?;
+        let same = match table.column(&touched.column).map(|c| &c.default) {
+            Some(ColumnDefault::Generated) => "DEFAULT".to_owned(),
+            _ => format!("{alias}.{}", quote_ident(&touched.column)),
+        };
+        let sql = format!(
+            "{head} {} DO UPDATE SET {} = {same} WHERE {told} {returning}",
+            conflict.arbiter_span.of(text),
+            quote_ident(&touched.column)
+        );
+        let mut kept = Vec::new();
+        self.with_values(group, &sql, Rows::Keep(&mut kept)).await?;
+        if !kept.is_empty() {
+            return Ok(kept);
+        }
+        let found = self.collect_on(group, FOUND).await?;
+        let (Some(partition), Some(ctid), Some(existing), Some(excluded)) =
+            (found.text(0, 0), found.text(0, 1), found.text(0, 2), found.text(0, 3))
+        else {
+            return Ok(Vec::new());
+        };
+        let direct = !calls_volatile(conflict, &self.catalog());
+        self.cursors.changes.lend_anchor(&change, direct);
+        let place = if upsert.is_inner { "inner" } else { "top" };
+        let row_as = |row: &str, name: &str| {
+            format!("pg_catalog.unnest(ARRAY[{}::{}]) AS {name}", quote_literal(row), upsert.relation)
+        };
+        let answer = format!(
+            "-- {} {place} {remainder} {group} {partition} {ctid}\nSELECT true, {} FROM {}, {}{}",
+            upsert.now,
+            query.values.join(", "),
+            row_as(existing, &alias),
+            row_as(excluded, "excluded"),
+            query.filter.map_or(String::new(), |filter| format!(" WHERE ({filter}\n)"))
+        );
+        Ok(vec![row_of(Some(answer.as_bytes()))])
+    }
+
+    /// What the coordinator has computed for a row that is there.
+    pub(crate) async fn assign_row(
+        &mut self,
+        upsert: Upsert<'_>,
+        found: &Found,
+        values: &str,
+        text: &str,
+    ) -> Result<Vec<Bytes>> {
+        self.cursors.changes.lend_anchor(&format!("{INSERTING}{}", upsert.relation), false);
+        let written = self.written(&upsert, text)?;
+        let table = &written.table;
+        let insert = written.insert().ok_or_else(not_understood)?;
+        let conflict = insert.on_conflict.as_ref().ok_or_else(not_understood)?;
+        let alias = quote_ident(insert.target.reference_name());
+        let mut computed = fields_of_record(values.as_bytes())
+            .ok_or_else(|| Failure::new("XX000", "a row that is inserted is not understood"))?
+            .into_iter()
+            .skip(1);
+        let mut set: Vec<(&str, Option<Option<Bytes>>)> = Vec::new();
+        for assignment in &conflict.set {
+            let column = table.column(&assignment.column).ok_or_else(not_understood)?;
+            set.push((&column.name, is_computed(&assignment.value, column).then(|| computed.next().flatten())));
+        }
+        let key = table.key_column().ok_or_else(not_understood)?;
+        if let Some((_, Some(value))) = set.iter().find(|(name, _)| *name == key.name) {
+            let remainder = self.remainder_of_stored_text(table, value.as_deref()).await?;
+            if remainder != found.remainder {
+                return self.move_found(&upsert, table, found, &set, remainder).await;
+            }
+        }
+        let assignments: Vec<String> = set
+            .iter()
+            .map(|(name, value)| {
+                let value = value.as_ref().map_or_else(|| "DEFAULT".to_owned(), |v| literal_of(v.as_ref()));
+                format!("{} = {value}", quote_ident(name))
+            })
+            .collect();
+        let sql = format!(
+            "UPDATE {} AS {alias} SET {} WHERE {alias}.ctid = {} AND {alias}.tableoid = {} RETURNING {}",
+            upsert.relation,
+            assignments.join(", "),
+            quote_literal(&found.ctid),
+            found.partition,
+            row_text(table, &alias)
+        );
+        self.write_on(found.group, table).await?;
+        let mut kept = Vec::new();
+        self.with_values(found.group, &sql, Rows::Keep(&mut kept)).await?;
+        if kept.is_empty() && !table.has_triggers {
+            return Err(Failure::new(
+                "27000",
+                "tuple to be updated was already modified by an operation triggered by the current command",
+            )
+            .hint("Consider using an AFTER trigger instead of a BEFORE trigger to propagate changes to other rows."));
+        }
+        Ok(kept)
+    }
+
+    /// The row gets another distribution column: it goes, and comes back where it belongs then.
+    async fn move_found(
+        &mut self,
+        upsert: &Upsert<'_>,
+        table: &Table,
+        found: &Found,
+        set: &[(&str, Option<Option<Bytes>>)],
+        remainder: usize,
+    ) -> Result<Vec<Bytes>> {
+        if table.has_triggers || table.row_security || table.is_referenced {
+            let key = table.key_column().map_or("", |k| k.name.as_str());
+            return Err(Failure::refused(format!(
+                "cannot modify the distribution column \"{key}\" of table \"{}\"",
+                table.name
+            ))
+            .detail("The table has triggers, policies, or foreign keys to it."));
+        }
+        let columns: Vec<&Column> = table.columns.iter().filter(|c| c.default != ColumnDefault::Generated).collect();
+        let names: Vec<String> = columns.iter().map(|c| quote_ident(&c.name)).collect();
+        let texts: Vec<String> = names.iter().map(|n| format!("{n}::pg_catalog.text")).collect();
+        let delete = format!(
+            "DELETE FROM {} WHERE ctid = {} AND tableoid = {} RETURNING {}",
+            upsert.relation,
+            quote_literal(&found.ctid),
+            found.partition,
+            texts.join(", ")
+        );
+        self.write_on(found.group, table).await?;
+        let mut gone = Vec::new();
+        self.with_values(found.group, &delete, Rows::Keep(&mut gone)).await?;
+        let Some(raw) = gone.pop() else { return Ok(Vec::new()) };
+        let mut values = fields_of(&Frame { raw })?;
+        for (value, column) in values.iter_mut().zip(&columns) {
+            if let Some((_, Some(assigned))) = set.iter().find(|(name, _)| *name == column.name) {
+                *value = assigned.clone();
+            }
+        }
+        let list: Vec<String> = values.iter().map(|v| literal_of(v.as_ref())).collect();
+        let sql = format!(
+            "INSERT INTO {} AS moved ({}) OVERRIDING SYSTEM VALUE VALUES ({}) RETURNING {}",
+            upsert.relation,
+            names.join(", "),
+            list.join(", "),
+            row_text(table, "moved")
+        );
+        let group = table.shards().get(remainder).map(|s| s.group).ok_or_else(not_understood)?;
+        self.write_on(group, table).await?;
+        let mut kept = Vec::new();
+        self.with_values(group, &sql, Rows::Keep(&mut kept)).await?;
+        Ok(kept)
+    }
+
+    /// The statement, which must be an INSERT into that table.
+    fn written(&self, upsert: &Upsert<'_>, text: &str) -> Result<Written> {
+        let table = self.named_table(upsert.relation)?;
+        // Without ON CONFLICT any text will do.
+        let text =
+            if text == "INSERT" { format!("INSERT INTO {} VALUES (1)", upsert.relation) } else { text.to_owned() };
+        let statement = pgherd_sql::split(&text).ok().and_then(|mut s| (s.len() == 1).then(|| s.remove(0)));
+        let written = statement.map(|statement| Written { table, statement });
+        written
+            .filter(|w| w.insert().is_some_and(|insert| insert.target.name == w.table.name))
+            .ok_or_else(|| upsert.refused("it is part of another statement"))
+    }
+
+    /// What the coordinator is to compute, over the row that is there and the proposed one.
+    fn query_of(&self, upsert: &Upsert<'_>, written: &Written, conflict: &OnConflict) -> Result<Computed> {
+        let (table, statement) = (&written.table, &written.statement);
+        let insert = written.insert().ok_or_else(not_understood)?;
+        self.check_names(upsert, insert, conflict, table)?;
+        let text = statement.text.as_str();
+        let mut edits = Edits::new();
+        let mut unknown = None;
+        statement.tree.walk_all(&mut |_, e| match &e.kind {
+            ExprKind::Param(number) => {
+                let value = self.cursors.values.get(usize::from(*number).wrapping_sub(1)).filter(|_| !upsert.is_inner);
+                match value {
+                    Some(value) => drop(edits.replace(e.span, value.as_str())),
+                    None => unknown = Some(e.span),
+                }
+            }
+            ExprKind::Column(path) if path.len() == 3 && path[1] == insert.target.reference_name() => {
+                let column = format!("{}.{}", quote_ident(&path[1]), quote_ident(&path[2]));
+                edits.replace(e.span, column);
+            }
+            _ => {}
+        });
+        let taken = |span: Span| match unknown.filter(|at| span.contains(*at)) {
+            Some(at) => Err(upsert.refused(&format!("{} is the function's", at.of(text)))),
+            None => Ok(edits.apply_to(text, span).as_written()),
+        };
+        let mut values = Vec::new();
+        for assignment in &conflict.set {
+            let column = table.column(&assignment.column).ok_or_else(not_understood)?;
+            let is_key = table.key_column().is_some_and(|k| k.name == column.name);
+            if assignment.indirection || assignment.multi || !assignment.value.span.is_known() {
+                return Err(upsert.refused("it assigns several columns at once, or a part of one"));
+            }
+            if !is_computed(&assignment.value, column) {
+                continue;
+            }
+            let value = match (&assignment.value.kind, default_sql(column)) {
+                (ExprKind::Default, Some(sql)) => {
+                    let now = self.txn.now.as_deref();
+                    now.and_then(|now| pgherd_planner::default_at(&sql, now, &self.catalog())).unwrap_or(sql)
+                }
+                _ => taken(assignment.value.span)?,
+            };
+            values.push(format!("({value}\n)::{}", evaluation_type(column, is_key)));
+        }
+        let filter = conflict.filter.as_ref().map(|filter| taken(filter.span)).transpose()?;
+        Ok(Computed { values, filter })
+    }
+
+    /// Names in the clause must be the coordinator's to know: not those of a function's variables, or of the
+    /// statement's CTEs.
+    fn check_names(&self, upsert: &Upsert<'_>, insert: &Insert, conflict: &OnConflict, table: &Table) -> Result<()> {
+        let target = insert.target.reference_name();
+        let mut found = None;
+        for expr in clause(conflict) {
+            expr.walk(&mut |e| {
+                let ExprKind::Column(path) = &e.kind else { return };
+                let [first, rest @ ..] = path.as_slice() else { return };
+                let is_row = first == "excluded" || first == target;
+                let is_schema = *first == table.schema && rest.first().is_some_and(|n| n == target);
+                if !(is_row || is_schema || rest.is_empty() && table.column(first).is_some()) {
+                    found = Some(format!("\"{}\" is no column of the table", path.join(".")));
+                }
+                const SYSTEM: &[&str] = &["ctid", "tableoid", "xmin", "xmax", "cmin", "cmax"];
+                if path.last().is_some_and(|name| SYSTEM.contains(&name.as_str())) {
+                    found = Some(format!("\"{}\" is a system column", path.join(".")));
+                }
+            });
+        }
+        let ctes: Vec<&str> = insert.with.iter().flat_map(|w| &w.ctes).map(|cte| cte.name.as_str()).collect();
+        if !ctes.is_empty() && reads_tables(conflict) {
+            found = Some("it has a subquery beside common table expressions".to_owned());
+        }
+        found.map_or(Ok(()), |reason| Err(upsert.refused(&reason)))
+    }
+
+    /// A worker may run this INSERT of one row as it is.
+    fn is_for_worker(&mut self, sql: &str) -> Result<bool> {
+        let own = pgherd_sql::split(sql).ok().and_then(|mut s| s.pop()).ok_or_else(not_understood)?;
+        let (catalog, path) = (self.catalog(), ["pg_catalog".to_owned()]);
+        Ok(matches!(self.plan_statement(&own, &catalog, &path, true).tier, Tier::Route(_)))
+    }
+
+    /// The worker of a row, joined, and its key's remainder.
+    async fn shard_of_row(&mut self, upsert: &Upsert<'_>, table: &Table, sql: &str) -> Result<(GroupId, usize)> {
+        let own = pgherd_sql::split(sql).ok().and_then(|mut s| s.pop()).ok_or_else(not_understood)?;
+        let (catalog, path) = (self.catalog(), ["pg_catalog".to_owned()]);
+        let plan = self.plan_statement(&own, &catalog, &path, true);
+        let Tier::Route(route) = &plan.tier else { return Err(upsert.refused(&plan.reason)) };
+        let remainder = self.remainder_of_stored(&route.table, &route.key, None).await?;
+        let group = table.shards().get(remainder).map(|s| s.group).ok_or_else(not_understood)?;
+        self.write_on(group, table).await?;
+        Ok((group, remainder))
+    }
+
+    pub(crate) async fn write_on(&mut self, group: GroupId, table: &Table) -> Result<()> {
+        self.join(group).await?;
+        if let Some(epoch) = self.catalog().placement_epochs.get(&table.colocation) {
+            self.fence(group, table.colocation, *epoch);
+        }
+        self.mark_writer(group);
+        Ok(())
+    }
+
+    /// A statement of one shard; the rows that it returns.
+    async fn run_on_shard(&mut self, upsert: &Upsert<'_>, table: &Table, sql: &str) -> Result<Vec<Bytes>> {
+        let own = pgherd_sql::split(sql).ok().and_then(|mut s| s.pop()).ok_or_else(not_understood)?;
+        let (catalog, path) = (self.catalog(), ["pg_catalog".to_owned()]);
+        let mut plan = self.plan_statement(&own, &catalog, &path, true);
+        if plan.uses_now && self.txn.now.is_none() {
+            self.txn.now = Some(upsert.now.to_owned());
+            plan = self.plan_statement(&own, &catalog, &path, true);
+        }
+        let route = match &plan.tier {
+            Tier::Route(route) => route,
+            Tier::Refuse(refusal) => return Err(refuse(refusal)),
+            _ => return Err(upsert.refused(&plan.reason)),
+        };
+        let remainder = self.remainder_of_stored(&route.table, &route.key, None).await?;
+        let group = route.table.shards().get(remainder).map(|s| s.group).ok_or_else(not_understood)?;
+        self.write_on(group, table).await?;
+        let mut kept = Vec::new();
+        self.with_values(group, &route.sql.as_written(), Rows::Keep(&mut kept)).await?;
+        Ok(kept)
+    }
+}
+
+/// SQL for the coordinator.
+struct Computed {
+    values: Vec<String>,
+    filter: Option<String>,
+}
+
+/// The row for which the condition of a worker's ON CONFLICT was asked: its partition and place, itself, and the
+/// proposed one.
+const FOUND: &str = "SELECT f[1], f[2], f[3], f[4], pg_catalog.set_config('pgherd.found', '', true) FROM (SELECT \
+                     nullif(pg_catalog.current_setting('pgherd.found', true), '')::pg_catalog.text[] AS f OFFSET 0) s";
+
+fn row_text(table: &Table, alias: &str) -> String {
+    let list: Vec<String> = table.columns.iter().map(|c| format!("{alias}.{}", quote_ident(&c.name))).collect();
+    format!("ROW({})::pg_catalog.text", list.join(", "))
+}
+
+fn literal_of(value: Option<&Bytes>) -> String {
+    value.map_or_else(|| "NULL".to_owned(), |v| quote_literal(&String::from_utf8_lossy(v)))
+}
+
+/// False: the worker gives the column its default, which is not a matter of time or sequences.
+fn is_computed(value: &Expr, column: &Column) -> bool {
+    !matches!(value.kind, ExprKind::Default) || default_sql(column).is_some()
+}
+
+fn clause(conflict: &OnConflict) -> impl Iterator<Item = &Expr> {
+    conflict.infer_filter.iter().chain(&conflict.filter).chain(conflict.set.iter().map(|a| &a.value))
+}
+
+/// The clause has a subquery.
+fn reads_tables(conflict: &OnConflict) -> bool {
+    let mut found = false;
+    clause(conflict)
+        .for_each(|e| e.walk(&mut |e| found |= matches!(e.kind, ExprKind::Sublink(_) | ExprKind::Unknown(_))));
+    found
+}
+
+/// Something in the clause may be a user's volatile function: what that reads is not what the statement reads.
+fn calls_volatile(conflict: &OnConflict, catalog: &Snapshot) -> bool {
+    let mut found = false;
+    let mut look = |e: &Expr| {
+        found |= match &e.kind {
+            ExprKind::Call(call) => {
+                call.schema.as_deref() != Some("pg_catalog") && catalog.volatile_user_functions.contains(&call.name)
+            }
+            ExprKind::Op(op) => catalog.user_operators.contains(&op.name),
+            ExprKind::Unknown(_) => !catalog.volatile_user_functions.is_empty(),
+            _ => false,
+        };
+    };
+    for expr in clause(conflict) {
+        expr.walk_deep(&mut look);
+    }
+    found
+}
+
+/// The distribution column may get another value.
+fn moves(insert: &Insert, conflict: &OnConflict, table: &Table) -> bool {
+    let Some(key) = table.key_column() else { return false };
+    let same = |value: &Expr| {
+        matches!(&value.kind, ExprKind::Column(path) if matches!(path.as_slice(), [qualifier, column]
+            if *column == key.name && (qualifier == "excluded" || qualifier == insert.target.reference_name())))
+    };
+    conflict.set.iter().any(|a| a.column == key.name && !same(&a.value))
+}
+
+/// ON CONFLICT without RETURNING, whose list the coordinator computes.
+fn without_returning<'t>(insert: &Insert, tail: &'t str) -> &'t str {
+    if insert.returning.is_empty() {
+        return tail;
+    }
+    // A reserved word: outside of quotes and brackets it is the clause.
+    let (mut depth, mut quote) = (0, None);
+    for (at, c) in tail.char_indices() {
+        match (quote, c) {
+            (Some(q), c) if c == q => quote = None,
+            (Some(_), _) => {}
+            (None, '\'' | '"') => quote = Some(c),
+            (None, '(' | '[') => depth += 1,
+            (None, ')' | ']') => depth -= 1,
+            (None, 'r' | 'R') if depth == 0 => {
+                let word = tail.get(at..at + 9).unwrap_or_default();
+                let apart = !tail[..at].ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '.'));
+                let ends = !tail[at + word.len()..].starts_with(|c: char| c.is_alphanumeric() || c == '_');
+                if word.eq_ignore_ascii_case("returning") && apart && ends {
+                    return &tail[..at];
+                }
+            }
+            _ => {}
+        }
+    }
+    tail
+}
+
+/// The clause must mean the same outside of the function: it names columns of the table and of the proposed row.
+fn names_rows_only(insert: &Insert, conflict: &OnConflict, table: &Table) -> std::result::Result<(), String> {
+    let target = insert.target.reference_name();
+    let mut found = None;
+    let mut check = |expr: &Expr| {
+        expr.walk(&mut |e| match &e.kind {
+            ExprKind::Column(path) => {
+                let known = match path.as_slice() {
+                    [column] => table.column(column).is_some(),
+                    [qualifier, column] => {
+                        (qualifier == "excluded" || qualifier == target) && table.column(column).is_some()
+                    }
+                    _ => false,
+                };
+                if !known {
+                    found = Some(format!("\"{}\" is no column of the table", path.join(".")));
+                }
+            }
+            ExprKind::Param(n) => found = Some(format!("${n} is the function's")),
+            _ => {}
+        });
+    };
+    clause(conflict).for_each(&mut check);
+    found.map_or(Ok(()), Err)
+}
