@@ -386,7 +386,8 @@ impl Context<'_> {
 
     /// It is the distribution column of the row that is changed.
     pub(crate) fn is_target_key(&self, value: &Expr, names: &Names<'_>) -> bool {
-        matches!(self.side(value, names, false), Side::Target(id) if id.is_some() && id == self.analysis.key_of(names.target))
+        let key = self.analysis.key_of(names.target);
+        matches!(self.side(value, names, false), Side::Target(id) if id.is_some() && id == key)
     }
 
     /// Nothing but distributed and reference tables, and what is computed from them by built-in functions.

@@ -1208,9 +1208,7 @@ impl Session {
                 "cannot change rows of distributed table \"{}\" that a foreign key changes in the same statement",
                 table.name
             ))
-            .hint(
-                "Run the statements one after another in a transaction, or give the value of the distribution column.",
-            )),
+            .hint("Run the statements one after another, or give the value of the distribution column.")),
         }
     }
 

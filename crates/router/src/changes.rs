@@ -133,7 +133,8 @@ impl Changes {
             if locks && self.left.iter().any(is_left) {
                 return Err(table.name.clone());
             }
-            let changes = self.running.values().filter(|c| c.table == table.oid || c.others.contains(&table.oid));
+            let is_changed = |c: &&Change| c.table == table.oid || c.others.contains(&table.oid);
+            let changes = self.running.values().filter(is_changed);
             let changes = changes.map(|c| (c.scans, c.anchor.as_ref().filter(|_| !locks)));
             // Rows that have come to the table are left out of a scan for rows to change.
             let moves = self.moving.iter().filter(|m| m.has_moved && m.tree.contains(&table.oid));
@@ -157,8 +158,8 @@ impl Changes {
         Ok(earliest.cloned())
     }
 
-    /// A row of this table is changed, and was found or not. True: a foreign key has changed it before with another row of
-    /// this statement or one around it, as one PostgreSQL would do later.
+    /// A row of this table is changed, and was found or not. True: a foreign key has changed it before with another row
+    /// of this statement or one around it, as one PostgreSQL would do later.
     pub fn is_cascaded(&mut self, table: Oid, row: usize, found: bool) -> bool {
         let by_key = self.running.values().any(|c| c.others.contains(&table));
         by_key && self.touched.insert(row) && !found

@@ -577,7 +577,8 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
     let keys = connection
         .query(
             "SELECT confrelid, conrelid, confdeltype IN ('c', 'n', 'd'), confupdtype IN ('c', 'n', 'd') \
-             FROM pg_catalog.pg_constraint WHERE contype = 'f' AND (confdeltype IN ('c', 'n', 'd') OR confupdtype IN ('c', 'n', 'd'))",
+             FROM pg_catalog.pg_constraint \
+             WHERE contype = 'f' AND (confdeltype IN ('c', 'n', 'd') OR confupdtype IN ('c', 'n', 'd'))",
         )
         .await?;
     for row in 0..keys.rows.len() {
@@ -589,7 +590,8 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
         .query(
             "SELECT 'f', proname FROM pg_catalog.pg_proc WHERE pronamespace NOT IN \
                ('pg_catalog'::pg_catalog.regnamespace, 'information_schema'::pg_catalog.regnamespace, 'pgherd'::pg_catalog.regnamespace) \
-             UNION SELECT 'S' || proname, prosrc FROM pg_catalog.pg_proc WHERE oid >= 16384 AND prosrc ~* 'tablesample' \
+             UNION SELECT 'S' || proname, prosrc FROM pg_catalog.pg_proc \
+               WHERE oid >= 16384 AND prosrc ~* 'tablesample' \
              UNION SELECT 'o', o.oprname FROM pg_catalog.pg_operator o \
                JOIN pg_catalog.pg_proc p ON p.oid = o.oprcode JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
                WHERE o.oid >= 16384 AND l.lanname NOT IN ('internal', 'c') \
@@ -599,7 +601,8 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
                OR EXISTS (SELECT FROM pg_catalog.pg_rewrite WHERE rulename <> '_RETURN' AND oid >= 16384) \
              UNION SELECT 'r', c.relname FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid = r.ev_class \
                WHERE r.ev_type <> '1' AND r.oid >= 16384 \
-             UNION SELECT 'p', c.relname FROM pg_catalog.pg_class c WHERE c.oid >= 16384 AND c.relkind IN ('r', 'p', 'v', 'f') \
+             UNION SELECT 'p', c.relname FROM pg_catalog.pg_class c \
+               WHERE c.oid >= 16384 AND c.relkind IN ('r', 'p', 'v', 'f') \
                AND c.relnamespace <> 'pgherd'::pg_catalog.regnamespace \
                AND c.oid NOT IN (SELECT logicalrelid FROM pgherd.pg_dist_partition) \
                AND (c.relkind IN ('v', 'f') OR c.relhasrules OR EXISTS (SELECT FROM pg_catalog.pg_trigger t \

@@ -98,8 +98,9 @@ impl Session {
     async fn check_unsampled(&mut self, table: &TableDescription) -> Result<()> {
         let sql = format!(
             "SELECT r.ev_class::pg_catalog.regclass FROM pg_catalog.pg_depend d \
-             JOIN pg_catalog.pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass \
-             WHERE d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = {oid} \
+             JOIN pg_catalog.pg_rewrite r ON r.oid = d.objid \
+             WHERE d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass \
+               AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = {oid} \
                AND r.ev_action::pg_catalog.text ~ ':relid {oid} (:\\w+ \\w+ )*:tablesample \\{{' LIMIT 1",
             oid = table.oid
         );

@@ -30,7 +30,8 @@ fn refused(detail: impl AsRef<str>) -> Failure {
 /// has no rows of it.
 pub fn takes_sample(body: &str, snapshot: &Snapshot) -> bool {
     let lower = body.to_lowercase();
-    let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|w| !w.is_empty()).collect();
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let words: Vec<&str> = lower.split(|c: char| !is_word(c)).filter(|w| !w.is_empty()).collect();
     let samples = words.iter().enumerate().filter(|(_, word)| **word == "tablesample").map(|(at, _)| at);
     // The table's name, or that and an alias.
     let mut before = samples.flat_map(|at| &words[at.saturating_sub(3)..at]);
@@ -168,7 +169,7 @@ impl Session {
     }
 }
 
-/// What is kept of a statement with a sample must not be the sample, and rows that stand for a table's cannot be locked.
+/// What is kept of a statement with a sample must not be the sample, and rows that stand for others cannot be locked.
 fn is_drawn_before(statement: &Statement, sample: &Sample) -> bool {
     use StatementKind as K;
     let once = match &statement.kind {
@@ -204,8 +205,8 @@ fn chosen(name: &str, clause: &str) -> Option<String> {
     let line = if is_repeatable { "pgherd_t::pg_catalog.text" } else { "NULL" };
     // The share may be a value of the rows around, whose names the table's columns would hide.
     Some(format!(
-        "SELECT pgherd_t.* FROM (SELECT ({percentage})::pg_catalog.float4 AS share, ({seed})::pg_catalog.float8 AS seed) \
-         AS pgherd_s CROSS JOIN {name} AS pgherd_t \
+        "SELECT pgherd_t.* FROM (SELECT ({percentage})::pg_catalog.float4 AS share, \
+         ({seed})::pg_catalog.float8 AS seed) AS pgherd_s CROSS JOIN {name} AS pgherd_t \
          WHERE pgherd.is_sampled(pgherd_s.share, pgherd_s.seed, {is_repeatable}, {line})"
     ))
 }
