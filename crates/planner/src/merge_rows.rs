@@ -80,7 +80,12 @@ impl Computed<'_> {
             true => self.of_source(expr),
             false => format!("({})", expr.span.of(self.text)),
         };
-        Ok(self.column(&format!("CASE WHEN {CHOSEN}.{ACTION} = {action} THEN {computed} END")))
+        Ok(self.chosen(&computed, action))
+    }
+
+    /// What is computed for the pairs of one action alone.
+    fn chosen(&mut self, text: &str, action: usize) -> String {
+        self.column(&format!("CASE WHEN {CHOSEN}.{ACTION} = {action} THEN {text} END"))
     }
 
     /// `(a, b) = (SELECT …)`: a row at the most.
@@ -229,7 +234,15 @@ impl Context<'_> {
         table: &Table,
         computed: &mut Computed<'_>,
     ) -> Result<Vec<(&'s str, String)>> {
-        if sets_to_sequence(set, table) {
+        // The next value of a column's sequence, where that is its default.
+        let next = |a: &Assignment| match table.columns.iter().find(|c| c.name == a.column).map(|c| &c.default) {
+            Some(ColumnDefault::Sequence { sql }) if !a.multi && matches!(a.value.kind, ExprKind::Default) => {
+                Some(sql.clone())
+            }
+            _ => None,
+        };
+        let others: Vec<Assignment> = set.iter().filter(|a| next(a).is_none()).cloned().collect();
+        if sets_to_sequence(&others, table) {
             return Err("a column's default needs the coordinator".to_owned());
         }
         if set.iter().any(|a| a.indirection) {
@@ -242,10 +255,11 @@ impl Context<'_> {
                 true => rest.iter().take_while(|a| a.multi && a.value.span == first.value.span).count(),
                 false => 1,
             };
-            let values = match &first.value.kind {
+            let values = match (&first.value.kind, next(first)) {
+                (_, Some(next)) => vec![computed.chosen(&next, action)],
                 _ if !first.multi => vec![computed.value(&first.value, action, false)?],
-                ExprKind::Sublink(link) => computed.values_of(&link.query, width, action)?,
-                ExprKind::Row(values) if values.len() == width => {
+                (ExprKind::Sublink(link), _) => computed.values_of(&link.query, width, action)?,
+                (ExprKind::Row(values), _) if values.len() == width => {
                     values.iter().map(|v| computed.value(v, action, false)).collect::<Result<_>>()?
                 }
                 _ => return Err("several columns are assigned at once".to_owned()),
@@ -337,8 +351,8 @@ fn moved(values: &[(&str, String)], action: usize, table: &Table, computed: &mut
             Some((_, value)) if value.eq_ignore_ascii_case("default") => continue,
             Some((_, value)) => value.clone(),
             None => {
-                let kept = format!("CASE WHEN {CHOSEN}.{ACTION} = {action} THEN {}.{name} END", computed.target);
-                computed.column(&kept)
+                let kept = format!("{}.{name}", computed.target);
+                computed.chosen(&kept, action)
             }
         };
         list.push(name);
