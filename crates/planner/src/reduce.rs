@@ -247,10 +247,15 @@ impl Context<'_> {
         best
     }
 
-    /// The same by tables that every worker has alone.
+    /// The same for what is computed, by tables that every worker has alone. It may equal one column and not another
+    /// that equals that one, of another type: `c = v` of char and varchar leaves blanks out, `c = t` of char and text
+    /// does not.
     fn reduction_beside(&self, level: usize, facts: &Facts, column: ColumnId, except: usize) -> Option<Reduction> {
         let all = self.inner_with(level, facts, column, Some(except)).into_iter();
-        let beside = all.filter(|(index, _)| self.analysis.instances[*index].table.is_reference());
+        let beside = all.filter(|(index, col)| {
+            let instance = &self.analysis.instances[*index];
+            instance.table.is_reference() && self.analysis.alike(ColumnId { rel: instance.rel, col: *col }, column)
+        });
         let found = beside.filter_map(|(index, col)| self.values_left(level, facts, index, col, Some(except)));
         found.reduce(|best, found| if found.is_sharper(&best) { found } else { best })
     }
