@@ -83,3 +83,7 @@ INSERT INTO zones VALUES (0, 'tag0'), (1, 'tag1'), (2, 'tag2'), (3, 'tag1 '), (4
 INSERT INTO lands VALUES ('tag1 ', 'north'), ('tag2', 'north'), ('tag0', 'south'), (NULL, 'north');
 SELECT count(*), count(l.tag) FROM parcels p, moves m, zones z, lands l WHERE m.parcel = p.id AND ('tag' || m.step % 3)::char(6) = z.tag AND z.tag = l.tag AND l.land = 'north';
 SELECT z.tag || '|', count(*) FROM parcels p, moves m, zones z, lands l WHERE m.box = p.box AND ('tag' || p.weight % 300)::char(6) = z.tag AND z.tag = l.tag AND l.land = 'north' AND m.step < 500 GROUP BY 1;
+-- A name in a subquery is one of the row around it, though something deeper in it has the same.
+SELECT count(*) FROM parcels p WHERE p.shelf IN (SELECT c.code FROM colours c WHERE weight < 5 AND c.code < (SELECT max(y.weight) FROM (SELECT code + 20 AS weight FROM colours) y)) AND EXISTS (SELECT FROM moves q(parcel, weight, box) WHERE q.shelf = p.shelf);
+SELECT count(*) FROM parcels p WHERE p.shelf IN (SELECT c.code FROM colours c WHERE weight < 5 AND c.code < (SELECT max(y.weight) FROM (SELECT code + 20 AS weight FROM colours) y)) AND EXISTS (SELECT FROM moves q(parcel, weight, box) WHERE q.shelf = p.shelf AND q.box > p.box);
+SELECT count(*) FROM parcels p WHERE p.shelf IN (SELECT c.code FROM colours c WHERE weight < 5 AND EXISTS (SELECT FROM colours weight(a, weight) WHERE weight.a = c.code)) AND p.id NOT IN (SELECT q.parcel FROM moves q(parcel, weight, box) WHERE q.shelf = p.shelf);
