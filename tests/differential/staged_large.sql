@@ -73,3 +73,17 @@ SELECT count(*), sum(m.step), sum(p.weight), count(DISTINCT b.owner) FROM parcel
 SELECT m.shelf, count(*), sum(p.weight) FROM moves m JOIN parcels p ON p.id = m.parcel GROUP BY m.shelf ORDER BY 1;
 SELECT count(*) FROM moves m WHERE NOT EXISTS (SELECT FROM parcels p WHERE p.id = m.parcel AND p.box = m.box);
 SELECT p.label FROM parcels p JOIN moves m ON m.parcel = p.id JOIN boxes b ON b.id = m.box WHERE b.owner LIKE 'owner 3%' ORDER BY p.id, m.step LIMIT 7;
+
+-- What is computed equals a varchar without its blanks, and a text with them.
+CREATE TABLE zones (code int, tag varchar(8));
+--@ cluster: SELECT create_reference_table('zones')
+CREATE TABLE lands (tag text, land text);
+--@ cluster: SELECT create_reference_table('lands')
+INSERT INTO zones VALUES (0, 'tag0'), (1, 'tag1'), (2, 'tag2'), (3, 'tag1 '), (4, NULL);
+INSERT INTO lands VALUES ('tag1 ', 'north'), ('tag2', 'north'), ('tag0', 'south'), (NULL, 'north');
+SELECT count(*), count(l.tag) FROM parcels p, moves m, zones z, lands l WHERE m.parcel = p.id AND ('tag' || m.step % 3)::char(6) = z.tag AND z.tag = l.tag AND l.land = 'north';
+SELECT z.tag || '|', count(*) FROM parcels p, moves m, zones z, lands l WHERE m.box = p.box AND ('tag' || p.weight % 300)::char(6) = z.tag AND z.tag = l.tag AND l.land = 'north' AND m.step < 500 GROUP BY 1;
+-- A name in a subquery is one of the row around it, though something deeper in it has the same.
+SELECT count(*) FROM parcels p WHERE p.shelf IN (SELECT c.code FROM colours c WHERE weight < 5 AND c.code < (SELECT max(y.weight) FROM (SELECT code + 20 AS weight FROM colours) y)) AND EXISTS (SELECT FROM moves q(parcel, weight, box) WHERE q.shelf = p.shelf);
+SELECT count(*) FROM parcels p WHERE p.shelf IN (SELECT c.code FROM colours c WHERE weight < 5 AND c.code < (SELECT max(y.weight) FROM (SELECT code + 20 AS weight FROM colours) y)) AND EXISTS (SELECT FROM moves q(parcel, weight, box) WHERE q.shelf = p.shelf AND q.box > p.box);
+SELECT count(*) FROM parcels p WHERE p.shelf IN (SELECT c.code FROM colours c WHERE weight < 5 AND EXISTS (SELECT FROM colours weight(a, weight) WHERE weight.a = c.code)) AND p.id NOT IN (SELECT q.parcel FROM moves q(parcel, weight, box) WHERE q.shelf = p.shelf);

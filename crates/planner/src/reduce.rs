@@ -2,7 +2,7 @@
 
 use pgherd_sql::ast::*;
 
-use crate::analysis::{ColumnId, Facts, Found, Node};
+use crate::analysis::{ColumnId, Entry, Facts, Found, Node};
 use crate::context::{Context, qualified, quote_ident};
 use crate::parts::{REDUCER_MAX, Source, is_inner, share_of};
 
@@ -214,6 +214,7 @@ impl Context<'_> {
                     && let Ok(sql) = self.closed_text(inner)
                     // Without CTEs: those may be another each time.
                     && sql == query.span.of(self.text())
+                    && self.is_surely_closed(inner, query)
                 {
                     return Some(Reduction {
                         sql,
@@ -247,10 +248,34 @@ impl Context<'_> {
         best
     }
 
-    /// The same by tables that every worker has alone.
+    /// Beside an occurrence whose columns have names of their own, nothing in the subquery may mean these: each name is
+    /// one of its own FROM, or of nothing around it.
+    fn is_surely_closed(&self, level: usize, query: &Query) -> bool {
+        let scopes = &self.analysis.scopes;
+        let scope = &scopes[self.analysis.levels[level].scope];
+        let around: Vec<_> = std::iter::successors(scope.parent, |at| scopes[*at].parent).collect();
+        let mut closed = true;
+        query.walk_all(&mut |_, expr| {
+            let ExprKind::Column(path) = &expr.kind else { return };
+            let has = |e: &Entry, unknown: bool| match path.as_slice() {
+                [.., qualifier, _] => e.name == *qualifier,
+                names => e.columns.as_ref().map_or(unknown, |list| list.iter().any(|(name, _)| names.contains(name))),
+            };
+            let own = scope.entries.iter().any(|e| has(e, false));
+            closed &= own || !around.iter().any(|at| scopes[*at].entries.iter().any(|e| has(e, true)));
+        });
+        closed
+    }
+
+    /// The same for what is computed, by tables that every worker has alone. It may equal one column and not another
+    /// that equals that one, of another type: `c = v` of char and varchar leaves blanks out, `c = t` of char and text
+    /// does not.
     fn reduction_beside(&self, level: usize, facts: &Facts, column: ColumnId, except: usize) -> Option<Reduction> {
         let all = self.inner_with(level, facts, column, Some(except)).into_iter();
-        let beside = all.filter(|(index, _)| self.analysis.instances[*index].table.is_reference());
+        let beside = all.filter(|(index, col)| {
+            let instance = &self.analysis.instances[*index];
+            instance.table.is_reference() && self.analysis.alike(ColumnId { rel: instance.rel, col: *col }, column)
+        });
         let found = beside.filter_map(|(index, col)| self.values_left(level, facts, index, col, Some(except)));
         found.reduce(|best, found| if found.is_sharper(&best) { found } else { best })
     }

@@ -56,7 +56,9 @@ fn length_of_quoted(before: &str, rest: &str) -> usize {
         Some(b'-') if rest.starts_with("--") => until("\n", 2),
         Some(b'/') if rest.starts_with("/*") => length_of_comment(rest),
         Some(b'$') if !before.chars().next_back().is_some_and(is_in_name) => {
-            let tag = rest[1..].find(|c| c == '$' || !is_in_name(c)).map_or(rest, |end| &rest[..end + 2]);
+            let tag = rest[1..]
+                .find(|c| c == '$' || !is_in_name(c))
+                .map_or(rest, |end| rest.get(..end + 2).unwrap_or_default());
             let is_tag = tag.len() >= 2 && tag.ends_with('$') && !tag[1..].starts_with(|c: char| c.is_ascii_digit());
             if is_tag { until(tag, tag.len()) } else { 0 }
         }
@@ -130,6 +132,7 @@ mod tests {
             ("'x", "'x"),
             ("/* x", "/* x"),
             ("ä x", "ä X"),
+            ("$1€x $€ x", "$1€X $€ X"),
         ] {
             assert_eq!(shout(sql), expected);
         }
