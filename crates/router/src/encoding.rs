@@ -445,8 +445,8 @@ impl Session {
         self.follow_encoding();
     }
 
-    /// What a function or a body has set on the coordinator's connection is the client's from here on; the connection is
-    /// UTF8 again.
+    /// What a function or a body has set on the coordinator's connection is the client's from here on; the connection
+    /// is UTF8 again.
     pub async fn adopt_encoding(&mut self) -> Result<()> {
         let Some(value) = self.encoding_there() else { return Ok(()) };
         let charset = self.charset_of(Some(&value)).await?;
