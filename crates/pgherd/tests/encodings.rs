@@ -1,5 +1,5 @@
-//! Clients whose encoding is not UTF8, byte for byte against one PostgreSQL: every character of every encoding, and what a
-//! session does with its encoding. psql in encodings of one byte is in `clients.rs`.
+//! Clients whose encoding is not UTF8, byte for byte against one PostgreSQL: every character of every encoding, and
+//! what a session does with its encoding. psql in encodings of one byte is in `clients.rs`.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! Which rows of an occurrence matter: what the statement's other conditions, and what it is joined with, leave of them.
+//! Which rows of an occurrence matter: what the statement's other conditions, and joins, leave of them.
 
 use pgherd_sql::ast::*;
 

@@ -1,5 +1,5 @@
-//! How the servers convert the encodings of clients whose characters are more than one byte. The coordinator is asked for
-//! the whole of one when a client first wants it (about a second); it is then known to all threads of the router.
+//! How the servers convert the encodings of clients whose characters are more than one byte. The coordinator is asked
+//! for the whole of one when a client first wants it (about a second); then all threads of the router know it.
 
 use std::collections::HashMap;
 use std::sync::Arc;

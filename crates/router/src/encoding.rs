@@ -390,14 +390,16 @@ impl ClientEncoding {
 
 /// The name of an encoding that clients may have, as PostgreSQL spells it.
 pub fn supported(value: &str) -> Result<&'static str> {
-    match canonical_name(value) {
-        Some(name) if matches!(name, UTF8 | "SQL_ASCII") || by_name(name).is_some() => Ok(name),
-        Some(name) => {
-            Err(Failure::new("0A000", format!("invalid value for parameter \"client_encoding\": \"{value}\""))
-                .detail(format!("Conversion between {name} and UTF8 is not supported.")))
-        }
-        None => Err(Failure::new("22023", format!("invalid value for parameter \"client_encoding\": \"{value}\""))),
+    let name = canonical_name(value);
+    if let Some(name) = name.filter(|name| matches!(*name, UTF8 | "SQL_ASCII") || by_name(name).is_some()) {
+        return Ok(name);
     }
+    let state = if name.is_some() { "0A000" } else { "22023" };
+    let failure = Failure::new(state, format!("invalid value for parameter \"client_encoding\": \"{value}\""));
+    Err(match name {
+        Some(name) => failure.detail(format!("Conversion between {name} and UTF8 is not supported.")),
+        None => failure,
+    })
 }
 
 impl Session {
@@ -443,8 +445,8 @@ impl Session {
         self.follow_encoding();
     }
 
-    /// What a function or a body has set on the coordinator's connection is the client's from here on; the connection is
-    /// UTF8 again.
+    /// What a function or a body has set on the coordinator's connection is the client's from here on; the connection
+    /// is UTF8 again.
     pub async fn adopt_encoding(&mut self) -> Result<()> {
         let Some(value) = self.encoding_there() else { return Ok(()) };
         let charset = self.charset_of(Some(&value)).await?;

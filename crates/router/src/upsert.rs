@@ -1,4 +1,4 @@
-//! `INSERT … ON CONFLICT` inside the coordinator, row by row: `pgherd.upsert_local_row` of crates/control/sql/inside.sql.
+//! `INSERT … ON CONFLICT` inside the coordinator, row by row (`upsert_local_row` of crates/control/sql/inside.sql).
 //! A worker runs the clause where it can. Else it says which row is there already, and keeps that locked; the
 //! coordinator computes what becomes of it, under the statement's own settings and snapshot; and the worker is told.
 

@@ -1,5 +1,6 @@
-//! Encodings of clients, as PostgreSQL converts them to UTF-8 and back (the maps in src/backend/utils/mb/Unicode). Those
-//! whose characters are one byte each are here, where only bytes from 0x80 on differ; [`crate::multibyte`] has the others.
+//! Encodings of clients, as PostgreSQL converts them to UTF-8 and back (the maps in src/backend/utils/mb/Unicode).
+//! Those whose characters are one byte each are here, where only bytes from 0x80 on differ; [`crate::multibyte`] has
+//! the others.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
-//! Encodings whose characters are one to four bytes. What converts into what is no table of ours: a server has been asked
-//! (crates/control/sql/encoding.sql), so that it is as that server does it. What is here is how long a character is, and
-//! whether its bytes can be one (src/common/wchar.c), for what PostgreSQL says of those that are not.
+//! Encodings whose characters are one to four bytes. What converts into what is no table of ours: a server has been
+//! asked (crates/control/sql/encoding.sql), so that it is as that server does it. What is here is how long a character
+//! is, and whether its bytes can be one (src/common/wchar.c), for what PostgreSQL says of those that are not.
 
 use bytes::BytesMut;
 
@@ -194,8 +194,8 @@ impl Multibyte {
     }
 }
 
-/// A character's bytes as a number, such that characters in a row mostly have numbers in a row: the bytes, but for those
-/// of four bytes in GB18030, which are counted.
+/// A character's bytes as a number, such that characters in a row mostly have numbers in a row: the bytes, but for
+/// those of four bytes in GB18030, which are counted.
 fn number(bytes: &[u8]) -> u32 {
     match bytes {
         [a @ 0x81..=0xfe, b @ b'0'..=b'9', c @ 0x81..=0xfe, d @ b'0'..=b'9'] => {

@@ -378,8 +378,8 @@ impl Session {
         self.close_anchor(&anchor);
     }
 
-    /// A table is written, and stands in the statement once more, or one whose rows change with it; only tables and CTEs
-    /// are named, and built-in functions: what others do is not a part of the statement.
+    /// A table is written, and stands in the statement once more, or one whose rows change with it; only tables and
+    /// CTEs are named, and built-in functions: what others do is not a part of the statement.
     async fn needs_moment(&mut self, statement: &Statement) -> Result<bool> {
         if !statement.has_modifying {
             return Ok(false);
