@@ -175,8 +175,7 @@ impl Context<'_> {
                         return Err("OVERRIDING".to_owned());
                     }
                     let insert = self.inserted(columns, values, action, names, table, &mut computed)?;
-                    inserts
-                        .push(format!("{insert} FROM {{{{stage 1}}}} AS {SOURCE} WHERE {SOURCE}.{ACTION} = {action}"));
+                    inserts.push(format!("{insert}{}", chosen_rows(action)));
                 }
             }
         }

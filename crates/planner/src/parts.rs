@@ -303,16 +303,8 @@ impl Context<'_> {
 
     /// How many rows a part gives: as a worker has said, else the guess.
     pub fn estimate(&self, sql: &str, guess: f64) -> f64 {
-        match self.session.estimates.get(sql) {
-            Some(rows) if rows.is_finite() => *rows,
-            Some(_) => guess,
-            None => {
-                if guess > ASKED_FROM {
-                    self.questions.borrow_mut().insert(sql.to_owned());
-                }
-                guess
-            }
-        }
+        let matters = guess > ASKED_FROM || self.session.estimates.contains_key(sql);
+        matters.then(|| self.asked(sql)).flatten().unwrap_or(guess)
     }
 
     /// Of an occurrence in EXISTS or IN it only matters which values there are, not how often. Values that are equal

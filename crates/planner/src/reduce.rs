@@ -394,7 +394,7 @@ impl Context<'_> {
     }
 
     /// How many rows a query gives, as a worker has said; asked for the next time.
-    fn asked(&self, sql: &str) -> Option<f64> {
+    pub fn asked(&self, sql: &str) -> Option<f64> {
         let known = self.session.estimates.get(sql).copied();
         if known.is_none() {
             self.questions.borrow_mut().insert(sql.to_owned());
