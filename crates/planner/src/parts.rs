@@ -253,11 +253,17 @@ impl Context<'_> {
 
     /// The rows of one occurrence.
     pub fn instance_text(&self, index: usize) -> Result<InstanceText> {
+        let names = self.entry_names(index);
+        let relation = self.analysis.instances[index].relation;
+        let all = relation.alias.as_ref().is_some_and(|a| !a.columns.is_empty());
+        let columns = if all { names } else { self.columns_named(index, names) };
+        self.instance_text_of(index, columns, all)
+    }
+
+    /// Only these columns of them. `alone`: no other occurrence's rows are looked for that are the same.
+    pub fn instance_text_of(&self, index: usize, columns: Vec<String>, alone: bool) -> Result<InstanceText> {
         let instance = &self.analysis.instances[index];
         let relation = instance.relation;
-        let names = self.entry_names(index);
-        let all = relation.alias.as_ref().is_some_and(|a| !a.columns.is_empty());
-        let columns = if all { names.clone() } else { self.columns_named(index, names) };
         let alias = quote_ident(relation.reference_name());
         let list: Vec<String> = columns.iter().map(|c| format!("{alias}.{}", quote_ident(c))).collect();
         let word = if self.only_exists(index, &columns) { "SELECT DISTINCT" } else { "SELECT" };
@@ -273,7 +279,7 @@ impl Context<'_> {
         }
         rows = self.estimate(&whole, rows);
         let and = if conditions.is_empty() { " WHERE " } else { " AND " };
-        let everything = (conditions.is_empty() && !all && instance.sample.is_none())
+        let everything = (conditions.is_empty() && !alone && instance.sample.is_none())
             .then(|| format!("{word} {columns:?} FROM {}", qualified(instance.table)));
         let mut text = InstanceText {
             columns,

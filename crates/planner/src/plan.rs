@@ -118,13 +118,15 @@ pub struct StagePart {
     pub ship: Ship,
     /// Which share of its rows conditions have left that the rest of the statement meets once more: 1, all of them.
     pub kept: f64,
-    /// The columns by which the rest joins its rows.
-    pub keys: Vec<usize>,
+    /// Columns by which the rest joins its rows: those together that equal columns of one other occurrence.
+    pub joins: Vec<Vec<usize>>,
+    /// How many different values such columns have in the whole table, where that is known and not all rows are here.
+    pub different: Vec<(usize, f64)>,
 }
 
 impl StagePart {
     pub fn new(sql: String, ship: Ship) -> StagePart {
-        StagePart { sql, ship, kept: 1.0, keys: Vec::new() }
+        StagePart { sql, ship, kept: 1.0, joins: Vec::new(), different: Vec::new() }
     }
 }
 

@@ -44,7 +44,7 @@ pub(crate) struct Reducing {
 }
 
 struct ReducingColumn {
-    own: String,
+    own: Own,
     /// The part's column, and its place there.
     of: String,
     position: usize,
@@ -52,9 +52,21 @@ struct ReducingColumn {
     by_array: bool,
 }
 
+/// What an occurrence has that a part's column equals.
+#[derive(PartialEq)]
+enum Own {
+    Column(String),
+    /// Computed of its columns, as the statement has it.
+    Computed(String),
+}
+
 impl Reducing {
     pub fn condition(&self, alias: &str, part: usize) -> String {
-        let own: Vec<String> = self.columns.iter().map(|c| format!("{alias}.{}", quote_ident(&c.own))).collect();
+        let own = |column: &ReducingColumn| match &column.own {
+            Own::Column(name) => format!("{alias}.{}", quote_ident(name)),
+            Own::Computed(text) => format!("({text})"),
+        };
+        let own: Vec<String> = self.columns.iter().map(own).collect();
         match self.columns.as_slice() {
             [one] if one.by_array => format!("{} = ANY ({{{{stage {}.{}}}}})", own[0], part + 1, one.position + 1),
             all => {
@@ -81,18 +93,19 @@ impl Context<'_> {
             let mut reducing = Reducing::default();
             for (position, (id, name)) in columns.into_iter().enumerate() {
                 let Some((id, col)) = id.and_then(|id| Some((id, found(id)?))) else { continue };
-                let own = &instance.table.columns[col];
-                if reducing.columns.iter().all(|c| c.own != names[col]) {
-                    let alike = self.analysis.column(id).is_some_and(|c| c.type_oid == own.type_oid);
-                    let by_array = alike && matches!(own.type_oid, 20 | 21 | 23 | 25 | 2950);
-                    let of = name.clone();
-                    reducing.columns.push(ReducingColumn { own: names[col].clone(), of, position, by_array });
+                let type_oid = instance.table.columns[col].type_oid;
+                let own = Own::Column(names[col].clone());
+                if reducing.columns.iter().all(|c| c.own != own) {
+                    let alike = self.analysis.column(id).is_some_and(|c| c.type_oid == type_oid);
+                    let by_array = alike && matches!(type_oid, 20 | 21 | 23 | 25 | 2950);
+                    reducing.columns.push(ReducingColumn { own, of: name.clone(), position, by_array });
                 }
             }
             reducing
         };
         let mut ways: Vec<Reducing> = Vec::new();
         let mut share = rows / self.rows_in_table(index);
+        let own_level = level;
         for level in [Some(level), self.parent_of(level)].into_iter().flatten() {
             let this = &self.analysis.levels[level];
             match part {
@@ -104,6 +117,15 @@ impl Context<'_> {
                     let theirs = self.entry_names(*other);
                     let id = |name: &String| theirs.iter().position(|n| n == name).map(|col| ColumnId { rel, col });
                     ways.push(joined(columns.iter().map(|name| (id(name), name)).collect()));
+                    // That column and no other: one that equals it may be of another type, and not equal this.
+                    let computed = if level == own_level { self.computed_equals(level, index) } else { Vec::new() };
+                    for (expr, equal) in computed {
+                        let Some(position) = columns.iter().position(|name| id(name) == Some(equal)) else { continue };
+                        let own = Own::Computed(expr.span.of(self.text()).to_owned());
+                        let of = columns[position].clone();
+                        let columns = vec![ReducingColumn { own, of, position, by_array: false }];
+                        ways.push(Reducing { columns });
+                    }
                     share = rows / self.rows_in_table(*other);
                 }
                 Source::Level(other) => {
@@ -136,9 +158,12 @@ impl Context<'_> {
         }
         let best = ways.into_iter().max_by_key(|way| way.columns.len()).filter(|way| !way.columns.is_empty());
         best.map(|way| {
-            let own: Vec<usize> =
-                way.columns.iter().filter_map(|c| names.iter().position(|name| *name == c.own)).collect();
-            let share = share.max(self.share_of_values(index, &own, rows));
+            let at = |c: &ReducingColumn| match &c.own {
+                Own::Column(own) => names.iter().position(|name| name == own),
+                Own::Computed(_) => None,
+            };
+            let own: Vec<usize> = way.columns.iter().filter_map(at).collect();
+            let share = if own.is_empty() { share } else { share.max(self.share_of_values(index, &own, rows)) };
             (way, share)
         })
     }
@@ -374,17 +399,18 @@ impl Context<'_> {
     /// How many different values a column has, as a worker has said: it sees almost all of them, but for a distribution
     /// column.
     fn distinct_in(&self, index: usize, col: usize) -> f64 {
+        self.known_distinct_in(index, col).unwrap_or_else(|| self.rows_in_table(index))
+    }
+
+    pub fn known_distinct_in(&self, index: usize, col: usize) -> Option<f64> {
         let table = self.analysis.instances[index].table;
         let rows = self.rows_of(table);
-        let Some(column) = table.columns.get(col) else { return rows };
+        let column = table.columns.get(col)?;
         let sql = format!("SELECT DISTINCT {} FROM {}", quote_ident(&column.name), qualified(table));
         let is_key = table.key_column().is_some_and(|key| key.name == column.name);
         let workers = self.snapshot.worker_groups().len().max(1) as f64;
-        match self.asked(&sql) {
-            Some(different) if is_key => different.min(rows),
-            Some(different) => (different / workers).min(rows),
-            None => rows,
-        }
+        let different = self.asked(&sql)?;
+        Some(if is_key { different } else { different / workers }.min(rows))
     }
 
     /// Which share of a query's rows another leaves, as a worker has said.

@@ -6,7 +6,7 @@
 //! alone, or a whole subquery that refers to nothing outside of itself. What is left must pass the same proofs as any
 //! scatter, with a part counted as a table that every worker has, or that is distributed by the column it is split by.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use pgherd_catalog::{Table, TableKind};
@@ -15,14 +15,19 @@ use pgherd_sql::ast::*;
 use crate::analysis::{ColumnId, Node};
 use crate::context::{Context, colocated, quote_ident};
 use crate::decorrelate::Joined;
-use crate::parts::{InstanceText, REDUCED_FROM, REDUCED_TO, REDUCER_MAX, Source, width_of};
+use crate::parts::{InstanceText, REDUCED_FROM, REDUCED_TO, REDUCER_MAX, Source, is_inner, width_of};
 use crate::plan::*;
+use crate::reduce::Reducing;
 use crate::spread::Spread;
 
 /// What a table holds where nobody has counted: rows.
 const ROWS_UNKNOWN: f64 = 10_000.0;
 /// What one server may be sent for one statement, by estimate: bytes.
 const BYTES_MAX: f64 = 256e6;
+/// An occurrence that stays is asked for its keys before, where parts have at least so many rows,
+const PROBED_FROM: f64 = 100_000.0;
+/// and that spares as many of them, beside its own.
+const PROBED_FOR: f64 = 50_000.0;
 /// How many ways of staging are tried, cheapest first.
 const TRIES_MAX: usize = 24;
 /// How many ways are thought through at all.
@@ -67,11 +72,13 @@ struct Piece {
     width: f64,
     /// What one takes.
     cost: f64,
+    /// The rest does not read it: it only says which rows of others matter.
+    probe: bool,
 }
 
 impl Piece {
     fn new(source: Source, rows: f64, width: f64) -> Piece {
-        Piece { source, text: None, rows, width: width + 8.0, cost: 1.0 + width / 32.0 }
+        Piece { source, text: None, rows, width: width + 8.0, cost: 1.0 + width / 32.0, probe: false }
     }
 }
 
@@ -481,12 +488,12 @@ impl Context<'_> {
                 at.and_then(|at| instance.table.columns.get(at)).map_or(8.0, |c| width_of(c.type_oid))
             })
             .sum();
-        let joined = |name: &String| {
-            let at = names.iter().position(|n| n == name);
-            at.is_some_and(|col| self.joins_by(instance.env, ColumnId { rel: instance.rel, col }))
-        };
-        let keys = (0..columns.len()).filter(|at| joined(&columns[*at])).collect();
-        let part = StagePart { kept: text.kept, keys, ..StagePart::new(text.sql().to_owned(), ship) };
+        let ids = columns.iter().map(|name| {
+            let col = names.iter().position(|n| n == name)?;
+            Some(ColumnId { rel: instance.rel, col })
+        });
+        let joins = self.joins_of(instance.env, &ids.collect::<Vec<_>>());
+        let part = StagePart { kept: text.kept, joins, ..StagePart::new(text.sql().to_owned(), ship) };
         let piece = Piece::new(Source::Instance { index, columns }, text.rows, width);
         self.add_part(part, Piece { text: Some(text), ..piece }, anchor.is_some(), |staging, part| {
             staging.instances.insert(index, Staged { part, split, column: None });
@@ -494,10 +501,18 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// The column equals one of another occurrence.
-    fn joins_by(&self, env: usize, column: ColumnId) -> bool {
+    /// Which of these columns of an occurrence equal columns of another one, for each of those.
+    fn joins_of(&self, env: usize, columns: &[Option<ColumnId>]) -> Vec<Vec<usize>> {
         let facts = self.analysis.facts(env);
-        facts.ids().into_iter().any(|id| id.rel != column.rel && facts.same(id, column))
+        let mut by_other: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (at, column) in columns.iter().enumerate() {
+            let Some(column) = column else { continue };
+            let others = facts.ids().into_iter().filter(|id| id.rel != column.rel && facts.same(*id, *column));
+            for other in others.map(|id| id.rel).collect::<BTreeSet<_>>() {
+                by_other.entry(other).or_default().push(at);
+            }
+        }
+        by_other.into_values().collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     fn add_part(&self, part: StagePart, mut piece: Piece, on_workers: bool, place: impl FnOnce(&mut Staging, usize)) {
@@ -518,10 +533,16 @@ impl Context<'_> {
 
     /// Parts that are run first say which rows of later ones matter: subqueries first, then the smallest.
     fn sharpen(&self) {
+        let probes = self.probes();
         let mut staging = self.staging.take();
         // A part inside of a subquery that was staged after it is no more.
-        let mut used: HashSet<usize> =
+        let mut used: BTreeSet<usize> =
             staging.instances.values().chain(staging.levels.values()).map(|s| s.part).collect();
+        for (part, piece) in probes {
+            used.insert(staging.parts.len());
+            staging.parts.push(part);
+            staging.pieces.push(piece);
+        }
         let mut order: Vec<usize> = Vec::new();
         let mut places: HashMap<usize, usize> = HashMap::new();
         let of_level = |piece: &Piece| matches!(piece.source, Source::Level(_));
@@ -546,27 +567,34 @@ impl Context<'_> {
             } else {
                 order.push(next);
             }
-            let (source, rows) = (staging.pieces[next].source.clone(), staging.pieces[next].rows);
-            let joined = matches!(source, Source::Level(level) if staging.joined.contains_key(&level));
-            for other in used.iter().copied().filter(|_| !joined) {
-                let Source::Instance { index, .. } = staging.pieces[other].source else { continue };
-                let piece = &mut staging.pieces[other];
-                let Some(text) = piece.text.as_mut().filter(|text| text.whole_rows > REDUCED_FROM) else { continue };
-                let asks = text.asks(&source);
-                if rows > REDUCER_MAX && !asks {
-                    continue;
+            let mut reduced = self.reduced_beside(&staging, next, &used);
+            let spared = |(other, _, fewer): &(usize, Reducing, f64)| match &staging.pieces[*other] {
+                piece if piece.probe => 0.0,
+                piece => (piece.rows - fewer) * piece.cost,
+            };
+            let piece = &staging.pieces[next];
+            if piece.probe {
+                let taken = piece.rows * piece.cost;
+                if reduced.iter().map(spared).sum::<f64>() < PROBED_FOR + taken {
+                    order.pop();
+                    reduced.clear();
+                } else {
+                    staging.cost += taken;
+                    staging.bytes += piece.rows * piece.width;
                 }
-                let Some((reducing, share)) = self.reduced_by(index, &source, rows) else { continue };
-                let fewer = if asks { text.rows } else { text.rows_to_reduce() * share };
-                if asks || fewer < text.rows_to_reduce() * REDUCED_TO && fewer <= text.rows {
-                    let alias = quote_ident(self.analysis.instances[index].relation.reference_name());
-                    text.reduce(&alias, &reducing, number, fewer);
-                    staging.parts[other].sql = text.sql().to_owned();
-                    staging.parts[other].kept = text.kept;
+            }
+            for (other, reducing, fewer) in reduced {
+                let piece = &mut staging.pieces[other];
+                let (Source::Instance { index, .. }, Some(text)) = (&piece.source, &mut piece.text) else { continue };
+                let alias = quote_ident(self.analysis.instances[*index].relation.reference_name());
+                text.reduce(&alias, &reducing, number, fewer);
+                staging.parts[other].sql = text.sql().to_owned();
+                staging.parts[other].kept = text.kept;
+                if !piece.probe {
                     staging.cost += (fewer - piece.rows) * piece.cost;
                     staging.bytes += (fewer - piece.rows) * piece.width;
-                    piece.rows = fewer;
                 }
+                piece.rows = fewer;
             }
         }
         for staged in staging.instances.values_mut().chain(staging.levels.values_mut()) {
@@ -574,7 +602,81 @@ impl Context<'_> {
         }
         staging.parts = order.iter().map(|at| staging.parts[*at].clone()).collect();
         staging.pieces = order.iter().map(|at| staging.pieces[*at].clone()).collect();
+        for (part, piece) in staging.parts.iter_mut().zip(&staging.pieces).filter(|(part, _)| part.kept < 1.0) {
+            part.different = self.different_in(piece, &part.joins);
+        }
         *self.staging.borrow_mut() = staging;
+    }
+
+    /// Which of these parts have rows that a part says do not matter, how, and how many are left.
+    fn reduced_beside(&self, staging: &Staging, part: usize, others: &BTreeSet<usize>) -> Vec<(usize, Reducing, f64)> {
+        let (source, rows) = (&staging.pieces[part].source, staging.pieces[part].rows);
+        if matches!(source, Source::Level(level) if staging.joined.contains_key(level)) {
+            return Vec::new();
+        }
+        let reduced = others.iter().filter_map(|other| {
+            let piece = &staging.pieces[*other];
+            let Source::Instance { index, .. } = piece.source else { return None };
+            let text = piece.text.as_ref().filter(|text| text.whole_rows > REDUCED_FROM)?;
+            let asks = text.asks(source);
+            if rows > REDUCER_MAX && !asks {
+                return None;
+            }
+            let (reducing, share) = self.reduced_by(index, source, rows)?;
+            let fewer = if asks { text.rows } else { text.rows_to_reduce() * share };
+            let less = asks || fewer < text.rows_to_reduce() * REDUCED_TO && fewer <= text.rows;
+            less.then_some((*other, reducing, fewer))
+        });
+        reduced.collect()
+    }
+
+    /// Occurrences that stay and that large parts are joined with: what is left of them by their own conditions, and by
+    /// smaller parts, may say which rows of those matter.
+    fn probes(&self) -> Vec<(StagePart, Piece)> {
+        let staging = self.staging.borrow();
+        if !staging.pieces.iter().any(|piece| piece.rows >= PROBED_FROM) {
+            return Vec::new();
+        }
+        let Some(top) = self.top_level() else { return Vec::new() };
+        let mut probes = Vec::new();
+        for (index, instance) in self.analysis.instances.iter().enumerate() {
+            let stays = !instance.table.is_reference() && !staging.has(index) && instance.sample.is_none();
+            if !stays || !self.analysis.levels[top].from.iter().any(|node| is_inner(node, index)) {
+                continue;
+            }
+            let facts = self.analysis.facts(instance.env);
+            let parts: HashSet<usize> =
+                staging.instances.keys().map(|staged| self.analysis.instances[*staged].rel).collect();
+            let joined = |col: &usize| {
+                let own = ColumnId { rel: instance.rel, col: *col };
+                facts.ids().into_iter().any(|id| parts.contains(&id.rel) && facts.same(id, own))
+            };
+            let names = self.entry_names(index);
+            let columns: Vec<usize> = (0..names.len()).filter(joined).collect();
+            let width = columns.iter().filter_map(|col| instance.table.columns.get(*col));
+            let width: f64 = width.map(|c| width_of(c.type_oid)).sum();
+            let columns: Vec<String> = columns.into_iter().map(|col| names[col].clone()).collect();
+            if columns.is_empty() {
+                continue;
+            }
+            let Ok(text) = self.instance_text_of(index, columns.clone(), true) else { continue };
+            let part = StagePart::new(text.sql().to_owned(), Ship::Everywhere);
+            let piece = Piece::new(Source::Instance { index, columns }, text.rows, width);
+            probes.push((part, Piece { text: Some(text), probe: true, ..piece }));
+        }
+        probes
+    }
+
+    /// How many different values the columns that a part is joined by have in its whole table.
+    fn different_in(&self, piece: &Piece, joins: &[Vec<usize>]) -> Vec<(usize, f64)> {
+        let Source::Instance { index, columns } = &piece.source else { return Vec::new() };
+        let names = self.entry_names(*index);
+        let joined: BTreeSet<usize> = joins.iter().flatten().copied().collect();
+        let known = joined.into_iter().filter_map(|at| {
+            let col = names.iter().position(|name| *name == columns[at])?;
+            Some((at, self.known_distinct_in(*index, col)?))
+        });
+        known.collect()
     }
 
     /// The subquery's rows go to every server that runs the rest.

@@ -1,7 +1,8 @@
 //! SQL → plan. Each file of `tests/golden` is a topic; a case is SQL, a line `=>`, and the plan up to an empty line.
 //! `UPDATE_GOLDEN=1` writes the plans anew: read the difference before committing it.
 //!
-//! Lines before the SQL: `-- callback`, `-- now TIME` and `-- temp NAME` set the session; `# …` is a comment.
+//! Lines before the SQL: `-- callback`, `-- now TIME`, `-- temp NAME` and `-- rows TABLE NUMBER` set the session; `# …` is a
+//! comment.
 #![allow(clippy::unwrap_used)]
 
 mod fixture;
@@ -13,7 +14,7 @@ use pgherd_planner::{SessionView, plan};
 fn planned(snapshot: &pgherd_catalog::Snapshot, block: &[&str]) -> String {
     let mut temp = Vec::new();
     let (mut callback, mut now) = (false, None);
-    let mut sql = Vec::new();
+    let (mut sql, mut rows) = (Vec::new(), Vec::new());
     for line in block {
         if *line == "-- callback" {
             callback = true;
@@ -21,11 +22,15 @@ fn planned(snapshot: &pgherd_catalog::Snapshot, block: &[&str]) -> String {
             temp.push(name);
         } else if let Some(time) = line.strip_prefix("-- now ") {
             now = Some(time);
+        } else if let Some((table, number)) = line.strip_prefix("-- rows ").and_then(|words| words.split_once(' ')) {
+            let table = snapshot.by_oid.values().find(|t| t.name == table).unwrap().oid;
+            rows.push((table, number.parse().unwrap()));
         } else if !line.starts_with('#') {
             sql.push(*line);
         }
     }
     let session = fixture::Session::new(&temp);
+    let session = rows.into_iter().fold(session, |session, (table, rows)| session.with_rows(table, rows));
     let view = SessionView { callback, multi_statement_txn_now: now, ..session.view() };
     let sql = sql.join("\n");
     let statements = pgherd_sql::split(&sql).unwrap_or_else(|e| panic!("{sql}: {e}"));

@@ -17,6 +17,8 @@ use pgherd_testkit::client::{Answer, Client, Row};
 use pgherd_testkit::{Plain, pg_bin};
 
 const NOW: &str = "2026-01-02 03:04:05+00";
+/// So many rows, so that parts are reduced by all that reduces them.
+const MANY_ROWS: f64 = 1e6;
 const WORKERS: usize = 2;
 
 fn quoted(name: &str) -> String {
@@ -295,7 +297,14 @@ fn lines(name: &str) -> Vec<String> {
 }
 
 fn planned(snapshot: &Snapshot, sql: &str) -> Plan {
-    let session = fixture::Session::new(&[]);
+    planned_with(snapshot, sql, None)
+}
+
+/// `rows`: how many every table is said to have.
+fn planned_with(snapshot: &Snapshot, sql: &str, rows: Option<f64>) -> Plan {
+    let session = rows.into_iter().fold(fixture::Session::new(&[]), |session, rows| {
+        snapshot.by_oid.keys().fold(session, |session, table| session.with_rows(*table, rows))
+    });
     let view = SessionView { multi_statement_txn_now: Some(NOW), ..session.view() };
     let statement = pgherd_sql::split(sql).unwrap_or_else(|e| panic!("{sql}: {e}")).remove(0);
     plan(&statement, snapshot, &view)
@@ -385,10 +394,14 @@ fn plans_answer_as_one_server_does() {
     let (mut compared, mut left) = (0, 0);
 
     setup.client.run("SET statement_timeout = '20s'").unwrap();
-    let cases =
-        golden_cases().into_iter().map(|c| (c, false)).chain(lines("select.sql").into_iter().map(|c| (c, true)));
-    for (sql, from_file) in cases {
-        let plan = planned(&setup.snapshot, &sql);
+    let cases: Vec<_> = golden_cases()
+        .into_iter()
+        .map(|c| (c, false))
+        .chain(lines("select.sql").into_iter().map(|c| (c, true)))
+        .collect();
+    let sizes = [None, Some(MANY_ROWS)].into_iter();
+    for (rows, (sql, from_file)) in sizes.flat_map(|rows| cases.iter().cloned().map(move |case| (rows, case))) {
+        let plan = planned_with(&setup.snapshot, &sql, rows);
         // Which rows a sample has depends on where they lie.
         let ours = if sql.contains("tablesample") { Ok(None) } else { setup.answer(&plan) };
         if let Ok(None) = &ours {
@@ -765,7 +778,8 @@ fn generated_statements_answer_as_one_server_does() {
                 sql = format!("{sql} {} {other} order by 1", generator.random.pick(&["union", "union all"]));
             }
         }
-        let plan = planned(&setup.snapshot, &sql);
+        let rows = generator.random.chance(50).then_some(MANY_ROWS);
+        let plan = planned_with(&setup.snapshot, &sql, rows);
         *tiers.entry(plan.tier.name()).or_insert(0u64) += 1;
         // Queries are ordered by every column, unions are not.
         let ordered = is_ordered(&sql) && !sql.contains(" union ");

@@ -22,7 +22,7 @@ impl fmt::Display for Shape {
 pub struct Coverage {
     /// By workers, so that each cluster is started once.
     pub shapes: Vec<Shape>,
-    /// Every file in every mode. Else that holds of [`Shape::FULL`] alone; files and modes take turns on the others.
+    /// Every file in every mode. Else each in two modes on [`Shape::FULL`]; files and modes take turns on the others.
     pub everything: bool,
 }
 

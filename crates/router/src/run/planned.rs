@@ -20,6 +20,8 @@ use crate::transaction::Block;
 
 /// PostgreSQL's own `max_parallel_workers_per_gather`.
 const PARALLEL_DEFAULT: usize = 2;
+/// With more partitions on each server tables are not joined partition by partition: each join has memory of its own.
+const PARTITIONWISE_MAX: usize = 16;
 
 impl Session {
     pub(super) async fn run_planned(&mut self, call: &Call<'_>) -> Result<Completion> {
@@ -395,8 +397,12 @@ impl Session {
         self.open_implicit_block();
         let catalog = self.catalog();
         let degree = if plan.writes { None } else { self.parallel_degree(groups) };
+        let partitionwise = self.joins_partitionwise(plan, groups);
         for group in groups {
             self.join(*group).await?;
+            if partitionwise && let Some(participant) = self.txn.participants.get_mut(group) {
+                participant.lease.add_step("SET LOCAL enable_partitionwise_join = on");
+            }
             if let Some(degree) = degree
                 && let Some(participant) = self.txn.participants.get_mut(group)
             {
@@ -431,6 +437,21 @@ impl Session {
                 participant.lease.add_step(format!("SET LOCAL {setting} = off"));
             }
         }
+    }
+
+    /// Servers do not look for such joins of themselves: planning would take longer, and they may take more memory. In a
+    /// transaction that is this statement's alone.
+    fn joins_partitionwise(&self, plan: &Plan, groups: &[GroupId]) -> bool {
+        let distributed: Vec<_> = plan.tables.iter().filter(|table| !table.is_reference()).collect();
+        let joined = |at: usize| {
+            let own = distributed[at].colocation;
+            distributed[at + 1..].iter().any(|other| other.colocation == own)
+        };
+        self.txn.block == Block::Implicit
+            && !plan.writes
+            && !self.settings.contains_key("enable_partitionwise_join")
+            && distributed.iter().all(|table| table.shards().len() <= PARTITIONWISE_MAX * groups.len())
+            && (0..distributed.len()).any(joined)
     }
 
     /// How many parallel workers each server of a scatter may use beside itself, where they are all on this machine and

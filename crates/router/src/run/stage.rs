@@ -214,6 +214,10 @@ pub struct Staged {
     placed: u64,
     /// Those that the workers have as tables, which are named so.
     pub(super) tables: Vec<Option<String>>,
+    /// Those whose rows the rest does not read on the workers,
+    unread_on_workers: Vec<usize>,
+    /// and those it does not read on the coordinator.
+    unread_on_coordinator: Vec<usize>,
     shares: Vec<Share>,
 }
 
@@ -345,13 +349,32 @@ impl Staged {
     pub fn bound(&self, own: Option<&Bound>, group: GroupId) -> Bound {
         let at = self.groups.iter().position(|g| *g == group);
         let mut arrays: Vec<Bytes> = self.values.iter().map(|values| self.value_of(values, at)).collect();
-        if at.is_some() {
-            // It has them already.
-            for (source, _) in self.sources.iter().zip(&self.tables).filter(|(_, table)| table.is_some()) {
-                arrays[source.first..source.first + source.fields().len()].fill(super::combine::text_array(&[]));
-            }
+        let is_table = |part: &usize| self.tables.get(*part).is_some_and(Option::is_some);
+        let spared: Vec<usize> = match at {
+            // It has tables already.
+            Some(_) => (0..self.sources.len()).filter(|p| is_table(p) || self.unread_on_workers.contains(p)).collect(),
+            None => self.unread_on_coordinator.clone(),
+        };
+        for source in spared.into_iter().map(|part| &self.sources[part]) {
+            arrays[source.first..source.first + source.fields().len()].fill(super::combine::text_array(&[]));
         }
         with_arrays(own, arrays)
+    }
+
+    /// Looks which parts the texts of the rest name.
+    fn look_what_is_read(&mut self, rest: &Rest) {
+        let unread = |text: &str| (0..self.sources.len()).filter(|part| !names_part(text, *part)).collect();
+        let (on_workers, on_coordinator) = match rest {
+            Rest::Scatter(scatter) => {
+                let merge = match &scatter.combine {
+                    Combine::Merge(merge) => merge.sql.as_str(),
+                    _ => "",
+                };
+                (unread(&scatter.sql.as_written()), unread(merge))
+            }
+            Rest::Coordinator(_) | Rest::Steps(_) => (Vec::new(), Vec::new()),
+        };
+        (self.unread_on_workers, self.unread_on_coordinator) = (on_workers, on_coordinator);
     }
 }
 
@@ -458,6 +481,7 @@ impl Session {
                 Err(failure) => return Err(failure),
             }
         }
+        staged.look_what_is_read(&stage.rest);
         let call = Call { staged: Some(&staged), ..*call };
         match &stage.rest {
             Rest::Scatter(scatter) => {
@@ -901,6 +925,12 @@ fn with_arrays(own: Option<&Bound>, arrays: impl IntoIterator<Item = Bytes>) -> 
         bound.params.push(Some(array));
     }
     bound
+}
+
+/// The text has a part's rows in it, or the values of one of its columns.
+fn names_part(text: &str, part: usize) -> bool {
+    let name = format!("{{{{stage {}", part + 1);
+    text.match_indices(&name).any(|(at, _)| !text[at + name.len()..].starts_with(|c: char| c.is_ascii_digit()))
 }
 
 /// Replaces `{{stage 1}}`, the rows of the first part, and `{{stage 1.2}}`, the array of its second column.

@@ -15,7 +15,7 @@ use super::request::Errors;
 use super::stage::Staged;
 use crate::error::Result;
 use crate::session::Session;
-use crate::settings::quote_ident;
+use crate::settings::{quote_ident, quote_literal};
 
 /// Parts with so many rows become tables of the workers, where the transaction is the statement's own,
 const TABLE_FROM: usize = 4_000;
@@ -23,8 +23,8 @@ const TABLE_FROM: usize = 4_000;
 const TABLE_BESIDE_FROM: usize = 200;
 /// default_statistics_target of those tables: three hundred times as many rows are looked at.
 const STATISTICS_TARGET: usize = 30;
-/// Columns of one statistic at the most, as the server has it.
-const STATISTICS_COLUMNS_MAX: usize = 8;
+/// Columns of one statistic at the most: the server sorts the rows by every subset of them.
+const STATISTICS_COLUMNS_MAX: usize = 4;
 /// A smaller share is as good as a guess.
 const KEPT_MIN: f64 = 0.001;
 /// So many bytes of rows wait for each worker at a time.
@@ -68,12 +68,14 @@ impl Staged {
     fn statistics_of(&self, part: usize, what: &StagePart, major: u32) -> String {
         let table = format!("pg_temp.{}", name_of(part));
         let fields = self.sources[part].fields();
-        let keys: Vec<String> =
-            what.keys.iter().filter_map(|at| fields.get(*at)).map(|f| quote_ident(&f.name)).collect();
         let mut told = String::new();
-        // Before it joins hash by several columns by what is known of them together.
-        if major >= 18 && (2..=STATISTICS_COLUMNS_MAX).contains(&keys.len()) {
-            told.push_str(&format!("CREATE STATISTICS (ndistinct) ON {} FROM {table}; ", keys.join(", ")));
+        // Before it joins by several columns by what is known of them together.
+        for join in what.joins.iter().filter(|_| major >= 18) {
+            let columns: Vec<String> =
+                join.iter().filter_map(|at| fields.get(*at)).map(|f| quote_ident(&f.name)).collect();
+            if (2..=STATISTICS_COLUMNS_MAX).contains(&columns.len()) {
+                told.push_str(&format!("CREATE STATISTICS (ndistinct) ON {} FROM {table}; ", columns.join(", ")));
+            }
         }
         told.push_str(&format!("ANALYZE {table}; "));
         // Conditions that it meets once more leave all of these rows.
@@ -85,6 +87,20 @@ impl Staged {
                  WHERE c.oid = '{table}'::pg_catalog.regclass; ",
                 what.kept.max(KEPT_MIN)
             ));
+            // They have no more values for that. It takes those of many values for a share of the rows.
+            for (at, different) in &what.different {
+                let Some(field) = fields.get(*at) else { continue };
+                told.push_str(&format!(
+                    "SELECT pg_catalog.pg_restore_attribute_stats('schemaname', n.nspname::pg_catalog.text, 'relname', \
+                     c.relname::pg_catalog.text, 'attname', {}::pg_catalog.text, 'inherited', false, \
+                     'n_distinct', {different}::pg_catalog.float4) \
+                     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+                     WHERE c.oid = '{table}'::pg_catalog.regclass AND EXISTS (SELECT FROM pg_catalog.pg_statistic s \
+                     WHERE s.starelid = c.oid AND s.staattnum = {}); ",
+                    quote_literal(&field.name),
+                    at + 1
+                ));
+            }
         }
         told
     }
