@@ -17,10 +17,10 @@ use crate::error::Result;
 use crate::session::Session;
 use crate::settings::{quote_ident, quote_literal};
 
-/// Parts with so many rows become tables of the workers, where the transaction is the statement's own,
-const TABLE_FROM: usize = 4_000;
-/// or so many beside such a part.
-const TABLE_BESIDE_FROM: usize = 200;
+/// Parts that have so many rows together become tables of the workers, where the transaction is the statement's own,
+const TABLES_FROM: usize = 4_000;
+/// each that has at least these.
+const TABLE_FROM: usize = 200;
 /// default_statistics_target of those tables: three hundred times as many rows are looked at.
 const STATISTICS_TARGET: usize = 30;
 /// Columns of one statistic at the most: the server sorts the rows by every subset of them.
@@ -31,19 +31,21 @@ const KEPT_MIN: f64 = 0.001;
 const CHUNK: usize = 1 << 20;
 
 impl Staged {
-    /// Parts whose rows are many, and that the text names; a table must have names for its columns. Beside one smaller
-    /// ones are tables, too.
+    /// Parts whose rows are many, and that the text names; a table must have names for its columns.
     fn large_parts(&self, text: &str) -> Vec<usize> {
-        let with = |from: usize| -> Vec<usize> {
-            (0..self.sources.len()).filter(|part| self.is_large(*part, from, text)).collect()
-        };
-        if with(TABLE_FROM).is_empty() { Vec::new() } else { with(TABLE_BESIDE_FROM) }
+        let parts: Vec<usize> = (0..self.sources.len()).filter(|part| self.is_large(*part, text)).collect();
+        let rows: usize = parts.iter().map(|part| self.rows_of(*part)).sum();
+        if rows < TABLES_FROM { Vec::new() } else { parts }
     }
 
-    fn is_large(&self, part: usize, from: usize, text: &str) -> bool {
+    fn rows_of(&self, part: usize) -> usize {
+        self.size_of(part).map_or(0, |(rows, _)| rows)
+    }
+
+    fn is_large(&self, part: usize, text: &str) -> bool {
         let fields = self.sources[part].fields();
         let named = |at: usize| fields[..at].iter().all(|f| f.name != fields[at].name);
-        self.size_of(part).is_some_and(|(rows, _)| rows >= from)
+        self.rows_of(part) >= TABLE_FROM
             && text.contains(&format!("{{{{stage {}}}}}", part + 1))
             && !fields.is_empty()
             && (0..fields.len()).all(named)
