@@ -76,7 +76,7 @@ impl Session {
             edits.replace(span, "");
         }
         self.draw_samples(statement, call, &mut edits).await?;
-        for (span, stand_in) in self.stand_ins(statement) {
+        for (span, stand_in) in self.stand_ins(statement).into_iter().chain(self.encoding_calls(statement)) {
             edits.replace(span, stand_in);
         }
         if let Some(now) = &self.txn.now {

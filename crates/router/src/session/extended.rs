@@ -79,11 +79,8 @@ impl Session {
         if frame.tag() == b'F' {
             return Box::pin(self.function_message(frame)).await;
         }
-        let result = match self.extended_step(frame).await {
-            Ok(()) => self.client.check_converted(),
-            failed => failed,
-        };
-        match result {
+        let result = self.extended_step(frame).await;
+        match self.client.converted(result) {
             Ok(()) => self.client.flush_if_full().await,
             Err(Failure::Statement(fields)) => {
                 backend::write_error(&mut self.client.out, &fields);
@@ -397,7 +394,7 @@ impl Session {
             Some(pending) => Some(self.execute_portal(pending).await?),
             None => None,
         };
-        self.client.check_converted()?;
+        let completion = self.client.converted(completion.transpose())?;
         if self.txn.block == Block::Implicit {
             self.commit().await?;
         }
@@ -421,8 +418,8 @@ impl Session {
 
     async fn run_pending(&mut self) -> Result<()> {
         if let Some(pending) = self.pending.take() {
-            let completion = self.execute_portal(pending).await?;
-            self.client.check_converted()?;
+            let completion = self.execute_portal(pending).await;
+            let completion = self.client.converted(completion)?;
             self.complete(completion);
         }
         Ok(())
