@@ -33,11 +33,11 @@ impl Session {
             return Ok(completion);
         }
         let fresh = self.txn.block == Block::None;
-        let mark = self.client.out.len();
+        let mark = self.client.mark();
         let result = self.run_plan_once(call).await;
         match result {
             // The catalog was stale: nothing has happened yet, so it is run again with a newer one.
-            Err(failure) if fresh && is_stale(&failure) && self.client.out.len() == mark => {
+            Err(failure) if fresh && is_stale(&failure) && self.client.mark() == mark => {
                 if self.txn.block == Block::Implicit {
                     self.rollback().await;
                 } else {

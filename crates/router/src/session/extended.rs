@@ -296,7 +296,8 @@ impl Session {
         if !portal.is_empty() && self.portals.contains_key(portal) {
             return Err(Failure::new("42P03", format!("cursor \"{portal}\" already exists")));
         }
-        let mark = (self.client.flushes, self.client.out.len());
+        self.remove_portal(portal);
+        let mark = self.client.mark();
         let progress = Progress::NotStarted;
         let portal_state = Portal { prepared, bound: Rc::new(bound), progress, made: SystemTime::now(), mark };
         self.portals.insert(portal.to_owned(), portal_state);
