@@ -141,7 +141,7 @@ impl Session {
                 if kind == b'S' {
                     self.statements.remove(name);
                 } else {
-                    self.portals.remove(name);
+                    self.remove_portal(name);
                 }
                 backend::write_close_complete(&mut self.client.out);
                 Ok(())
@@ -392,7 +392,7 @@ impl Session {
             return Ok(());
         }
         let completion = match self.pending.take() {
-            Some(pending) => Some(self.execute_portal(pending).await?),
+            Some(pending) => Some(self.execute_portal(pending).await),
             None => None,
         };
         let completion = self.client.converted(completion.transpose())?;
@@ -494,7 +494,13 @@ impl Session {
     /// A simple Query replaces the unnamed statement and portal.
     pub(super) fn drop_unnamed(&mut self) {
         self.statements.remove("");
-        self.portals.remove("");
+        self.remove_portal("");
+    }
+
+    pub(super) fn remove_portal(&mut self, name: &str) {
+        if let Some(portal) = self.portals.remove(name) {
+            self.end_progress(&portal.progress);
+        }
     }
 }
 
