@@ -287,8 +287,8 @@ impl Session {
     }
 
     /// The least and the most volatile of functions of users, and whether one of them calls another, or writes itself:
-    /// those are not looked into. `names`: as literals of SQL; `views`: expressions for relations behind which there may
-    /// be more.
+    /// those are not looked into. `names`: as literals of SQL; `views`: expressions for relations behind which there
+    /// may be more.
     pub(crate) async fn volatility_of(
         &mut self,
         names: &[String],

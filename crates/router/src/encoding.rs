@@ -282,8 +282,8 @@ fn content(format: i16, type_oid: Option<u32>) -> Content {
 const TEXT: &[u32] = &[19, 25, 114, 705, 1042, 1043, 2275];
 const XML: u32 = 142;
 
-/// bool, bytea, "char", numbers, object ids, geometry, addresses, dates and times, bits, numeric, uuid, positions in the
-/// log, 64-bit transactions; arrays of such; ranges and multiranges.
+/// bool, bytea, "char", numbers, object ids, geometry, addresses, dates and times, bits, numeric, uuid, positions in
+/// the log, 64-bit transactions; arrays of such; ranges and multiranges.
 #[rustfmt::skip]
 const PLAIN: &[u32] = &[
     16, 17, 18, 20, 21, 23, 24, 26, 27, 28, 29, 600, 601, 602, 603, 604, 628, 650, 700, 701, 718, 774, 790, 829, 869,

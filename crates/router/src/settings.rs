@@ -127,7 +127,8 @@ pub fn parse_options(options: &str, settings: &mut Settings) -> Result<()> {
     Ok(())
 }
 
-/// Takes the client's encoding out: servers do not hear of it. Its name as PostgreSQL has it; none where it asks for none.
+/// Takes the client's encoding out: servers do not hear of it. Its name as PostgreSQL has it; none where it asks for
+/// none.
 pub fn take_encoding(settings: &mut Settings) -> Result<Option<&'static str>> {
     let Some(value) = settings.remove("client_encoding") else { return Ok(None) };
     if value.eq_ignore_ascii_case("auto") {

@@ -104,8 +104,8 @@ impl Session {
 fn settings_sql(encoding: &str) -> String {
     format!(
         "(SELECT name, CASE name WHEN 'client_encoding' THEN '{encoding}' ELSE setting END AS setting, unit, category, \
-         short_desc, extra_desc, context, vartype, source, min_val, max_val, enumvals, boot_val, reset_val, sourcefile, \
-         sourceline, pending_restart FROM pg_catalog.pg_settings)"
+         short_desc, extra_desc, context, vartype, source, min_val, max_val, enumvals, boot_val, reset_val, \
+         sourcefile, sourceline, pending_restart FROM pg_catalog.pg_settings)"
     )
 }
 

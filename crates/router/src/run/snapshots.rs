@@ -139,8 +139,8 @@ impl Session {
         self.keep_moment_as(&name, true, statement, sent).await
     }
 
-    /// What the functions that a cursor's statement calls see of distributed tables. (The name of the anchor is still to
-    /// come.)
+    /// What the functions that a cursor's statement calls see of distributed tables. (The name of the anchor is still
+    /// to come.)
     async fn within(&mut self, statement: &Statement) -> Result<Within> {
         let path = self.search_path().await?;
         let catalog = self.catalog();
