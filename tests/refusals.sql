@@ -170,6 +170,15 @@ SELECT create_distributed_table('lent', 'k');
 CREATE VIEW lends AS SELECT * FROM lent;
 INSERT INTO lent VALUES (1);
 GRANT SELECT ON lends TO refused_reader;
+RESET ROLE;
+CREATE FUNCTION looks() RETURNS bigint STABLE LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT count(*) FROM d); END $$;
+CREATE FUNCTION looks_now() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT count(*) FROM d); END $$;
+BEGIN;
+DECLARE looking CURSOR FOR SELECT looks() + looks_now() FROM local;
+INSERT INTO d VALUES (1000);
+--@ refused: cannot read distributed tables as they were when the cursor was declared
+FETCH looking;
+ROLLBACK;
 SET ROLE refused_reader;
 BEGIN;
 DECLARE early CURSOR FOR SELECT FROM lends a, LATERAL (SELECT FROM lends b WHERE b.k = a.k OFFSET 0) b;

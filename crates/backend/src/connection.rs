@@ -44,6 +44,8 @@ pub struct Connection {
     address: String,
     /// Steps that wait for the next request.
     steps: Vec<String>,
+    /// Portals that the next request closes; what is not there any more is no error.
+    closing: Vec<String>,
     /// Replies still to be swallowed, counted in CommandComplete messages.
     swallow: u32,
     /// BEGIN was given its name: the first ParseComplete to come is its.
@@ -95,6 +97,7 @@ impl Connection {
             push_at: WRITE_CHUNK,
             address,
             steps: Vec::new(),
+            closing: Vec::new(),
             swallow: 0,
             naming_begin: false,
             shifted: 0,
@@ -119,10 +122,17 @@ impl Connection {
     /// [`frame`](Self::frame).
     pub fn buffer(&mut self) -> &mut BytesMut {
         self.copy_message = None;
+        self.write_closing();
         if !self.steps.is_empty() {
             self.write_steps();
         }
         &mut self.write
+    }
+
+    fn write_closing(&mut self) {
+        for portal in std::mem::take(&mut self.closing) {
+            frontend::write_close(&mut self.write, b'P', &portal);
+        }
     }
 
     /// The steps as part of the pipeline up to the next Sync.
@@ -162,6 +172,7 @@ impl Connection {
     /// steps.
     pub fn send_query(&mut self, sql: &str) {
         self.copy_message = None;
+        self.write_closing();
         if self.steps.is_empty() {
             frontend::write_query(&mut self.write, sql);
         } else {
@@ -203,6 +214,11 @@ impl Connection {
     /// One statement that goes with the next request.
     pub fn add_step(&mut self, sql: impl Into<String>) {
         self.steps.push(sql.into());
+    }
+
+    /// A portal that nobody wants any more; it is closed with the next request.
+    pub fn close_portal(&mut self, name: impl Into<String>) {
+        self.closing.push(name.into());
     }
 
     /// Pushes everything written so far to the socket. Reads meanwhile: a server that is not listened to may wait for

@@ -274,6 +274,8 @@ impl Drop for Lease {
         if let Some(connection) = self.connection.take()
             && connection.is_idle()
             && !connection.tainted
+            // A trigger may have set another.
+            && connection.parameters.get("client_encoding").is_none_or(|encoding| encoding == "UTF8")
             && self.epoch == self.pool.inner.epoch.get()
         {
             self.pool.put_back(self.key.clone(), connection);

@@ -74,7 +74,7 @@ const ASKED: &str = "
     END $$";
 
 struct Sides {
-    _plain: Plain,
+    plain: Plain,
     oracle: Target,
     tested: Target,
 }
@@ -96,7 +96,7 @@ fn sides() -> &'static Sides {
             target
         };
         let (oracle, tested) = (make(&plain.side("postgres")), make(&cluster.side()));
-        Sides { _plain: plain, oracle, tested }
+        Sides { plain, oracle, tested }
     })
 }
 
@@ -228,6 +228,10 @@ fn a_second_byte_that_is_ascii_is_part_of_its_character() {
             let lines = with(&[b"10\t", c, b"\n11\t", c, c, b"\n"]);
             let halves = [&lines[..4], &lines[4..9], &lines[9..]];
             steps.push(copy(table, &halves));
+            // Flush and Sync mean nothing between them.
+            let parts =
+                halves.map(|half| message(b'd', half)).join(&[message(b'H', b""), message(b'S', b"")].concat()[..]);
+            steps.push([query(&format!("COPY {table} FROM STDIN")), parts, message(b'c', b"")].concat());
             steps.push(query(&format!("SELECT id, word, convert_to(word, 'UTF8') FROM {table} ORDER BY id")));
             steps.push(query(&format!("COPY (SELECT id, word FROM {table} ORDER BY id) TO STDOUT")));
             steps.push(copy(table, &[b"12\tx", &c[..1]]));
@@ -236,6 +240,28 @@ fn a_second_byte_that_is_ascii_is_part_of_its_character() {
         }
         check(encoding, &steps);
     }
+}
+
+#[test]
+fn what_is_not_utf8_fails_and_the_session_goes_on() {
+    let bound = |value: &[u8]| bind("", "", &[], &[Some(value.to_vec())], &[]);
+    let steps = [
+        query_of(b"SELECT '\xe4'"),
+        query("SELECT 1"),
+        query_of(b"\xff"),
+        [message(b'P', b"\xe4\0SELECT 1\0\0\0"), sync()].concat(),
+        [message(b'P', b"\0SELECT '\xe4\xa0'\0\0\0"), sync()].concat(),
+        [parse("", "SELECT $1", &[25]), bound(b"\xc3"), execute("", 0), sync()].concat(),
+        query("BEGIN"),
+        query_of(b"SELECT '\xe4'"),
+        query("ROLLBACK"),
+        [query("COPY words FROM STDIN"), message(b'd', b"1\t\xe4\n"), message(b'c', b"")].concat(),
+        [query("COPY words FROM STDIN"), message(b'f', b"\xe4\0")].concat(),
+        query("SELECT 2"),
+    ];
+    check("UTF8", &steps);
+    // PostgreSQL's COPY takes anything from such a client.
+    check("SQL_ASCII", &steps[..9]);
 }
 
 #[test]
@@ -333,4 +359,154 @@ fn rows_of_binary_cursors_are_binary() {
             query("TRUNCATE words"),
         ],
     );
+}
+
+#[test]
+fn what_cannot_be_sent_is_told_once() {
+    let one = |sql: &str| [parse("", sql, &[]), bind("", "", &[], &[], &[])].concat();
+    let mut steps = vec![query(
+        "CREATE TABLE kept (word text); CREATE FUNCTION keep(c int) RETURNS text LANGUAGE plpgsql AS \
+         $$ BEGIN INSERT INTO kept VALUES (chr(c)); RETURN chr(c); END $$",
+    )];
+    for failed in [
+        // What comes behind it has failed, too.
+        query("SELECT chr(8364), 1 / (2 - g) FROM generate_series(1, 3) g"),
+        query("SELECT 1; SELECT chr(8364), 1 / (2 - g) FROM generate_series(1, 3) g; SELECT 2"),
+        [one("SELECT chr(8364), 1 / (2 - g) FROM generate_series(1, 3) g"), execute("", 0), sync()].concat(),
+        [
+            one("SELECT chr(8364), 1 / (2 - g) FROM generate_series(1, 3) g"),
+            execute("", 0),
+            one("SELECT 2"),
+            execute("", 0),
+            sync(),
+        ]
+        .concat(),
+        [
+            one("SELECT CASE g WHEN 2 THEN chr(8364) END, 1 / (3 - g) FROM generate_series(1, 4) g"),
+            execute("", 1),
+            execute("", 2),
+            execute("", 1),
+            sync(),
+        ]
+        .concat(),
+        [one("SELECT g AS \u{e4}, chr(8364) FROM generate_series(1, 4) g"), describe(b'P', ""), sync()].concat(),
+        query("COPY (SELECT chr(8364)) TO STDOUT"),
+        query("COPY (SELECT chr(8364), 1 / (2 - g) FROM generate_series(1, 3) g) TO STDOUT"),
+        // What a function has written is gone.
+        query("SELECT keep(8364)"),
+        [one("SELECT keep(8364)"), execute("", 0), sync()].concat(),
+        query("INSERT INTO kept SELECT keep(8364) RETURNING word"),
+        query("BEGIN; SELECT keep(8364); COMMIT"),
+        query("COMMIT"),
+        query("BEGIN; SAVEPOINT a; DECLARE c CURSOR FOR SELECT keep(c) FROM (VALUES (65), (8364), (66)) v (c)"),
+        query("FETCH 1 FROM c; SAVEPOINT b; FETCH 2 FROM c"),
+        query("ROLLBACK TO b; SELECT count(*) FROM kept; COMMIT"),
+    ] {
+        steps.push(failed);
+        steps.push(query("SELECT count(*) FROM kept"));
+    }
+    steps.push(query("SELECT keep(228); SELECT * FROM kept"));
+    check("LATIN1", &steps);
+}
+
+#[test]
+fn binary_values_without_text_are_sent_as_they_are() {
+    let numbers = |values: &[i32]| {
+        let mut array: Vec<u8> = [1i32, 0, 23, values.len() as i32, 1].iter().flat_map(|n| n.to_be_bytes()).collect();
+        values.iter().for_each(|n| array.extend([4i32.to_be_bytes(), n.to_be_bytes()].concat()));
+        Some(array)
+    };
+    let xml = |text: &[u8]| {
+        let sql = "SELECT convert_to($1::text, 'UTF8')";
+        [parse("", sql, &[142]), bind("", "", &[1], &[Some(text.to_vec())], &[]), execute("", 0), sync()].concat()
+    };
+    check(
+        "LATIN1",
+        &[
+            [
+                parse("", "SELECT $1, -1::int8, '{1.5,-2}'::numeric[], '[-3,5)'::int4range", &[1007]),
+                bind("", "", &[1], &[numbers(&[-1, 200, 7])], &[1]),
+                describe(b'P', ""),
+                execute("", 0),
+                sync(),
+            ]
+            .concat(),
+            // It says its encoding itself, or is in UTF-8.
+            xml(b"<?xml version=\"1.0\" encoding=\"LATIN1\"?><a>\xe4</a>"),
+            xml("<a>\u{e4}</a>".as_bytes()),
+        ],
+    );
+}
+
+#[test]
+fn a_query_sees_the_client_s_encoding() {
+    let one = |sql: &str| {
+        let values = [Some(b"x".to_vec())];
+        [parse("", sql, &[25]), bind("", "", &[], &values, &[]), describe(b'P', ""), execute("", 0), sync()].concat()
+    };
+    let steps = [
+        query("SELECT pg_client_encoding(), pg_catalog.pg_client_encoding() AS e, length(pg_client_encoding())"),
+        query("SELECT current_setting('client_encoding'), upper(pg_catalog.current_setting('Client_Encoding', true))"),
+        query("SELECT name, setting FROM pg_settings WHERE name IN ('client_encoding', 'server_encoding') ORDER BY 1"),
+        query("SELECT s.setting FROM pg_catalog.pg_settings AS s WHERE s.name = pg_settings.name"),
+        query("SELECT count(*), pg_client_encoding() FROM words GROUP BY pg_client_encoding()"),
+        query("WITH w AS (SELECT pg_client_encoding() e) SELECT e || ':' || (SELECT pg_client_encoding()) FROM w"),
+        one("SELECT pg_client_encoding() WHERE current_setting('client_encoding') <> $1"),
+    ];
+    check("SJIS", &[&steps[..], &[query("SET client_encoding = LATIN1")], &steps].concat());
+    check("UTF8", &steps);
+}
+
+#[test]
+fn a_default_of_role_or_database_is_the_client_s() {
+    let asked = |side: &Side| {
+        let target = side.create_database("defaults", "").unwrap();
+        let mut owner = Client::connect(&target).unwrap();
+        let database = &target.database;
+        owner.run("CREATE ROLE encoded LOGIN").unwrap();
+        owner.run(&format!("ALTER DATABASE {database} SET client_encoding = 'win1252'")).unwrap();
+        let mut found = Vec::new();
+        for changed in [
+            String::new(),
+            "ALTER ROLE encoded SET client_encoding = 'SJIS'".to_owned(),
+            format!("ALTER ROLE encoded IN DATABASE {database} SET client_encoding = LATIN9"),
+            format!("ALTER DATABASE {database} RESET client_encoding"),
+            "ALTER ROLE encoded RESET ALL".to_owned(),
+            format!("ALTER ROLE encoded IN DATABASE {database} RESET ALL"),
+        ] {
+            owner.run(&changed).unwrap();
+            let target = Target { user: "encoded".to_owned(), ..target.clone() };
+            let mut client = Client::connect(&target).unwrap();
+            let told = client.settings["client_encoding"].clone();
+            found.push((changed.replace(database, "d"), told, told_of(&mut client)));
+        }
+        owner.run("DROP ROLE encoded").unwrap();
+        found
+    };
+    fn told_of(client: &mut Client) -> Vec<String> {
+        client.send(&query("SET client_encoding = BIG5; RESET client_encoding; SHOW client_encoding")).unwrap();
+        client.receive_until_ready(1).unwrap().iter().map(show_message).collect()
+    }
+    let cluster = Cluster::shared(env!("CARGO_BIN_EXE_pgherd")).side();
+    assert_eq!(asked(&sides().plain.side("postgres")), asked(&cluster));
+}
+
+/// The router asks as a superuser, in a database whose owner is none.
+#[test]
+fn what_asks_for_conversions_runs_nobody_s_operators() {
+    let cluster = Cluster::start(env!("CARGO_BIN_EXE_pgherd"), 1).unwrap();
+    let target = cluster.side().create_database("owned", "").unwrap();
+    Client::connect(&target)
+        .unwrap()
+        .run(
+            "CREATE TABLE public.ran (as_role text);
+             CREATE FUNCTION public.append(text[], text) RETURNS text[] LANGUAGE plpgsql AS $$ BEGIN
+                 EXECUTE 'INSERT INTO public.ran SELECT current_user'; RETURN array_append($1, $2); END $$;
+             CREATE OPERATOR public.|| (LEFTARG = text[], RIGHTARG = text, FUNCTION = public.append)",
+        )
+        .unwrap();
+    let mut client = Client::connect_with(&target, &[("client_encoding", "EUC_CN")]).unwrap();
+    assert_eq!(client.value("SELECT count(*) FROM ran").unwrap(), "0");
+    assert_eq!(client.value("SELECT octet_length(array_to_string('{a}'::text[] || 'b'::text, ''))").unwrap(), "2");
+    assert_eq!(client.value("SELECT count(*) FROM ran").unwrap(), "1");
 }

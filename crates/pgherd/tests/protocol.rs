@@ -360,6 +360,50 @@ fn a_suspended_portal_goes_on_with_what_there_was() {
     }
 }
 
+/// Partitions, functions and views are read when their turn comes.
+#[test]
+fn a_suspended_portal_sees_no_later_changes() {
+    let side = sides();
+    for side in [&side.oracle, &side.tested] {
+        let mut client = side.connect("protocol").unwrap();
+        client.run("CREATE TABLE parts (k int, part int, v int) PARTITION BY LIST (part)").unwrap();
+        for part in 1..=3 {
+            client.run(&format!("CREATE TABLE part_{part} PARTITION OF parts FOR VALUES IN ({part})")).unwrap();
+        }
+        if side.is_cluster {
+            client.run("SELECT create_distributed_table('parts', 'k')").unwrap();
+        }
+        client
+            .run(
+                "CREATE VIEW parts_view AS SELECT * FROM parts;
+                 CREATE TABLE three AS SELECT generate_series(1, 3) AS k;
+                 CREATE FUNCTION then_so(key int) RETURNS bigint STABLE LANGUAGE plpgsql AS
+                     $$ BEGIN RETURN (SELECT sum(v) FROM parts WHERE k = key); END $$;
+                 CREATE FUNCTION now_so(key int) RETURNS bigint LANGUAGE plpgsql AS
+                     $$ BEGIN RETURN (SELECT sum(v) FROM parts WHERE k = key); END $$",
+            )
+            .unwrap();
+    }
+    for sql in [
+        "SELECT k, v FROM parts",
+        "SELECT k, v FROM parts_view",
+        "SELECT k, then_so(k) FROM three",
+        "SELECT k, now_so(k) FROM three",
+        "SELECT t.k, (SELECT sum(v) FROM parts p WHERE p.k = t.k) FROM three t",
+    ] {
+        let first = [parse("", sql, &[]), bind("rows", "", &[], &[], &[]), execute("rows", 1), sync()];
+        check(&[
+            Ready(query("BEGIN; INSERT INTO parts SELECT g, g, g FROM generate_series(1, 3) g"), 1),
+            Ready(first.concat(), 1),
+            Ready(query("INSERT INTO parts SELECT g, g, 10 FROM generate_series(1, 3) g"), 1),
+            Ready([execute("rows", 1), sync()].concat(), 1),
+            Ready(query("DELETE FROM parts"), 1),
+            Ready([execute("rows", 0), sync()].concat(), 1),
+            Ready(query("ROLLBACK"), 1),
+        ]);
+    }
+}
+
 #[test]
 fn portals_end_with_their_transaction() {
     check(&[

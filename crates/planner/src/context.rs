@@ -1,7 +1,8 @@
 //! What every planning step shares: the statement, who is who in it, and the texts that are made of it.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use pgherd_catalog::{Snapshot, Table, TableKind};
@@ -30,7 +31,12 @@ pub(crate) struct Context<'a> {
     pub staging: RefCell<Staging>,
     /// Parts whose number of rows would have helped to choose.
     pub questions: RefCell<BTreeSet<String>>,
+    /// What has been found of occurrences (see reduce.rs).
+    pub implied: RefCell<HashMap<usize, Rc<Implied>>>,
 }
+
+/// Conditions on an occurrence, with the share of its rows that each lets through.
+pub(crate) type Implied = Vec<(String, f64)>;
 
 pub(crate) fn quote_ident(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
@@ -110,6 +116,7 @@ impl<'a> Context<'a> {
             writes: statement.has_modifying,
             staging: RefCell::default(),
             questions: RefCell::default(),
+            implied: RefCell::default(),
         }
     }
 

@@ -1,9 +1,11 @@
 //! Which rows of an occurrence matter: what the statement's other conditions, and joins, leave of them.
 
+use std::rc::Rc;
+
 use pgherd_sql::ast::*;
 
 use crate::analysis::{ColumnId, Entry, Facts, Found, Node};
-use crate::context::{Context, qualified, quote_ident};
+use crate::context::{Context, Implied, qualified, quote_ident};
 use crate::parts::{REDUCER_MAX, Source, is_inner, share_of};
 
 /// What a subquery that a column is compared with leaves.
@@ -334,7 +336,7 @@ impl Context<'_> {
         /// A table, its conditions, and the one before it with what joins them.
         struct Link {
             index: usize,
-            conditions: Vec<(String, f64)>,
+            conditions: Rc<Implied>,
             before: Option<(usize, String)>,
             needed: bool,
         }
@@ -380,7 +382,7 @@ impl Context<'_> {
         let conditions: Vec<String> = joins.chain(own).collect();
         let every = format!("SELECT {} FROM {}", name(first, col)?, self.named(first));
         let sql = format!("SELECT {} FROM {} WHERE {}", name(first, col)?, tables.join(", "), conditions.join(" AND "));
-        let mut share: f64 = links.iter().flat_map(|link| &link.conditions).map(|(_, share)| share).product();
+        let mut share: f64 = links.iter().flat_map(|link| link.conditions.iter()).map(|(_, share)| share).product();
         if beside {
             share = self.share_left(&sql, &every).unwrap_or(share);
         }
@@ -450,7 +452,7 @@ impl Context<'_> {
     }
 
     /// What conditions on one column say of those of an occurrence that equal it: `a.k < 10` says `b.k < 10`.
-    fn said_of_equals(&self, index: usize) -> Vec<(String, f64)> {
+    fn said_of_equals(&self, index: usize) -> Implied {
         let Some(level) = self.level_with(index) else { return Vec::new() };
         let (this, instance) = (&self.analysis.levels[level], &self.analysis.instances[index]);
         let facts = self.analysis.facts(instance.env);
@@ -488,7 +490,16 @@ impl Context<'_> {
 
     /// Those conditions, and what an OR says of an occurrence in each of its arms; with the share of the rows that each
     /// lets through.
-    pub fn implied_on(&self, index: usize) -> Vec<(String, f64)> {
+    pub fn implied_on(&self, index: usize) -> Rc<Implied> {
+        if let Some(known) = self.implied.borrow().get(&index) {
+            return known.clone();
+        }
+        let found = Rc::new(self.find_implied(index));
+        self.implied.borrow_mut().insert(index, found.clone());
+        found
+    }
+
+    fn find_implied(&self, index: usize) -> Implied {
         let text = |e: &Expr| format!("({})", e.span.of(self.text()));
         let mut found: Vec<_> = self.conditions_on(index).into_iter().map(|c| (text(c), share_of(c))).collect();
         for level in &self.analysis.levels {

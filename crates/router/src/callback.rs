@@ -24,7 +24,7 @@ use crate::client::Client;
 use crate::error::{Failure, Result};
 use crate::inside::MovedRow;
 use crate::rights::{Rights, Use, shows_nothing};
-use crate::run::{Anchor, Askers, Errors, Request, Rows, add_tags, fields_of, refuse};
+use crate::run::{Anchor, Askers, Errors, Request, Rows, Within, add_tags, fields_of, refuse};
 use crate::session::{Bound, Session};
 use crate::settings::{quote_ident, quote_literal};
 use crate::shared::Thread;
@@ -121,7 +121,8 @@ pub struct Cursors {
     queries: HashMap<String, String>,
     statements: HashMap<String, String>,
     portals: HashMap<String, (String, Bound)>,
-    next: u64,
+    /// The number of the last cursor that was opened on workers.
+    pub next: u64,
     /// The number of postgres_fdw's scan that asked for it last: those that began before it have lower ones.
     pub scans: u64,
     /// The coordinator has announced a column of type refcursor.
@@ -136,6 +137,10 @@ pub struct Cursors {
     pub rights: HashMap<pgherd_catalog::Oid, Rights>,
     /// What all parts of the statement that the coordinator runs see.
     pub moment: Option<Anchor>,
+    /// What functions see that rows of the client's cursors call.
+    pub within: HashMap<String, Within>,
+    /// The cursor whose rows are fetched now.
+    pub fetching: Option<String>,
     /// The client's statement has these parameters, as SQL of the coordinator.
     pub values: Vec<String>,
     /// An error inside a callback batch: the rest up to Sync is skipped.
@@ -160,6 +165,12 @@ impl Cursors {
         self.cursors.insert(name.to_owned(), Cursor::Rows { rows, at: 0, fields: Vec::new() });
     }
 
+    /// Forgets those on workers that have higher numbers.
+    pub fn forget_since(&mut self, number: u64) {
+        let is_later = |name: &str| cursor_number(name).is_some_and(|cursor| cursor > number);
+        self.cursors.retain(|_, cursor| !matches!(cursor, Cursor::Workers { name, .. } if is_later(name)));
+    }
+
     /// At the end of a transaction: servers have closed the cursors.
     pub fn clear(&mut self) {
         *self = Cursors { next: self.next, ..Cursors::default() };
@@ -172,6 +183,12 @@ enum Cursor {
     Workers { name: String, groups: Vec<GroupId>, at: usize, identities: Option<usize> },
     /// Rows that are already here, as whole DataRow messages.
     Rows { rows: Vec<Bytes>, at: usize, fields: Vec<backend::FieldDescription> },
+}
+
+const CURSOR: &str = "pgherd_cursor_";
+
+fn cursor_number(name: &str) -> Option<u64> {
+    name.strip_prefix(CURSOR)?.parse().ok()
 }
 
 /// A query of postgres_fdw for the workers.
@@ -516,7 +533,10 @@ impl Session {
             Some(wait) if locks => &format!("{query}{wait}"),
             _ => query,
         };
-        let moment = self.moment_of(scan);
+        let moment = match self.moment_of(scan) {
+            None => self.moment_within()?,
+            moment => moment,
+        };
         let shown_before = self
             .cursors
             .moment
@@ -611,7 +631,7 @@ impl Session {
     /// One cursor on each of the workers.
     async fn open_scan(&mut self, scan: Scan, bound: Option<&Bound>, anchor: Option<&Anchor>) -> Result<Opened> {
         self.cursors.next += 1;
-        let cursor = format!("pgherd_cursor_{}", self.cursors.next);
+        let cursor = format!("{CURSOR}{}", self.cursors.next);
         for group in &scan.groups {
             self.open_on(*group, &cursor, &scan.sql_on(*group), bound, anchor).await?;
         }

@@ -15,6 +15,9 @@ use crate::session::Session;
 use crate::settings::quote_literal;
 use crate::transaction::LogItem;
 
+/// So many scans are remembered that have not begun to read.
+const WAITING_MAX: u64 = 100_000;
+
 #[derive(Default)]
 pub struct Changes {
     /// By the prepared statement of postgres_fdw that makes them, or a name of ours.
@@ -80,7 +83,11 @@ impl Changes {
             return;
         }
         if scan > self.highest {
-            self.waiting.extend(self.highest + 1..scan);
+            // Who talks like postgres_fdw may give any number.
+            self.waiting.extend((self.highest + 1).max(scan.saturating_sub(WAITING_MAX))..scan);
+            while self.waiting.len() as u64 > WAITING_MAX {
+                self.waiting.pop_first();
+            }
             self.highest = scan;
         } else {
             self.waiting.remove(&scan);
@@ -271,24 +278,47 @@ impl Session {
         if names.is_empty() || table.has_triggers || table.is_partitioned {
             return Ok(Sight::Unknown);
         }
-        // One that calls another, or writes itself, is not looked into.
+        let (least, most, others) = self.volatility_of(&names, &[]).await?;
+        Ok(match (least.as_deref(), most.as_deref()) {
+            (Some("v"), Some("v")) if !others => Sight::Changes(table.oid),
+            (Some("i" | "s"), Some("i" | "s")) if !others => Sight::Statement(table.oid),
+            _ => Sight::Unknown,
+        })
+    }
+
+    /// The least and the most volatile of functions of users, and whether one of them calls another, or writes itself:
+    /// those are not looked into. `names`: as literals of SQL; `views`: expressions for relations behind which there
+    /// may be more.
+    pub(crate) async fn volatility_of(
+        &mut self,
+        names: &[String],
+        views: &[String],
+    ) -> Result<(Option<String>, Option<String>, bool)> {
         let sql = format!(
-            "WITH called AS (SELECT p.*, coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc) AS body \
-                 FROM pg_catalog.pg_proc p WHERE p.proname IN ({}) AND p.oid >= 16384) \
+            "WITH RECURSIVE seen (class, object) AS ( \
+                 SELECT 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid, r::pg_catalog.oid \
+                 FROM pg_catalog.unnest(ARRAY[{}]::pg_catalog.regclass[]) r \
+                 UNION SELECT d.refclassid, d.refobjid \
+                 FROM seen JOIN pg_catalog.pg_rewrite r ON r.ev_class = seen.object \
+                     AND seen.class = 'pg_catalog.pg_class'::pg_catalog.regclass \
+                 JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass \
+                     AND d.objid = r.oid AND d.refobjid <> seen.object), \
+             called AS (SELECT p.*, coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc) AS body \
+                 FROM pg_catalog.pg_proc p WHERE p.oid >= 16384 \
+                     AND (p.proname = ANY (ARRAY[{}]::pg_catalog.name[]) OR p.oid IN (SELECT object FROM seen \
+                         WHERE class = 'pg_catalog.pg_proc'::pg_catalog.regclass))) \
              SELECT pg_catalog.min(provolatile), pg_catalog.max(provolatile), pg_catalog.bool_or( \
                  body ~* '\\m(insert|update|delete|merge|truncate|execute|call)\\M' \
                  OR EXISTS (SELECT FROM pg_catalog.pg_proc o \
                      WHERE o.oid >= 16384 AND o.pronamespace <> 'pgherd'::pg_catalog.regnamespace \
                          AND pg_catalog.strpos(pg_catalog.lower(called.body), pg_catalog.lower(o.proname)) > 0)) \
              FROM called",
+            views.join(", "),
             names.join(", ")
         );
         let found = self.collect_on(COORDINATOR_GROUP, &sql).await?;
-        Ok(match (found.text(0, 0), found.text(0, 1), found.text(0, 2)) {
-            (Some("v"), Some("v"), Some("f")) => Sight::Changes(table.oid),
-            (Some("i" | "s"), Some("i" | "s"), Some("f")) => Sight::Statement(table.oid),
-            _ => Sight::Unknown,
-        })
+        let text = |column| found.text(0, column).map(str::to_owned);
+        Ok((text(0), text(1), found.text(0, 2) != Some("f")))
     }
 
     /// A statement of the coordinator begins to update a table whose partitions rows may leave.

@@ -362,6 +362,11 @@ impl Client {
         Ok(())
     }
 
+    /// Where the reply is: the same as before as long as nothing was written.
+    pub fn mark(&self) -> (u64, usize) {
+        (self.flushes, self.out.len())
+    }
+
     /// Flushes once enough has gathered: called for every row.
     pub async fn flush_if_full(&mut self) -> Result<()> {
         if self.out.len() >= OUT_CHUNK { self.flush().await } else { Ok(()) }

@@ -52,7 +52,8 @@ impl Shared {
 
     async fn ask_conversion(&self, name: &str, database: &str) -> std::result::Result<String, BackendError> {
         let mut connection = connect(&self.own_target(database)).await?;
-        connection.query("SET statement_timeout = 0").await?;
+        // The database's users may have functions and operators of the same names, and this is not for them to run.
+        connection.query("SET statement_timeout = 0; SET search_path = pg_catalog, pg_temp").await?;
         connection.query(&learn(name)).await?;
         let learned = connection.query(LEARNED).await?;
         connection.close().await;

@@ -3,7 +3,8 @@
 
 use bytes::{BufMut, BytesMut};
 use pgherd_catalog::COORDINATOR_GROUP;
-use pgherd_sql::StatementKind;
+use pgherd_sql::ast::{Const, Expr, ExprKind, Place};
+use pgherd_sql::{Span, Statement, StatementKind};
 use pgherd_wire::backend::{FieldDescription, write_parameter_status};
 use pgherd_wire::encoding::{Encoding, Unconvertible, by_name, canonical_name};
 use pgherd_wire::frame::{Frame, HEADER_LEN, peek_frame};
@@ -50,6 +51,10 @@ impl Coding {
     /// A message of the client.
     pub fn received(&mut self, frame: &Frame) -> Result<Frame> {
         let body = frame.body();
+        // Within a COPY these mean nothing, and its data go on behind them.
+        if matches!(frame.tag(), b'H' | b'S') {
+            return Ok(frame.clone());
+        }
         let begun = std::mem::take(&mut self.begun);
         // How many strings there are in front of what is not text.
         let strings = match frame.tag() {
@@ -93,7 +98,10 @@ impl Coding {
     pub fn bound(&self, mut bound: Bound, types: &[u32]) -> Result<Bound> {
         for index in 0..bound.params.len() {
             let Some(value) = bound.params[index].clone().filter(|value| !value.is_ascii()) else { continue };
-            match content(if bound.is_binary(index) { 1 } else { 0 }, types.get(index).copied()) {
+            let type_oid = types.get(index).copied();
+            match content(if bound.is_binary(index) { 1 } else { 0 }, type_oid) {
+                // It says its encoding itself, or is in UTF-8.
+                Content::Mixed if type_oid == Some(XML) => {}
                 Content::Text => {
                     let mut out = BytesMut::with_capacity(value.len() * 2);
                     self.encoding.decode(&value, &mut out).map_err(|error| self.not_in_utf8(&error))?;
@@ -114,7 +122,7 @@ impl Coding {
             let (frame, after) = rest.split_at(len);
             rest = after;
             let start = out.len();
-            if matches!(tag, b'D' | b'd') && self.failure.is_some() {
+            if matches!(tag, b'D' | b'd' | b'c') && self.failure.is_some() {
                 continue;
             }
             if tag == b'T' {
@@ -219,6 +227,10 @@ impl Coding {
     }
 }
 
+fn is_client_encoding(setting: &Expr) -> bool {
+    matches!(&setting.kind, ExprKind::Const(Const::String(text)) if text.eq_ignore_ascii_case("client_encoding"))
+}
+
 fn unconvertible(error: &Unconvertible, from: &str, to: &str) -> Failure {
     let bytes: Vec<String> = error.bytes.iter().map(|byte| format!("0x{byte:02x}")).collect();
     let bytes = bytes.join(" ");
@@ -260,48 +272,27 @@ fn columns_of(body: &[u8]) -> Vec<Content> {
 fn content(format: i16, type_oid: Option<u32>) -> Content {
     match (format, type_oid) {
         (0, _) => Content::Text,
-        // "char", name, text, json, xml, bpchar, varchar, cstring, unknown.
-        (_, Some(19 | 25 | 114 | 142 | 1042 | 1043 | 2275 | 705)) => Content::Text,
-        // Numbers, dates and times, bytea, bits, geometry, addresses, uuid.
-        (
-            _,
-            Some(
-                16
-                | 17
-                | 18
-                | 20
-                | 21
-                | 23
-                | 26
-                | 27
-                | 28
-                | 29
-                | 600..=604
-                | 628
-                | 650
-                | 700
-                | 701
-                | 718
-                | 774
-                | 790
-                | 829
-                | 869
-                | 1082
-                | 1083
-                | 1114
-                | 1184
-                | 1186
-                | 1266
-                | 1560
-                | 1562
-                | 1700
-                | 2950
-                | 3220,
-            ),
-        ) => Content::Plain,
+        (_, Some(oid)) if TEXT.contains(&oid) => Content::Text,
+        (_, Some(oid)) if PLAIN.contains(&oid) => Content::Plain,
         _ => Content::Mixed,
     }
 }
+
+/// name, text, json, unknown, bpchar, varchar, cstring: their binary form is the text.
+const TEXT: &[u32] = &[19, 25, 114, 705, 1042, 1043, 2275];
+const XML: u32 = 142;
+
+/// bool, bytea, "char", numbers, object ids, geometry, addresses, dates and times, bits, numeric, uuid, positions in
+/// the log, 64-bit transactions; arrays of such; ranges and multiranges.
+#[rustfmt::skip]
+const PLAIN: &[u32] = &[
+    16, 17, 18, 20, 21, 23, 24, 26, 27, 28, 29, 600, 601, 602, 603, 604, 628, 650, 700, 701, 718, 774, 790, 829, 869,
+    1082, 1083, 1114, 1184, 1186, 1266, 1560, 1562, 1700, 2202, 2203, 2204, 2205, 2206, 2950, 3220, 3734, 3769, 4089,
+    4096, 5069,
+    22, 30, 629, 651, 719, 775, 791, 1000, 1001, 1002, 1005, 1007, 1010, 1011, 1012, 1016, 1017, 1018, 1019, 1020, 1021,
+    1022, 1027, 1028, 1040, 1041, 1115, 1182, 1183, 1185, 1187, 1231, 1270, 1561, 1563, 2951,
+    3904, 3906, 3908, 3910, 3912, 3926, 4451, 4532, 4533, 4534, 4535, 4536,
+];
 
 impl Client {
     /// From here on.
@@ -324,6 +315,14 @@ impl Client {
     pub fn converted_left(&mut self, bytes: usize) {
         if let Some(coding) = &mut self.coding {
             coding.done = coding.done.saturating_sub(bytes);
+        }
+    }
+
+    /// What became of a statement: what it gave before it failed may be what the client could not be sent.
+    pub fn converted<T>(&mut self, result: Result<T>) -> Result<T> {
+        match result {
+            Err(Failure::Fatal(_) | Failure::ClientGone) => result,
+            _ => self.check_converted().and(result),
         }
     }
 
@@ -532,6 +531,34 @@ impl Session {
             self.open_implicit_block();
         }
         Ok(())
+    }
+
+    /// Where a query asks for the client's encoding, which the server that runs it has not: what it is, under the name
+    /// that the column has.
+    pub fn encoding_calls(&self, statement: &Statement) -> Vec<(Span, String)> {
+        let (name, catalog) = (self.encoding.name(), self.catalog());
+        let mut found = Vec::new();
+        if name == UTF8 || !matches!(statement.kind, StatementKind::Select) {
+            return found;
+        }
+        statement.tree.walk_all(&mut |place, expr| {
+            let ExprKind::Call(call) = &expr.kind else { return };
+            let is_built_in = match &call.schema {
+                Some(schema) => schema == "pg_catalog",
+                None => !catalog.user_functions.contains(&call.name),
+            };
+            let gives = match (call.name.as_str(), call.args.as_slice()) {
+                ("pg_client_encoding", []) => "name",
+                ("current_setting", [setting, ..]) if is_client_encoding(setting) => "text",
+                _ => return,
+            };
+            // In FROM it is a table.
+            if is_built_in && place != Place::From && call.call_span.is_known() {
+                let value = format!("(SELECT '{name}'::pg_catalog.{gives} AS {})", call.name);
+                found.push((call.call_span, value));
+            }
+        });
+        found
     }
 
     /// Which columns of a statement's rows are text.

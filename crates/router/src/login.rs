@@ -37,6 +37,8 @@ pub struct Login {
     is_superuser: bool,
     role_limit: Option<usize>,
     database_limit: Option<usize>,
+    /// The encoding of its clients that ask for none.
+    encoding: Option<String>,
     /// Defaults and memberships: what connections made before they changed are no longer good for.
     defaults: String,
 }
@@ -60,6 +62,11 @@ impl Login {
             Some(end) if Instant::now() >= end => None,
             _ => self.verifier.as_deref(),
         }
+    }
+
+    /// The encoding that ALTER ROLE or ALTER DATABASE has set.
+    pub fn encoding(&self) -> Option<&'static str> {
+        self.encoding.as_deref().and_then(|name| crate::encoding::supported(name).ok())
     }
 
     fn is_fresh(&self, generation: u64) -> bool {
@@ -95,7 +102,12 @@ fn question(source: &str, user: &str, database: &str) -> String {
                 ORDER BY s.setdatabase, s.setrole) \
               FROM pg_catalog.pg_db_role_setting s WHERE s.setrole IN (0, r.oid) AND s.setdatabase IN (0, d.oid)), \
              (SELECT pg_catalog.string_agg(m.roleid::pg_catalog.text, ' ' ORDER BY m.roleid) \
-              FROM pg_catalog.pg_auth_members m WHERE m.member = r.oid)) \
+              FROM pg_catalog.pg_auth_members m WHERE m.member = r.oid)), \
+           (SELECT pg_catalog.split_part(c, '=', 2) \
+            FROM pg_catalog.pg_db_role_setting s CROSS JOIN pg_catalog.unnest(s.setconfig) c \
+            WHERE s.setrole IN (0, r.oid) AND s.setdatabase IN (0, d.oid) \
+              AND pg_catalog.starts_with(c, 'client_encoding=') \
+            ORDER BY s.setrole OPERATOR(pg_catalog.=) 0, s.setdatabase OPERATOR(pg_catalog.=) 0 LIMIT 1) \
          FROM {source} r LEFT JOIN pg_catalog.pg_database d ON d.datname = {database} WHERE r.rolname = {user}"
     )
 }
@@ -117,6 +129,7 @@ fn read(result: &QueryResult, user: &str, database: &str, generation: u64, read:
         is_superuser: truth(3),
         role_limit: limit(4),
         database_limit: limit(5),
+        encoding: result.text(0, 7).map(str::to_owned),
         defaults: result.text(0, 6).unwrap_or_default().to_owned(),
     }
 }

@@ -127,11 +127,12 @@ pub fn parse_options(options: &str, settings: &mut Settings) -> Result<()> {
     Ok(())
 }
 
-/// Takes the client's encoding out: servers do not hear of it. Its name as PostgreSQL has it.
-pub fn take_encoding(settings: &mut Settings) -> Result<&'static str> {
-    let Some(value) = settings.remove("client_encoding") else { return Ok(crate::encoding::UTF8) };
+/// Takes the client's encoding out: servers do not hear of it. Its name as PostgreSQL has it; none where it asks for
+/// none.
+pub fn take_encoding(settings: &mut Settings) -> Result<Option<&'static str>> {
+    let Some(value) = settings.remove("client_encoding") else { return Ok(None) };
     if value.eq_ignore_ascii_case("auto") {
-        return Ok(crate::encoding::UTF8);
+        return Ok(Some(crate::encoding::UTF8));
     }
     let fatal = |failure| match failure {
         Failure::Statement(mut fields) => {
@@ -141,7 +142,7 @@ pub fn take_encoding(settings: &mut Settings) -> Result<&'static str> {
         }
         other => other,
     };
-    crate::encoding::supported(&value).map_err(fatal)
+    crate::encoding::supported(&value).map(Some).map_err(fatal)
 }
 
 /// Spellings of UTF8, and SQL_ASCII whose bytes are taken for UTF-8.

@@ -155,6 +155,7 @@ async fn begin(thread: &Rc<Thread>, client: &mut Client) -> Result<Begun> {
     let database = database::open(&thread.shared, &database).await?;
     login.check_limits(seat.of_role(&user), database.sessions() + 1)?;
     let long_cancel_key = version.1 >= 2;
+    let encoding = encoding.or_else(|| login.encoding()).unwrap_or(crate::encoding::UTF8);
     let encoding = ClientEncoding::new(thread.shared.charset(encoding, &database.name).await?);
     Ok(Begun::Session(Box::new(NewSession { user, database, credentials, settings, encoding, long_cancel_key, seat })))
 }

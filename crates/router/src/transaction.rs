@@ -39,6 +39,8 @@ pub enum LogItem {
         /// The transaction's own catalog then.
         catalog: Option<Arc<Snapshot>>,
         encoding: Moment,
+        /// Cursors on workers that were opened later have higher numbers.
+        cursors: u64,
     },
     /// SET (false) or SET LOCAL (true) of a setting.
     Set { name: String, value: String, local: bool },
@@ -353,8 +355,8 @@ impl Session {
     /// SAVEPOINT: told to each server lazily.
     pub fn savepoint(&mut self, name: &str) {
         let (settings, catalog) = (self.settings.clone(), self.txn.catalog.clone());
-        let encoding = self.encoding.moment();
-        self.log(LogItem::Savepoint { name: name.to_owned(), settings, catalog, encoding });
+        let (encoding, cursors) = (self.encoding.moment(), self.cursors.next);
+        self.log(LogItem::Savepoint { name: name.to_owned(), settings, catalog, encoding, cursors });
     }
 
     fn find_savepoint(&self, name: &str) -> Result<usize> {
@@ -399,7 +401,9 @@ impl Session {
         // The statement that failed has not said that it no longer changes rows.
         self.cursors.changes.clear();
         let mut known = None;
-        if let LogItem::Savepoint { settings, catalog, encoding, .. } = &self.txn.log[index] {
+        if let LogItem::Savepoint { settings, catalog, encoding, cursors, .. } = &self.txn.log[index] {
+            // The servers have closed them.
+            self.cursors.forget_since(*cursors);
             self.settings = settings.clone();
             known = catalog.clone();
             self.encoding.go_back(encoding.clone());

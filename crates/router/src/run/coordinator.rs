@@ -76,7 +76,7 @@ impl Session {
             edits.replace(span, "");
         }
         self.draw_samples(statement, call, &mut edits).await?;
-        for (span, stand_in) in self.stand_ins(statement) {
+        for (span, stand_in) in self.stand_ins(statement).into_iter().chain(self.encoding_calls(statement)) {
             edits.replace(span, stand_in);
         }
         if let Some(now) = &self.txn.now {
@@ -188,13 +188,11 @@ impl Session {
         } else {
             self.run_single(call, COORDINATOR_GROUP, text, None, &types, announce, errors).await?
         };
-        // Of several scans some may begin when the client asks for more.
         if completion == Completion::Suspended
             && let Some(statement) = &call.prepared.statement
             && matches!(statement.kind, StatementKind::Select)
-            && statement.relations.len() > 1
         {
-            self.keep_moment("", statement, shown.as_deref()).await?;
+            self.keep_moment_of_portal(call, shown.as_deref()).await?;
         }
         self.follow_set_config(call).await?;
         if calls_function {

@@ -19,11 +19,19 @@ impl Session {
             // WITH HOLD outside a block: a transaction of its own, in which the rows are fetched and kept.
             self.open_implicit_block();
         }
-        if let StatementKind::Fetch { name, is_move } = kind
-            && self.is_followed(name)
-        {
-            return self.fetch_followed(call, name, *is_move).await;
+        if let StatementKind::Fetch { name, is_move } = kind {
+            self.cursors.fetching = Some(name.clone());
+            let completion = match self.is_followed(name) {
+                true => self.fetch_followed(call, name, *is_move).await,
+                false => self.run_cursor_there(call, kind).await,
+            };
+            self.cursors.fetching = None;
+            return completion;
         }
+        self.run_cursor_there(call, kind).await
+    }
+
+    async fn run_cursor_there(&mut self, call: &Call<'_>, kind: &StatementKind) -> Result<Completion> {
         let mut followed = None;
         let sql = match (&call.prepared.statement, kind) {
             (Some(statement), StatementKind::DeclareCursor { query, .. }) => {

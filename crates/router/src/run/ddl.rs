@@ -68,10 +68,10 @@ impl Session {
             }
             K::RefreshMatView { .. } => self.run_local_ddl(call).await,
             K::Ddl(info) => {
-                let (fresh, mark) = (self.txn.block == Block::None, self.client.out.len());
+                let (fresh, mark) = (self.txn.block == Block::None, self.client.mark());
                 match self.run_definition(call, info).await {
                     // The table has become distributed while the statement waited for it.
-                    Err(failure) if fresh && failure.sqlstate() == "PH001" && self.client.out.len() == mark => {
+                    Err(failure) if fresh && failure.sqlstate() == "PH001" && self.client.mark() == mark => {
                         match self.txn.block {
                             Block::Implicit => self.rollback().await,
                             _ => self.release_autocommit().await,

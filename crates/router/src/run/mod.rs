@@ -46,7 +46,7 @@ pub use define_inside::Definitions;
 pub use planned::{add_tags, refuse};
 pub use request::{Errors, Request, Rows, TableOrigin, fields_of, send};
 pub use samples::takes_sample;
-pub use snapshots::{Anchor, Askers};
+pub use snapshots::{Anchor, Askers, Within};
 pub use stage::{Capture, Staged};
 
 /// One execution of a statement.
@@ -156,8 +156,8 @@ impl Session {
         self.cursors.rights.clear();
         self.check_encoding_of(call)?;
         let mut result = self.dispatch(call, &statement.kind).await;
-        if result.is_ok() && self.client.capture.is_none() {
-            result = self.client.check_converted().and(result);
+        if self.client.capture.is_none() {
+            result = self.client.converted(result);
         }
         if result.is_ok() {
             result = self.adopt_encoding().await.and(result);

@@ -11,6 +11,7 @@ use pgherd_wire::frame::Frame;
 
 use super::request::{Announce, End, Errors, Request, Rows, tells_origin};
 use super::shard_key::Parameters;
+use super::snapshots::name_of_portal;
 use super::{Call, Completion, Staged, fields_of};
 use crate::changes::Sight;
 use crate::error::{Failure, Result};
@@ -35,11 +36,11 @@ impl Session {
             return Ok(completion);
         }
         let fresh = self.txn.block == Block::None;
-        let mark = self.client.out.len();
+        let mark = self.client.mark();
         let result = self.run_plan_once(call).await;
         match result {
             // The catalog was stale: nothing has happened yet, so it is run again with a newer one.
-            Err(failure) if fresh && is_stale(&failure) && self.client.out.len() == mark => {
+            Err(failure) if fresh && is_stale(&failure) && self.client.mark() == mark => {
                 if self.txn.block == Block::Implicit {
                     self.rollback().await;
                 } else {
@@ -287,7 +288,7 @@ impl Session {
         announce: Announce<'_>,
         errors: Errors<'_>,
     ) -> Result<Completion> {
-        let portal = if call.max_rows > 0 { format!("pgherd_p{}", call.portal) } else { String::new() };
+        let portal = if call.max_rows > 0 { name_of_portal(call.portal) } else { String::new() };
         self.tell_step(group, call.staged);
         let (types, bound) = (call.with_staged(types), call.bound_on(group));
         let request = Request {
@@ -301,12 +302,32 @@ impl Session {
         };
         let rows = Rows::Client { announce, limit: None };
         let end = self.run_request(group, &request, rows, errors).await?;
-        if end.suspended
-            && let Some(portal_state) = self.portals.get_mut(call.portal)
-        {
-            portal_state.progress = Progress::OnServer { group, name: portal };
+        if !portal.is_empty() {
+            self.keep_portal(call.portal, group, portal, end.suspended);
         }
         Ok(completion_of(end))
+    }
+
+    /// A portal on a server has given some of its rows, or all.
+    fn keep_portal(&mut self, portal: &str, group: GroupId, name: String, suspended: bool) {
+        let kept = self.portals.get_mut(portal).filter(|_| suspended);
+        let progress = Progress::OnServer { group, name };
+        match kept {
+            Some(portal) => portal.progress = progress,
+            None => self.end_progress(&progress),
+        }
+    }
+
+    /// A portal of the client's is gone, or has given all of its rows: so is what there is of it on a server.
+    pub fn end_progress(&mut self, progress: &Progress) {
+        let Progress::OnServer { group, name } = progress else { return };
+        if matches!(self.txn.block, Block::None | Block::Failed) {
+            return;
+        }
+        if let Some(participant) = self.txn.participants.get_mut(group) {
+            participant.lease.close_portal(name);
+        }
+        self.forget_moment(Some(name));
     }
 
     /// The next rows of a portal that is open on a server.
@@ -325,14 +346,12 @@ impl Session {
         pgherd_wire::frontend::write_execute(participant.lease.buffer(), &name, max_rows);
         participant.lease.send_sync();
         let rows = Rows::Client { announce: Announce::Nothing, limit: None };
+        self.cursors.fetching = Some(name.clone());
         let end = self.read_reply(group, &mut participant, None, rows, Errors::default()).await;
+        self.cursors.fetching = None;
         self.put_back(group, participant);
         let end = end?;
-        if end.suspended
-            && let Some(portal_state) = self.portals.get_mut(portal)
-        {
-            portal_state.progress = Progress::OnServer { group, name };
-        }
+        self.keep_portal(portal, group, name, end.suspended);
         Ok(completion_of(end))
     }
 

@@ -141,6 +141,10 @@ pub fn send(connection: &mut Connection, request: &Request<'_>, close: bool) {
             String::new()
         }
     };
+    if !request.portal.is_empty() {
+        // Of the client's earlier portal of this name.
+        frontend::write_close(connection.buffer(), b'P', request.portal);
+    }
     frontend::write_bind(
         connection.buffer(),
         request.portal,

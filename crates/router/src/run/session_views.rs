@@ -1,12 +1,13 @@
-//! `pg_prepared_statements` and `pg_cursors` as the client expects them: its statements and portals live in the
-//! router, and what is on the coordinator connection under our names is none of its business. Each view becomes a
-//! subquery of the same columns over the session's state and what SQL itself left on the connection.
+//! `pg_prepared_statements`, `pg_cursors` and `pg_settings` as the client expects them: its statements, portals and
+//! encoding live in the router, and what is on the coordinator connection under our names is none of its business. Each
+//! view becomes a subquery of the same columns over the session's state and what SQL itself left on the connection.
 
 use std::fmt::Write;
 
 use pgherd_catalog::OWN_SCHEMA;
 use pgherd_sql::StatementKind;
 
+use crate::encoding::UTF8;
 use crate::session::{Prepared, Session, is_planned, time_text};
 use crate::settings::quote_literal;
 
@@ -21,6 +22,7 @@ impl Session {
         match name {
             "pg_prepared_statements" => Some(self.prepared_statements_sql()),
             "pg_cursors" => Some(self.cursors_sql()),
+            "pg_settings" if self.encoding.name() != UTF8 => Some(settings_sql(self.encoding.name())),
             _ => None,
         }
     }
@@ -97,6 +99,14 @@ impl Session {
         let _ = write!(sql, ") pgherd_v ({COLUMNS}) WHERE name IS NOT NULL)");
         sql
     }
+}
+
+fn settings_sql(encoding: &str) -> String {
+    format!(
+        "(SELECT name, CASE name WHEN 'client_encoding' THEN '{encoding}' ELSE setting END AS setting, unit, category, \
+         short_desc, extra_desc, context, vartype, source, min_val, max_val, enumvals, boot_val, reset_val, \
+         sourcefile, sourceline, pending_restart FROM pg_catalog.pg_settings)"
+    )
 }
 
 /// An array of types as SQL.

@@ -5,9 +5,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Oid, Resolved, Snapshot, Table};
+use pgherd_catalog::{COORDINATOR_GROUP, GroupId, OWN_SCHEMA, Oid, Resolved, Snapshot, Table};
 use pgherd_planner::Tier;
-use pgherd_sql::ast::Tree;
+use pgherd_sql::ast::{Relation, Tree};
 use pgherd_sql::{Statement, StatementKind};
 use pgherd_wire::backend::FieldDescription;
 
@@ -23,7 +23,7 @@ use crate::transaction::{Block, LogItem};
 /// The moment of a DECLARE.
 #[derive(Debug, Clone)]
 pub struct Anchor {
-    /// The client's cursor; empty: a portal, or a cursor of a function.
+    /// The client's cursor, or its portal by its name on the server; empty: a cursor of a function.
     cursor: String,
     /// Ours, on each of `groups`.
     name: String,
@@ -42,6 +42,17 @@ impl PartialEq for Anchor {
     fn eq(&self, other: &Anchor) -> bool {
         self.name == other.name
     }
+}
+
+/// What functions see that rows call which are fetched: their scans begin no sooner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Within {
+    /// What there is now: there are none, or volatile ones alone.
+    Now,
+    /// The moment of this anchor: none is volatile.
+    Moment(String),
+    /// It cannot be told.
+    Unknown,
 }
 
 /// For whom the coordinator reads tables in one statement: the owners of views, or the session's own role.
@@ -74,19 +85,112 @@ impl Session {
     /// After a DECLARE, or rows of a portal: scans that will begin later are to see what there is now. `sent`: what the
     /// coordinator got, without parameters.
     pub(super) async fn keep_moment(&mut self, cursor: &str, statement: &Statement, sent: Option<&str>) -> Result<()> {
+        self.keep_moment_as(cursor, false, statement, sent).await
+    }
+
+    async fn keep_moment_as(
+        &mut self,
+        cursor: &str,
+        is_portal: bool,
+        statement: &Statement,
+        sent: Option<&str>,
+    ) -> Result<()> {
         // WITH HOLD, and its commit is next.
+        self.cursors.within.remove(cursor);
         if self.txn.block == Block::None || (self.txn.block == Block::Implicit && self.last_of_query) {
             return Ok(());
         }
-        let groups = self.scanned_groups(statement).await?;
+        let mut groups = self.scanned_groups(statement).await?;
+        let within = self.within(statement).await?;
+        if matches!(within, Within::Moment(_)) {
+            groups = self.catalog().worker_groups();
+        }
         if groups.is_empty() {
+            self.cursors.within.insert(cursor.to_owned(), within);
             return Ok(());
         }
         // Of a portal some scans have begun, and hold the rows that they have locked.
-        let locking = matches!(&statement.tree, Tree::Query(query) if query.locking) && !cursor.is_empty();
+        let locking = matches!(&statement.tree, Tree::Query(query) if query.locking) && !is_portal;
         let askers = self.askers_of(statement).await?;
         let told = sent.filter(|_| locking || !askers.own);
-        self.anchor(cursor, groups, told, &askers).await
+        let begun = if is_portal { self.cursors.begun() } else { Vec::new() };
+        let name = self.anchor(cursor, groups, told, &askers, begun).await?;
+        let within = if matches!(within, Within::Moment(_)) { Within::Moment(name) } else { within };
+        self.cursors.within.insert(cursor.to_owned(), within);
+        Ok(())
+    }
+
+    /// After some rows of a portal: what begins when the client asks for more sees what there is now.
+    pub(super) async fn keep_moment_of_portal(&mut self, call: &Call<'_>, sent: Option<&str>) -> Result<()> {
+        let Some(statement) = &call.prepared.statement else { return Ok(()) };
+        let path = self.search_path().await?;
+        let catalog = self.catalog();
+        // One scan, which has begun.
+        let is_single = |r: &Relation| match catalog.resolve(r.schema.as_deref(), &r.name, &path) {
+            Resolved::Table(table) => !table.is_partitioned,
+            Resolved::Other => !catalog.passing_on.contains(&r.name),
+        };
+        let single = statement.relations.len() < 2 && statement.relations.iter().all(is_single);
+        let name = name_of_portal(call.portal);
+        if single && !self.calls_user_function(call) {
+            self.cursors.within.insert(name, Within::Now);
+            return Ok(());
+        }
+        self.keep_moment_as(&name, true, statement, sent).await
+    }
+
+    /// What the functions that a cursor's statement calls see of distributed tables. (The name of the anchor is still
+    /// to come.)
+    async fn within(&mut self, statement: &Statement) -> Result<Within> {
+        let path = self.search_path().await?;
+        let catalog = self.catalog();
+        if catalog.by_oid.is_empty() {
+            return Ok(Within::Now);
+        }
+        let is_view = |r: &Relation| {
+            matches!(catalog.resolve(r.schema.as_deref(), &r.name, &path), Resolved::Other)
+                && catalog.passing_on.contains(&r.name)
+        };
+        let users = statement.calls.iter().filter(|(schema, _)| schema.as_deref() != Some("pg_catalog"));
+        let users = users.filter(|(_, name)| catalog.user_functions.contains(name));
+        let names: Vec<String> = users.map(|(_, name)| quote_literal(name)).collect();
+        let views: Vec<String> = statement.relations.iter().filter(|r| is_view(r)).map(as_regclass).collect();
+        if names.is_empty() && views.is_empty() {
+            return Ok(Within::Now);
+        }
+        let (least, most, others) = self.volatility_of(&names, &views).await?;
+        Ok(match (least.as_deref(), most.as_deref()) {
+            (None, None) if names.is_empty() => Within::Now,
+            (Some("v"), Some("v")) => Within::Now,
+            (Some("i" | "s"), Some("i" | "s")) if !others => Within::Moment(String::new()),
+            _ => Within::Unknown,
+        })
+    }
+
+    /// While rows of a cursor are fetched, a scan begins that is not one of the cursor's own: the moment that it sees;
+    /// none: now.
+    pub fn moment_within(&self) -> Result<Option<Anchor>> {
+        let Some(cursor) = &self.cursors.fetching else { return Ok(None) };
+        match self.cursors.within.get(cursor) {
+            Some(Within::Now) => return Ok(None),
+            Some(Within::Moment(name)) => {
+                let found = self.txn.log.iter().find_map(|item| match item {
+                    LogItem::Anchor(anchor) if anchor.is_open && anchor.name == *name => Some(anchor),
+                    _ => None,
+                });
+                if let Some(anchor) = found {
+                    return Ok(Some(anchor.clone()));
+                }
+            }
+            Some(Within::Unknown) | None => {}
+        }
+        // Where nothing was written since, it sees the same in both.
+        if !self.txn.participants.iter().any(|(group, p)| *group != COORDINATOR_GROUP && p.wrote) {
+            return Ok(None);
+        }
+        Err(Failure::refused("cannot read distributed tables as they were when the cursor was declared")
+            .detail("They are read by a function of which it is not known whether it is to see what has changed since.")
+            .hint("Fetch before you write, or call functions that are all volatile, or all stable, by their names."))
     }
 
     async fn askers_of(&mut self, statement: &Statement) -> Result<Askers> {
@@ -98,24 +202,15 @@ impl Session {
             .calls
             .iter()
             .any(|(schema, name)| schema.as_deref() != Some("pg_catalog") && catalog.user_functions.contains(name));
-        let is_table = |r: &pgherd_sql::ast::Relation| {
-            matches!(catalog.resolve(r.schema.as_deref(), &r.name, &path), Resolved::Table(_))
-        };
+        let is_table =
+            |r: &Relation| matches!(catalog.resolve(r.schema.as_deref(), &r.name, &path), Resolved::Table(_));
         askers.own = self.db.callback_secret.is_none()
             || catalog.definers.is_empty()
             || !calls && statement.relations.iter().all(is_table);
         if calls || askers.own {
             return Ok(askers);
         }
-        let names: Vec<String> = statement
-            .relations
-            .iter()
-            .map(|r| match &r.schema {
-                Some(schema) => format!("{}.{}", quote_ident(schema), quote_ident(&r.name)),
-                None => quote_ident(&r.name),
-            })
-            .map(|name| format!("pg_catalog.to_regclass({})", quote_literal(&name)))
-            .collect();
+        let names: Vec<String> = statement.relations.iter().map(as_regclass).collect();
         // A view asks for its owner, wherever it stands, or for whoever runs the statement; a policy for whoever asks
         // for its table.
         let sql = format!(
@@ -176,7 +271,10 @@ impl Session {
             return Ok(());
         }
         match self.has_begun_scans().await? {
-            true => self.anchor("", self.catalog().worker_groups(), None, &Askers::default()).await,
+            true => {
+                let groups = self.catalog().worker_groups();
+                self.anchor("", groups, None, &Askers::default(), Vec::new()).await.map(drop)
+            }
             false => Ok(()),
         }
     }
@@ -191,18 +289,25 @@ impl Session {
         Ok(self.cursors.scans != last + 1)
     }
 
-    /// `told`: a statement of which some scans lock rows, or have another's rights.
-    async fn anchor(&mut self, cursor: &str, groups: Vec<GroupId>, told: Option<&str>, askers: &Askers) -> Result<()> {
+    /// `told`: a statement of which some scans lock rows, or have another's rights. `begun`: those that have begun.
+    async fn anchor(
+        &mut self,
+        cursor: &str,
+        groups: Vec<GroupId>,
+        told: Option<&str>,
+        askers: &Askers,
+        begun: Vec<String>,
+    ) -> Result<String> {
         let name = self.declare_now(&groups).await?;
         let before = self.cursors.scans;
-        let begun = if cursor.is_empty() { self.cursors.begun() } else { Vec::new() };
         let early = match told {
             Some(sent) => self.scan_early(sent, askers, begun).await?,
             None => Vec::new(),
         };
         let (cursor, own) = (cursor.to_owned(), askers.own);
-        self.log(LogItem::Anchor(Anchor { cursor, name, groups, before, is_open: true, own, early }));
-        Ok(())
+        let anchor = Anchor { cursor, name: name.clone(), groups, before, is_open: true, own, early };
+        self.log(LogItem::Anchor(anchor));
+        Ok(name)
     }
 
     /// Cursors of one name that hold the workers' snapshots of now; the coordinator counts from here.
@@ -289,11 +394,7 @@ impl Session {
                     .relations
                     .iter()
                     .filter(|r| matches!(catalog.resolve(r.schema.as_deref(), &r.name, &path), Resolved::Other))
-                    .map(|r| match &r.schema {
-                        Some(schema) => format!("{}.{}", quote_ident(schema), quote_ident(&r.name)),
-                        None => quote_ident(&r.name),
-                    })
-                    .map(|name| format!("pg_catalog.to_regclass({})", quote_literal(&name)))
+                    .map(as_regclass)
                     .collect();
                 if others.is_empty() {
                     return Ok(Vec::new());
@@ -392,6 +493,13 @@ impl Session {
         if statement.calls.iter().any(user) {
             return Ok(false);
         }
+        let mut written = Vec::new();
+        find_written(&statement.tree, &mut written);
+        let is_table =
+            |r: &&Relation| matches!(catalog.resolve(r.schema.as_deref(), &r.name, &path), Resolved::Table(_));
+        if !written.iter().any(is_table) {
+            return Ok(false);
+        }
         let ctes = cte_names(&statement.tree);
         let mut seen: HashSet<Oid> = HashSet::new();
         let mut twice = false;
@@ -455,12 +563,26 @@ impl Session {
 
 const CLASS: &str = "'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid";
 
+/// A portal of the client's on the server that runs it.
+pub(super) fn name_of_portal(portal: &str) -> String {
+    format!("{OWN_SCHEMA}_p{portal}")
+}
+
 /// Without end, one row for each cursor that is opened.
 fn declare_anchor(name: &str) -> String {
     format!(
         "DECLARE {name} NO SCROLL CURSOR FOR WITH RECURSIVE forever(n) AS \
          (SELECT 1 UNION ALL SELECT 1 FROM forever) SELECT pgherd.open_cursor() FROM forever"
     )
+}
+
+/// What a name stands for, as SQL; NULL for none.
+fn as_regclass(relation: &Relation) -> String {
+    let name = match &relation.schema {
+        Some(schema) => format!("{}.{}", quote_ident(schema), quote_ident(&relation.name)),
+        None => quote_ident(&relation.name),
+    };
+    format!("pg_catalog.to_regclass({})", quote_literal(&name))
 }
 
 /// The CTEs of a statement's own WITH.
@@ -473,6 +595,20 @@ fn cte_names(tree: &Tree) -> Vec<&str> {
         Tree::Merge(_) | Tree::Utility => &None,
     };
     with.iter().flat_map(|with| &with.ctes).map(|cte| cte.name.as_str()).collect()
+}
+
+/// The relations that a statement and its CTEs change.
+fn find_written<'a>(tree: &'a Tree, found: &mut Vec<&'a Relation>) {
+    let (with, target) = match tree {
+        Tree::Query(query) => (&query.with, None),
+        Tree::Insert(insert) => (&insert.with, Some(&insert.target)),
+        Tree::Update(update) => (&update.with, Some(&update.target)),
+        Tree::Delete(delete) => (&delete.with, Some(&delete.target)),
+        Tree::Merge(merge) => (&merge.with, Some(&merge.target)),
+        Tree::Utility => return,
+    };
+    found.extend(target);
+    with.iter().flat_map(|with| &with.ctes).for_each(|cte| find_written(&cte.tree, found));
 }
 
 /// Has a scan of the coordinator tell its number.

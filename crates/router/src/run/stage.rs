@@ -420,10 +420,8 @@ impl Session {
             };
         }
         self.open_implicit_block();
-        // Alone until Sync, or what follows in the pipeline would be in such a transaction, too.
-        let alone = call.bound.is_none() || self.client.read.first() == Some(&b'S');
+        // What stands in a pipeline, or in one Query with others, is in a block of ours by now.
         let own = fresh
-            && alone
             // Who writes waits for others, and goes on with what they have written.
             && !plan.writes
             && self.txn.participants.is_empty()
@@ -432,7 +430,7 @@ impl Session {
             // All parts and the rest see one snapshot of each server.
             self.txn.begin = "BEGIN ISOLATION LEVEL REPEATABLE READ".to_owned();
         }
-        let mark = self.client.out.len();
+        let mark = self.client.mark();
         let catalog = self.catalog();
         let mut staged = match self.run_parts(call, stage).await {
             // Shards that have moved meanwhile are elsewhere than the plan has them.
@@ -453,7 +451,7 @@ impl Session {
                 };
             }
             // A part may fail where the statement does not need its rows, and its positions are its own.
-            Err(failure) if fresh && !plan.writes && is_the_parts_own(&failure) && self.client.out.len() == mark => {
+            Err(failure) if fresh && !plan.writes && is_the_parts_own(&failure) && self.client.mark() == mark => {
                 self.rollback().await;
                 return self.federate(call).await;
             }

@@ -79,11 +79,8 @@ impl Session {
         if frame.tag() == b'F' {
             return Box::pin(self.function_message(frame)).await;
         }
-        let result = match self.extended_step(frame).await {
-            Ok(()) => self.client.check_converted(),
-            failed => failed,
-        };
-        match result {
+        let result = self.extended_step(frame).await;
+        match self.client.converted(result) {
             Ok(()) => self.client.flush_if_full().await,
             Err(Failure::Statement(fields)) => {
                 backend::write_error(&mut self.client.out, &fields);
@@ -144,7 +141,7 @@ impl Session {
                 if kind == b'S' {
                     self.statements.remove(name);
                 } else {
-                    self.portals.remove(name);
+                    self.remove_portal(name);
                 }
                 backend::write_close_complete(&mut self.client.out);
                 Ok(())
@@ -299,7 +296,8 @@ impl Session {
         if !portal.is_empty() && self.portals.contains_key(portal) {
             return Err(Failure::new("42P03", format!("cursor \"{portal}\" already exists")));
         }
-        let mark = (self.client.flushes, self.client.out.len());
+        self.remove_portal(portal);
+        let mark = self.client.mark();
         let progress = Progress::NotStarted;
         let portal_state = Portal { prepared, bound: Rc::new(bound), progress, made: SystemTime::now(), mark };
         self.portals.insert(portal.to_owned(), portal_state);
@@ -394,10 +392,10 @@ impl Session {
             return Ok(());
         }
         let completion = match self.pending.take() {
-            Some(pending) => Some(self.execute_portal(pending).await?),
+            Some(pending) => Some(self.execute_portal(pending).await),
             None => None,
         };
-        self.client.check_converted()?;
+        let completion = self.client.converted(completion.transpose())?;
         if self.txn.block == Block::Implicit {
             self.commit().await?;
         }
@@ -421,8 +419,8 @@ impl Session {
 
     async fn run_pending(&mut self) -> Result<()> {
         if let Some(pending) = self.pending.take() {
-            let completion = self.execute_portal(pending).await?;
-            self.client.check_converted()?;
+            let completion = self.execute_portal(pending).await;
+            let completion = self.client.converted(completion)?;
             self.complete(completion);
         }
         Ok(())
@@ -496,7 +494,13 @@ impl Session {
     /// A simple Query replaces the unnamed statement and portal.
     pub(super) fn drop_unnamed(&mut self) {
         self.statements.remove("");
-        self.portals.remove("");
+        self.remove_portal("");
+    }
+
+    pub(super) fn remove_portal(&mut self, name: &str) {
+        if let Some(portal) = self.portals.remove(name) {
+            self.end_progress(&portal.progress);
+        }
     }
 }
 

@@ -38,7 +38,7 @@ impl Session {
             return Ok(false);
         }
         self.cancel.begin();
-        self.portals.clear();
+        self.remove_portal("");
         let messages = self.client.read.split_to(group.end).freeze();
         match self.run_group(&group, messages.slice(group.values.clone())).await {
             Ok(()) => {}

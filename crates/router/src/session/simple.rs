@@ -20,9 +20,11 @@ impl Session {
         self.skip_until_sync = false;
         let sql = match self.client.decoded(frame) {
             Err(failure) => Err(failure),
-            Ok(frame) => match parse_frontend(&frame)? {
-                FrontendMessage::Query { sql } => Ok(sql.to_owned()),
-                _ => return Err(Failure::fatal("08P01", "expected a Query message")),
+            Ok(frame) => match parse_frontend(&frame) {
+                Ok(FrontendMessage::Query { sql }) => Ok(sql.to_owned()),
+                Ok(_) => return Err(Failure::fatal("08P01", "expected a Query message")),
+                // It is not UTF-8, perhaps.
+                Err(error) => Err(error.into()),
             },
         };
         self.drop_unnamed();
