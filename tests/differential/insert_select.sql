@@ -169,3 +169,12 @@ INSERT INTO by_int (k) SELECT id + 500 FROM users;
 SELECT count(*) FROM by_int;
 ROLLBACK;
 SELECT (SELECT count(*) FROM bag WHERE t LIKE 'tx%'), (SELECT count(*) FROM by_int), (SELECT count(*) FROM refs WHERE code > 50000);
+
+-- Rows of one key are not updated twice, however many others stand between them.
+CREATE TABLE upserted (k int PRIMARY KEY, n int, s bigserial);
+--@ cluster: SELECT create_distributed_table('upserted', 'k')
+--@ error: 21000
+INSERT INTO upserted (k, n) SELECT g % 35000, g FROM generate_series(1, 40000) g ON CONFLICT (k) DO UPDATE SET n = excluded.n;
+INSERT INTO upserted (k, n) SELECT g % 35000, g FROM generate_series(1, 40000) g ON CONFLICT (k) DO NOTHING;
+INSERT INTO upserted (k, n) SELECT g, 1 FROM generate_series(1, 40000) g ON CONFLICT (k) DO UPDATE SET n = upserted.n + excluded.n;
+SELECT count(*), sum(n) FROM upserted;

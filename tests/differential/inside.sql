@@ -341,6 +341,96 @@ SELECT k, n FROM tally WHERE n > 100;
 ROLLBACK TO s;
 SELECT k, n FROM tally WHERE n > 100;
 ROLLBACK;
+-- A row that the statement itself has written is not updated, whatever the condition says, and whatever became of it.
+CREATE TABLE met (k int, a int, n int, b text, live bool DEFAULT true, p int GENERATED ALWAYS AS (n * 2) STORED, PRIMARY KEY (k, a));
+CREATE TABLE other_met (k int PRIMARY KEY, n int);
+CREATE SCHEMA met_two;
+CREATE TABLE met_two.met (k int PRIMARY KEY, n int);
+--@ cluster: SELECT create_distributed_table('met', 'k'), create_distributed_table('other_met', 'k'), create_distributed_table('met_two.met', 'k')
+CREATE UNIQUE INDEX met_live ON met (k, n) WHERE live;
+CREATE UNIQUE INDEX met_lower ON met (k, lower(b));
+INSERT INTO met (k, a, n, b) SELECT g, 1, g, 'B' || g FROM generate_series(1, 9) g;
+INSERT INTO other_met SELECT g, g FROM generate_series(1, 5) g;
+INSERT INTO met_two.met SELECT g, g FROM generate_series(1, 5) g;
+INSERT INTO met (k, a, b, n) VALUES (1, 2, 'new', 1), (2, 2, 'new', 22) ON CONFLICT (k, n) WHERE live DO UPDATE SET b = met.b || '/' || excluded.b || doubled(1) RETURNING k, a, b, n;
+INSERT INTO met (k, a, b, n) VALUES (1, 3, 'b1/NEW2', 100), (3, 2, 'b3', 101) ON CONFLICT (k, lower(b)) DO UPDATE SET n = doubled(excluded.n) + excluded.p WHERE met.a < doubled(5) RETURNING k, a, b, n, p;
+--@ error: 23505
+INSERT INTO met (k, a, b, n) VALUES (5, 1, 'x', 77) ON CONFLICT (k, n) WHERE live DO UPDATE SET n = doubled(7);
+--@ error: 21000
+INSERT INTO met (k, a, b, n) VALUES (50, 1, 'x', 99), (50, 1, 'y', 100) ON CONFLICT (k, a) DO UPDATE SET n = doubled(11) WHERE excluded.b = 'zzz';
+--@ error: 21000
+INSERT INTO met (k, a, b, n) VALUES (5, 1, 'x', 99), (5, 1, 'y', 100) ON CONFLICT (k, a) DO UPDATE SET n = doubled(11) WHERE excluded.b = 'x';
+INSERT INTO met (k, a, b, n) VALUES (5, 1, 'x', 99), (5, 1, 'y', 100) ON CONFLICT (k, a) DO UPDATE SET n = doubled(11) WHERE excluded.b = 'y' RETURNING n;
+--@ error: 21000
+DO $$ BEGIN INSERT INTO met (k, a, b, n) VALUES (51, 1, 'x', 99), (51, 1, 'y', 100) ON CONFLICT (k, a) DO UPDATE SET n = 5 WHERE false; END $$;
+--@ error: 21000
+DO $$ BEGIN INSERT INTO met (k, a, b, n) VALUES (51, 1, 'x', 99), (51, 1, 'y', 100) ON CONFLICT (k, a) DO UPDATE SET a = met.a + 1; END $$;
+--@ error: 21000
+DO $$ BEGIN INSERT INTO met (k, a, b, n) VALUES (51, 1, 'x', 99), (51, 1, 'y', 100) ON CONFLICT ON CONSTRAINT met_pkey DO UPDATE SET n = excluded.n; END $$;
+--@ error: 21000
+INSERT INTO tally (k, n) VALUES (950, 1), (950, 2) ON CONFLICT (k) DO UPDATE SET k = doubled(tally.k) + 1000;
+--@ repeat: 1
+DO $$ BEGIN
+  INSERT INTO met (k, a, b, n) VALUES (52, 1, 'x', 99);
+  INSERT INTO met (k, a, b, n) VALUES (52, 1, 'x', 99), (52, 2, 'y', 200), (52, 3, 'z', 300) ON CONFLICT (k, a) DO UPDATE SET n = met.n + 1 WHERE met.a > 0;
+  INSERT INTO met (k, a, b, n) VALUES (52, 2, 'y', 99), (52, 3, 'z', 100) ON CONFLICT (k, a) DO UPDATE SET n = met.n + 50 WHERE excluded.n < 100;
+END $$;
+SELECT * FROM met;
+-- Several columns at once, comments and quotes in the clause.
+INSERT INTO met (k, a) VALUES (6, 1) ON CONFLICT (k, a) DO UPDATE SET n = doubled(4) /* don't ( */, b = E'it\'s (' -- returning '
+  WHERE met.b <> $$ returning ' $$ RETURNING k, n, b;
+INSERT INTO met (k, a) VALUES (6, 1) ON CONFLICT (k, a) DO UPDATE SET (n, b) = ((doubled(4) + met.n) * (2 + 1), 'x' || (met.b)) RETURNING k, n, b;
+INSERT INTO met (k, a) VALUES (6, 1) ON CONFLICT (k, a) DO UPDATE SET n = (doubled(4) + met.n) * (2 + 1), (b) = ROW (('y' || met.b)) RETURNING k, n, b;
+INSERT INTO met (k, a) VALUES (6, 1), (7, 1), (60, 1) ON CONFLICT (k, a) DO UPDATE SET (n, b) = (SELECT doubled(4) + excluded.k, 'z' || met.b), live = DEFAULT RETURNING k, n, b;
+INSERT INTO met (k, a) VALUES (6, 1) ON CONFLICT (k, a) DO UPDATE SET live = false, (n, b) = (SELECT n, 'none' FROM other_met o WHERE o.k = 12345) RETURNING k, n, b, live;
+--@ error: 21000
+INSERT INTO met (k, a) VALUES (6, 1) ON CONFLICT (k, a) DO UPDATE SET (n, b) = (SELECT n, 'many' FROM other_met);
+INSERT INTO met (k, a) VALUES (6, 1) ON CONFLICT (k, a) DO UPDATE SET (n, b) = (SELECT n, 'many' FROM other_met) WHERE doubled(met.k) > 100;
+INSERT INTO met (k, a, b) VALUES (7, 1, 'x') ON CONFLICT (k, a) DO UPDATE SET b = DEFAULT WHERE doubled(met.k) = 14 RETURNING k, n, b;
+INSERT INTO met (k, a, b) VALUES (8, 1, 'x') ON CONFLICT (k, a) DO UPDATE SET (b, k) = (DEFAULT, doubled(met.k) + 60) RETURNING k, a, n, b;
+INSERT INTO met (k, a, b) VALUES (76, 1, 'x') ON CONFLICT (k, a) DO UPDATE SET (n, k) = (SELECT max(n), 77 FROM other_met WHERE other_met.k < excluded.k) RETURNING k, a, n, b;
+--@ params: 3, 'three'
+--@ params: 4, NULL
+INSERT INTO met (k, a) VALUES ($1, 1) ON CONFLICT (k, a) DO UPDATE SET (n, b) = (SELECT max(o.n) + $1, $2::text FROM other_met o WHERE o.k <= $1) RETURNING k, n, b;
+-- In common table expressions.
+WITH i AS (INSERT INTO met (k, a, n) VALUES (9, 1, 70), (90, 1, 80) ON CONFLICT (k, a) DO UPDATE SET n = doubled(excluded.n) RETURNING k, n) SELECT * FROM i;
+WITH i AS (INSERT INTO met (k, a, n) VALUES (9, 1, 71), (91, 1, 90) ON CONFLICT (k, a) DO UPDATE SET n = excluded.n RETURNING *) SELECT i.k, i.n, o.n FROM i LEFT JOIN other_met o ON i.k = o.k + 4;
+WITH i AS (INSERT INTO other_met VALUES (5, 71), (10, 90) ON CONFLICT DO NOTHING RETURNING *) SELECT * FROM i;
+WITH i AS (INSERT INTO other_met VALUES (1, 1), (11, 7) ON CONFLICT (k) DO UPDATE SET n = 77 RETURNING *) INSERT INTO met (k, a, n) SELECT k, 1, n FROM i ON CONFLICT (k, a) DO UPDATE SET n = excluded.n + met.n RETURNING k, a, n;
+WITH i AS (INSERT INTO met (k, a, n) VALUES (1, 1, 178), (92, 1, 7) ON CONFLICT (k, a) DO UPDATE SET n = excluded.n RETURNING *), u AS (UPDATE other_met SET n = i.n FROM i WHERE i.k = other_met.k RETURNING other_met.*) SELECT i.k, u.n FROM i LEFT JOIN u USING (k);
+WITH i AS (INSERT INTO other_met VALUES (2, 1), (12, 7) ON CONFLICT (k) DO UPDATE SET n = 79 WHERE other_met.n < 0 RETURNING k) SELECT * FROM i;
+WITH r AS (SELECT max(n) AS m FROM met_two.met), i AS (INSERT INTO other_met SELECT 2, m FROM r ON CONFLICT (k) DO UPDATE SET n = (SELECT count(*) FROM met_two.met o WHERE o.k < excluded.n) RETURNING *) SELECT * FROM i;
+--@ error: 23505
+WITH i AS (INSERT INTO other_met VALUES (1, 1) RETURNING *) INSERT INTO met (k, a, n) SELECT k, 1, n FROM i ON CONFLICT (k, a) DO UPDATE SET n = 0;
+--@ refused: 0A000
+WITH i AS (INSERT INTO other_met VALUES (1, 1) RETURNING *) INSERT INTO other_met SELECT k + 100, n FROM i ON CONFLICT (k) DO UPDATE SET n = 0;
+--@ refused: 0A000
+WITH i AS (INSERT INTO met_two.met VALUES (1, 1) RETURNING *) INSERT INTO met (k, a, n) SELECT k + 100, 1, n FROM i ON CONFLICT (k, a) DO UPDATE SET n = 0;
+--@ refused: 0A000
+WITH r AS (SELECT 5 AS n) INSERT INTO other_met SELECT 2, n FROM r ON CONFLICT (k) DO UPDATE SET n = (SELECT count(*) FROM r);
+CREATE FUNCTION met_cte(i int, x int) RETURNS int LANGUAGE plpgsql AS $$ DECLARE r int; BEGIN WITH w AS (INSERT INTO other_met (k, n) VALUES (i, x) ON CONFLICT (k) DO UPDATE SET n = other_met.n + excluded.n RETURNING n) SELECT n INTO r FROM w; RETURN r; END $$;
+--@ repeat: 1
+SELECT met_cte(1, 5), met_cte(200, 6);
+-- A function's variables: as the values of the columns that they were inserted into, and refused elsewhere.
+CREATE FUNCTION met_put(i int, x numeric, t text) RETURNS text LANGUAGE plpgsql AS $$ DECLARE r record; BEGIN
+  INSERT INTO met (k, a, n, b) VALUES (i, 1, x, t) ON CONFLICT (k, a) DO UPDATE SET n = x, b = t, live = NOT met.live RETURNING * INTO r;
+  RETURN concat_ws(',', r.k, r.n, r.b, r.live); END $$;
+--@ repeat: 1
+SELECT met_put(1, 300.6, 'put'), met_put(301, 301.4, NULL), met_put(2, NULL, 'null');
+CREATE FUNCTION met_record(r other_met) RETURNS int LANGUAGE plpgsql AS $$ DECLARE c int; BEGIN
+  INSERT INTO other_met VALUES (r.k, r.n) ON CONFLICT (k) DO UPDATE SET n = r.n;
+  EXECUTE 'INSERT INTO other_met AS o VALUES ($1, $2) ON CONFLICT (k) DO UPDATE SET n = $2 WHERE o.n IS DISTINCT FROM excluded.n' USING r.k, r.n + 1;
+  GET DIAGNOSTICS c = ROW_COUNT; RETURN c; END $$;
+--@ repeat: 1
+SELECT met_record((3, 1000)), met_record((303, 2000));
+CREATE FUNCTION met_variable(x int) RETURNS void LANGUAGE plpgsql AS $$ BEGIN INSERT INTO other_met VALUES (3, 1) ON CONFLICT (k) DO UPDATE SET n = other_met.n + x; END $$;
+--@ refused: 0A000
+SELECT met_variable(4);
+CREATE FUNCTION met_subquery(x int) RETURNS void LANGUAGE plpgsql AS $$ BEGIN INSERT INTO other_met VALUES (3, 1) ON CONFLICT (k) DO UPDATE SET n = (SELECT max(m.n) FROM met m WHERE m.k < x); END $$;
+--@ refused: 0A000
+SELECT met_subquery(4);
+SELECT * FROM met;
+SELECT * FROM other_met;
 -- With triggers.
 CREATE FUNCTION tally_trigger() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.v = 'skip' THEN RETURN NULL; END IF; NEW.v := left(TG_OP || NEW.v, 6); RETURN NEW; END $$;
 CREATE TRIGGER tally_trigger BEFORE INSERT OR UPDATE ON tally FOR EACH ROW EXECUTE FUNCTION tally_trigger();
@@ -379,6 +469,22 @@ MERGE INTO tally t USING (SELECT $1::int AS i) x ON t.k = x.i WHEN MATCHED THEN 
 SELECT k, n, v FROM tally;
 BEGIN;
 MERGE INTO tally t USING once o ON t.k = o.k WHEN MATCHED THEN UPDATE SET n = (SELECT count(*) FROM tally x WHERE doubled(x.k) < t.k);
+SELECT k, n, v FROM tally;
+ROLLBACK;
+
+-- A volatile function would see what the statement has changed so far.
+CREATE FUNCTION said_so_far() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT count(*) FROM tally WHERE v = 'hit'); END $$;
+CREATE FUNCTION said_before() RETURNS bigint LANGUAGE plpgsql STABLE AS $$ BEGIN RETURN (SELECT count(*) FROM tally WHERE v = 'hit'); END $$;
+CREATE FUNCTION said_by_another() RETURNS bigint LANGUAGE sql AS $$ SELECT said_so_far() $$;
+CREATE FUNCTION said_of_others() RETURNS bigint LANGUAGE sql AS $$ SELECT count(*) FROM audit $$;
+--@ refused: 0A000
+MERGE INTO tally t USING once o ON t.k = o.k WHEN MATCHED THEN UPDATE SET v = 'hit', n = said_so_far();
+--@ refused: 0A000
+MERGE INTO tally t USING once o ON t.k = o.k + 20000 WHEN NOT MATCHED THEN INSERT (k, v, n) VALUES (o.k + 20000, 'hit', said_so_far());
+--@ refused: 0A000
+MERGE INTO tally t USING once o ON t.k = o.k WHEN MATCHED AND said_by_another() < 2 THEN DELETE;
+BEGIN;
+MERGE INTO tally t USING once o ON t.k = o.k WHEN MATCHED THEN UPDATE SET v = 'hit', n = said_before() WHEN NOT MATCHED THEN INSERT (k, n) VALUES (o.k, said_of_others());
 SELECT k, n, v FROM tally;
 ROLLBACK;
 

@@ -286,6 +286,31 @@ SET LOCAL ROLE corpus_ann;
 SELECT count(*) FROM vault.gold;
 ROLLBACK;
 SELECT count(*) FROM vault.gold;
+-- ON CONFLICT that the coordinator computes, under policies.
+CREATE FUNCTION doubled(i int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN i * 2; END $$;
+CREATE TABLE pol (k int PRIMARY KEY, owner text, n int);
+--@ cluster: SELECT create_distributed_table('pol', 'k')
+INSERT INTO pol SELECT g, CASE g % 3 WHEN 0 THEN 'ann' WHEN 1 THEN 'read' ELSE 'hidden' END, g FROM generate_series(1, 12) g;
+ALTER TABLE pol ENABLE ROW LEVEL SECURITY;
+CREATE POLICY s ON pol FOR SELECT USING (owner IN ('ann', 'read'));
+CREATE POLICY u ON pol FOR UPDATE USING (owner = 'ann') WITH CHECK (n < 100);
+CREATE POLICY i ON pol FOR INSERT WITH CHECK (n < 1000);
+GRANT ALL ON pol TO corpus_ann;
+SET ROLE corpus_ann;
+INSERT INTO pol VALUES (3, 'ann', 7), (30, 'ann', 8) ON CONFLICT (k) DO UPDATE SET n = doubled(excluded.n) RETURNING *;
+--@ error: 42501
+INSERT INTO pol VALUES (4, 'ann', 7) ON CONFLICT (k) DO UPDATE SET n = doubled(excluded.n) RETURNING *;
+INSERT INTO pol VALUES (4, 'ann', 7) ON CONFLICT (k) DO UPDATE SET n = doubled(excluded.n) WHERE doubled(pol.n) < 0;
+--@ error: 42501
+INSERT INTO pol VALUES (5, 'ann', 7) ON CONFLICT (k) DO UPDATE SET n = doubled(excluded.n);
+--@ error: 42501
+INSERT INTO pol VALUES (3, 'ann', 7) ON CONFLICT (k) DO UPDATE SET n = doubled(100);
+--@ error: 42501
+MERGE INTO pol t USING (SELECT 9 AS k) s ON t.k = s.k AND random() < 2 WHEN MATCHED THEN UPDATE SET n = doubled(100);
+--@ error: 42501
+MERGE INTO pol t USING (SELECT 4 AS k) s ON t.k = s.k AND random() < 2 WHEN MATCHED THEN UPDATE SET n = 1;
+RESET ROLE;
+SELECT * FROM pol;
 --@ error: 2BP01
 DROP ROLE corpus_ann;
 DROP OWNED BY corpus_ann, corpus_ben, corpus_team, corpus_boss;

@@ -137,3 +137,27 @@ TRUNCATE events;
 SELECT count(*) FROM events;
 ROLLBACK;
 SELECT count(*) > 0 FROM events;
+
+-- DEFAULT is the transaction's time on every server.
+CREATE TABLE stamped (k int PRIMARY KEY, n int, at timestamptz DEFAULT now(), day date DEFAULT current_date);
+--@ cluster: SELECT create_distributed_table('stamped', 'k')
+BEGIN;
+INSERT INTO stamped (k, at) VALUES (1, DEFAULT);
+INSERT INTO stamped (k, at) VALUES (2, DEFAULT), (3, DEFAULT), (4, DEFAULT), (5, DEFAULT);
+INSERT INTO stamped (k, at) VALUES (6, DEFAULT);
+INSERT INTO stamped (k, at) VALUES (7, DEFAULT);
+SELECT count(DISTINCT at), bool_and(at = now()) FROM stamped;
+COMMIT;
+UPDATE stamped SET at = DEFAULT, day = '2020-02-02';
+SELECT count(DISTINCT at) FROM stamped;
+BEGIN;
+UPDATE stamped SET at = DEFAULT WHERE k = 1;
+UPDATE stamped SET at = DEFAULT WHERE k = 2;
+UPDATE stamped SET at = DEFAULT, n = 4, day = DEFAULT WHERE k > 4;
+UPDATE stamped SET (n, at) = (5, DEFAULT) WHERE k = 4 RETURNING k, n, at = now();
+INSERT INTO stamped (k) VALUES (3), (8) ON CONFLICT (k) DO UPDATE SET at = DEFAULT;
+SELECT count(DISTINCT at), bool_and(at = now()), count(DISTINCT day) FROM stamped;
+INSERT INTO stamped (k) SELECT 5 + g FROM generate_series(1, 9) g ON CONFLICT (k) DO UPDATE SET at = DEFAULT, n = -1;
+UPDATE stamped SET at = DEFAULT, n = 7 WHERE n = (SELECT max(n) FROM stamped);
+SELECT k, n, at = now() FROM stamped;
+COMMIT;

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use pgherd_catalog::{Snapshot, Table, TableKind};
+use pgherd_catalog::{ColumnDefault, Snapshot, Table, TableKind};
 use pgherd_sql::ast::*;
 use pgherd_sql::{Edits, Splice, Statement, own_names};
 
@@ -55,7 +55,11 @@ pub(crate) fn qualified(table: &Table) -> String {
 }
 
 /// Puts a value where a statement reads the transaction's time, once another server's has been taken for it.
-pub fn fix_time(statement: &Statement, now: &str, edits: &mut Edits) {
+pub fn fix_time(statement: &Statement, snapshot: &Snapshot, session: &SessionView<'_>, edits: &mut Edits) {
+    Context::new(statement, snapshot, session).fix_time(edits);
+}
+
+fn replace_time(statement: &Statement, now: &str, edits: &mut Edits) {
     if !safety::uses_now(statement) {
         return;
     }
@@ -74,6 +78,36 @@ pub fn fix_time(statement: &Statement, now: &str, edits: &mut Edits) {
             }
         }
     });
+}
+
+/// Where DEFAULT is assigned to a column that gets the transaction's time so, and that default.
+fn defaults_of_time<'a>(tree: &Tree, analysis: &Analysis<'a>) -> Vec<(Span, &'a str)> {
+    let merged = |m: &pgherd_sql::ast::Merge| -> Vec<Assignment> {
+        let sets = m.clauses.iter().filter_map(|c| match &c.action {
+            MergeAction::Update(set) => Some(set),
+            _ => None,
+        });
+        sets.flatten().cloned().collect()
+    };
+    let (target, set) = match tree {
+        Tree::Update(update) => (&update.target, update.set.clone()),
+        Tree::Insert(insert) => (&insert.target, insert.on_conflict.iter().flat_map(|c| c.set.clone()).collect()),
+        Tree::Merge(merge) => (&merge.target, merged(merge)),
+        Tree::Query(_) | Tree::Delete(_) | Tree::Utility => return Vec::new(),
+    };
+    let Some(instance) = analysis.instances.iter().find(|i| i.is_target && std::ptr::eq(i.relation, target)) else {
+        return Vec::new();
+    };
+    let table: &'a Table = instance.table;
+    let assigned = set.iter().filter(|a| matches!(a.value.kind, ExprKind::Default));
+    assigned
+        .filter_map(|a| match &table.columns.iter().find(|c| c.name == a.column)?.default {
+            ColumnDefault::Expression { sql, immutable: false } if crate::insert::default_reads_now(sql) => {
+                Some((a.value.span, sql.as_str()))
+            }
+            _ => None,
+        })
+        .collect()
 }
 
 impl<'a> Context<'a> {
@@ -105,6 +139,7 @@ impl<'a> Context<'a> {
         } else {
             safety::statement_reason(statement, snapshot)
         };
+        let uses_now = safety::uses_now(statement) || !defaults_of_time(&statement.tree, &analysis).is_empty();
         Context {
             statement,
             snapshot,
@@ -112,7 +147,7 @@ impl<'a> Context<'a> {
             analysis,
             tables,
             unsafe_reason,
-            uses_now: safety::uses_now(statement),
+            uses_now,
             writes: statement.has_modifying,
             staging: RefCell::default(),
             questions: RefCell::default(),
@@ -162,9 +197,7 @@ impl<'a> Context<'a> {
                 edits.replace(relation.full_span, relation.span.of(self.text()));
             }
         }
-        if let Some(now) = self.session.multi_statement_txn_now {
-            fix_time(self.statement, now, &mut edits);
-        }
+        self.fix_time(&mut edits);
         edits
     }
 
@@ -213,10 +246,18 @@ impl<'a> Context<'a> {
                 }
             }
         }
-        if let Some(now) = self.session.multi_statement_txn_now {
-            fix_time(self.statement, now, &mut edits);
-        }
+        self.fix_time(&mut edits);
         edits
+    }
+
+    fn fix_time(&self, edits: &mut Edits) {
+        let Some(now) = self.session.multi_statement_txn_now else { return };
+        replace_time(self.statement, now, edits);
+        for (span, sql) in defaults_of_time(&self.statement.tree, &self.analysis) {
+            if let Some(value) = crate::insert::default_at(sql, now, self.snapshot).filter(|_| span.is_known()) {
+                edits.replace(span, value);
+            }
+        }
     }
 
     /// Every range of a table's name is known, so that it can be replaced.

@@ -208,6 +208,14 @@ impl Context<'_> {
             return self.insert_from_coordinator(table, &format!("ON CONFLICT or RETURNING: {reason}"));
         }
         let many = rows.len() > 1;
+        // One time for all rows, and the transaction's.
+        let default_of_time = |column: &Column| match &column.default {
+            ColumnDefault::Expression { sql, immutable: false } => {
+                let fixed = many || self.session.multi_statement_txn_now.is_some();
+                (fixed && default_reads_now(sql)).then(|| sql.clone())
+            }
+            _ => None,
+        };
         let worker = self.worker_edits();
         let coordinator = self.coordinator_edits();
         let text = self.text();
@@ -247,8 +255,19 @@ impl Context<'_> {
                                 row_key = Some(RowKey::Value(KeyValue::Null));
                             }
                             let mut splice = Splice::default();
-                            splice.push_text("DEFAULT", Some(expr.span.start));
-                            Field::Text(splice)
+                            match default_of_time(column) {
+                                Some(sql) => match self.fixed_default(&sql) {
+                                    Some(text) => {
+                                        splice.push_text(&text, None);
+                                        Field::Text(splice)
+                                    }
+                                    None => evaluate(sql),
+                                },
+                                None => {
+                                    splice.push_text("DEFAULT", Some(expr.span.start));
+                                    Field::Text(splice)
+                                }
+                            }
                         }
                     }
                 } else {
@@ -288,7 +307,8 @@ impl Context<'_> {
             plan.reason = format!("one row with a known {}", key.name);
             // In a transaction over several servers the default's time is the transaction's.
             plan.uses_now |= table.columns.iter().any(|c| {
-                let omitted = !columns.iter().any(|given| given.name == c.name);
+                let given = columns.iter().position(|given| given.name == c.name).and_then(|at| rows.first()?.get(at));
+                let omitted = given.is_none_or(|value| matches!(value.kind, ExprKind::Default));
                 let ColumnDefault::Expression { sql, immutable: false } = &c.default else { return false };
                 omitted && default_reads_now(sql)
             });

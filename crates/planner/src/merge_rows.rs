@@ -7,11 +7,12 @@
 
 use std::sync::Arc;
 
-use pgherd_catalog::{ColumnDefault, Table, TableKind};
+use pgherd_catalog::{Column, ColumnDefault, Table, TableKind};
 use pgherd_sql::Splice;
 use pgherd_sql::ast::*;
 
 use crate::context::{Context, qualified, quote_ident};
+use crate::insert::{default_reads_now, default_sql};
 use crate::merge_source::{Names, SOURCE, single_name};
 use crate::modify::{fires, sets_to_sequence};
 use crate::plan::*;
@@ -170,10 +171,8 @@ impl Context<'_> {
                         moves.push(format!("{insert}{}", chosen_rows(action)));
                     }
                 }
-                MergeAction::Insert { columns, values } => {
-                    if clause.span.of(text).to_ascii_lowercase().contains("overriding") || !clause.span.is_known() {
-                        return Err("OVERRIDING".to_owned());
-                    }
+                MergeAction::Insert { columns, overriding, values } => {
+                    let values = (values.as_slice(), *overriding);
                     let insert = self.inserted(columns, values, action, names, table, &mut computed)?;
                     inserts.push(format!("{insert}{}", chosen_rows(action)));
                 }
@@ -233,12 +232,16 @@ impl Context<'_> {
         table: &Table,
         computed: &mut Computed<'_>,
     ) -> Result<Vec<(&'s str, String)>> {
-        // The next value of a column's sequence, where that is its default.
-        let next = |a: &Assignment| match table.columns.iter().find(|c| c.name == a.column).map(|c| &c.default) {
-            Some(ColumnDefault::Sequence { sql }) if !a.multi && matches!(a.value.kind, ExprKind::Default) => {
-                Some(sql.clone())
-            }
-            _ => None,
+        // The next value of a column's sequence, or the transaction's time, where that is its default.
+        let next = |a: &Assignment| {
+            let column = table.columns.iter().find(|c| c.name == a.column)?;
+            let is_computed = match &column.default {
+                _ if a.multi || !matches!(a.value.kind, ExprKind::Default) => false,
+                ColumnDefault::Sequence { .. } | ColumnDefault::Identity { always: false, .. } => true,
+                ColumnDefault::Expression { sql, immutable: false } => default_reads_now(sql),
+                _ => false,
+            };
+            default_sql(column).filter(|_| is_computed)
         };
         let others: Vec<Assignment> = set.iter().filter(|a| next(a).is_none()).cloned().collect();
         if sets_to_sequence(&others, table) {
@@ -279,7 +282,7 @@ impl Context<'_> {
     fn inserted(
         &self,
         columns: &[String],
-        values: &[Expr],
+        (values, overriding): (&[Expr], Overriding),
         action: usize,
         names: &Names<'_>,
         table: &Table,
@@ -311,7 +314,7 @@ impl Context<'_> {
                 computed.star = Some(star);
                 select.push(STAR.to_owned());
             }
-            return Ok(format!("INSERT INTO {target}{list} SELECT {}", select.join(", ")));
+            return Ok(format!("INSERT INTO {target}{list}{} SELECT {}", overriding.clause(), select.join(", ")));
         }
         let all: Vec<String> = table.columns.iter().map(|c| c.name.clone()).collect();
         let columns = if columns.is_empty() { &all[..] } else { columns };
@@ -326,7 +329,8 @@ impl Context<'_> {
         if list.is_empty() {
             return Err("DEFAULT VALUES".to_owned());
         }
-        Ok(format!("INSERT INTO {target} ({}) SELECT {}", list.join(", "), select.join(", ")))
+        let overriding = overriding.clause();
+        Ok(format!("INSERT INTO {target} ({}){overriding} SELECT {}", list.join(", "), select.join(", ")))
     }
 }
 
@@ -339,9 +343,6 @@ fn moved(values: &[(&str, String)], action: usize, table: &Table, computed: &mut
     if fires(table) {
         return Err("it modifies the distribution column, and the table has triggers, policies, or foreign keys to it"
             .to_owned());
-    }
-    if table.columns.iter().any(|c| matches!(c.default, ColumnDefault::Identity { .. })) {
-        return Err("it modifies the distribution column, and another column is an identity".to_owned());
     }
     let (mut list, mut select) = (Vec::new(), Vec::new());
     for column in table.columns.iter().filter(|c| c.default != ColumnDefault::Generated) {
@@ -357,7 +358,10 @@ fn moved(values: &[(&str, String)], action: usize, table: &Table, computed: &mut
         list.push(name);
         select.push(value);
     }
-    Ok(format!("INSERT INTO {} ({}) SELECT {}", qualified(table), list.join(", "), select.join(", ")))
+    let is_identity = |c: &Column| matches!(c.default, ColumnDefault::Identity { .. });
+    let overriding = if table.columns.iter().any(is_identity) { Overriding::System } else { Overriding::No };
+    let (list, select) = (list.join(", "), select.join(", "));
+    Ok(format!("INSERT INTO {} ({list}){} SELECT {select}", qualified(table), overriding.clause()))
 }
 
 /// What a source's columns are qualified by.

@@ -19,6 +19,7 @@ use pgherd_sql::ast::*;
 
 use crate::analysis::{ColumnId, Found, SYSTEM_COLUMNS};
 use crate::context::{Context, quote_ident, with_brackets};
+use crate::modify::inserts_time;
 use crate::naming::column_name;
 use crate::plan::*;
 use crate::safety;
@@ -174,8 +175,8 @@ impl Context<'_> {
         for clause in merge.clauses.iter().filter(|c| c.matched == MergeMatch::NotMatchedByTarget) {
             let condition = clause.condition.as_ref().map(|c| edits.apply_to(text, c.span).as_written());
             let condition = condition.unwrap_or_else(|| "true".to_owned());
-            if let MergeAction::Insert { columns, values } = &clause.action {
-                let insert = self.insert_step(names, (columns, values), clause.span, &edits, table)?;
+            if let MergeAction::Insert { columns, overriding, values } = &clause.action {
+                let insert = self.insert_step(names, (columns, values), *overriding, &edits, table)?;
                 steps.push(format!("{insert} FROM {{{{stage 1}}}} AS {SOURCE} WHERE {cases} ELSE {condition} END"));
             }
             cases.push_str(&format!(" WHEN {condition} THEN false"));
@@ -212,14 +213,11 @@ impl Context<'_> {
         &self,
         names: &Names<'_>,
         (columns, values): (&[String], &[Expr]),
-        clause: Span,
+        overriding: Overriding,
         edits: &Edits,
         table: &Table,
     ) -> Result<String> {
         let text = self.text();
-        if clause.of(text).to_ascii_lowercase().contains("overriding") {
-            return Err("OVERRIDING".to_owned());
-        }
         let all: Vec<String> = table.columns.iter().map(|c| c.name.clone()).collect();
         let columns = if columns.is_empty() { &all[..] } else { columns };
         if values.is_empty() || values.len() > columns.len() || values.iter().any(|v| !v.span.is_known()) {
@@ -235,7 +233,8 @@ impl Context<'_> {
             return Err("DEFAULT VALUES".to_owned());
         }
         let target = names.merge.target.span.of(text);
-        Ok(format!("INSERT INTO {target} ({}) SELECT {}", list.join(", "), select.join(", ")))
+        let overriding = overriding.clause();
+        Ok(format!("INSERT INTO {target} ({}){overriding} SELECT {}", list.join(", "), select.join(", ")))
     }
 
     /// Subqueries in conditions and values that workers cannot read come with the statement.
@@ -290,6 +289,9 @@ impl Context<'_> {
             }
             (None, false) => return Err("an inserted row's key is not what the key is joined with".to_owned()),
         };
+        if inserts_time(merge, table) {
+            return Err("a column's default is the current time, which must be the same on every server".to_owned());
+        }
         let asks = matches!(table.kind, TableKind::Distributed { key_type: KeyType::AskServer, .. });
         if asks && !inserted.is_empty() {
             return Err("only a server knows where the inserted keys belong".to_owned());

@@ -6,6 +6,7 @@ use pgherd_catalog::{ColumnDefault, Table};
 use pgherd_sql::ast::*;
 
 use crate::context::{Context, quote_ident};
+use crate::insert::default_reads_now;
 use crate::plan::*;
 use crate::spread::Spread;
 use crate::{literal, safety};
@@ -360,6 +361,7 @@ impl Context<'_> {
         let inserted = self.inserted_keys(merge, table, &|_| false)?;
         let by_source = merge.clauses.iter().any(|c| c.matched == MergeMatch::NotMatchedBySource);
         // One shard: what is read and what is written is pinned to one value.
+        let plan_table = table;
         if let (Ok((table, value)), false) = (self.route_key(), by_source) {
             let same = |e: &&Expr| {
                 if literal::stored_value(e, key, self.snapshot).as_ref() == Some(&value) {
@@ -376,9 +378,17 @@ impl Context<'_> {
                     _ => false,
                 }
             };
-            if inserted.iter().all(same) {
+            if inserted.iter().all(same) && self.session.multi_statement_txn_now.is_none() {
+                let mut plan = self.route(table, value);
+                plan.uses_now |= inserts_time(merge, plan_table);
+                return Ok(plan);
+            }
+            if inserted.iter().all(same) && !inserts_time(merge, plan_table) {
                 return Ok(self.route(table, value));
             }
+        }
+        if inserts_time(merge, table) {
+            return Err("a column's default is the current time, which must be the same on every server".to_owned());
         }
         self.scatterable_tables()?;
         if let Some(reason) = self.time_reason(table) {
@@ -428,7 +438,11 @@ impl Context<'_> {
         let key = table.key_column().ok_or("no distribution column")?;
         let mut inserted = Vec::new();
         let identity = |c: &pgherd_catalog::Column| matches!(c.default, ColumnDefault::Identity { .. });
-        if table.columns.iter().any(identity) && self.text().to_ascii_lowercase().contains("overriding") {
+        let overrides = |clause: &MergeClause| match &clause.action {
+            MergeAction::Insert { overriding, .. } => *overriding != Overriding::No,
+            _ => false,
+        };
+        if table.columns.iter().any(identity) && merge.clauses.iter().any(overrides) {
             return Err("OVERRIDING".to_owned());
         }
         for clause in &merge.clauses {
@@ -443,7 +457,7 @@ impl Context<'_> {
                         return Err("a column's default needs the coordinator".to_owned());
                     }
                 }
-                MergeAction::Insert { columns, values } => {
+                MergeAction::Insert { columns, values, .. } => {
                     let position = |name: &str| {
                         if columns.is_empty() {
                             table.columns.iter().position(|c| c.name == name)
@@ -472,6 +486,23 @@ impl Context<'_> {
         }
         Ok(inserted)
     }
+}
+
+/// An inserted row gets the transaction's time by a default.
+pub(crate) fn inserts_time(merge: &pgherd_sql::ast::Merge, table: &Table) -> bool {
+    let reads_now = |c: &pgherd_catalog::Column| match &c.default {
+        ColumnDefault::Expression { sql, immutable: false } => default_reads_now(sql),
+        _ => false,
+    };
+    merge.clauses.iter().any(|clause| {
+        let MergeAction::Insert { columns, values, .. } = &clause.action else { return false };
+        let star = values.iter().any(|e| matches!(e.kind, ExprKind::Star(_)));
+        table.columns.iter().enumerate().filter(|(_, c)| reads_now(c)).any(|(number, c)| {
+            let at = if columns.is_empty() { Some(number) } else { columns.iter().position(|name| *name == c.name) };
+            let given = at.and_then(|at| values.get(at));
+            star || given.is_none_or(|e| matches!(e.kind, ExprKind::Default))
+        })
+    })
 }
 
 /// The source is a join, and its conditions read other tables.

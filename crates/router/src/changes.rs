@@ -37,6 +37,8 @@ pub struct Changes {
     by_value: HashSet<Oid>,
     /// What functions see that the client's statement calls.
     pub sight: Sight,
+    /// The table of the row that was there already when the coordinator was asked last what becomes of it.
+    pub asked: Option<String>,
     /// How deep the coordinator's subtransactions are nested, as far as postgres_fdw has told.
     pub depth: u32,
 }
@@ -62,6 +64,15 @@ struct Change {
     depth: u32,
     /// What they read is as it was.
     anchor: Option<Anchor>,
+    /// Rows that an INSERT … ON CONFLICT has inserted or updated: worker group, partition and ctid; and their shards.
+    rows: HashSet<(GroupId, String)>,
+    shards: HashSet<usize>,
+}
+
+impl Change {
+    fn new(table: Oid, others: HashSet<Oid>, scans: u64, depth: u32, anchor: Option<Anchor>) -> Change {
+        Change { table, others, scans, depth, anchor, rows: HashSet::new(), shards: HashSet::new() }
+    }
 }
 
 /// An UPDATE of a column that says in which partition a row belongs.
@@ -100,8 +111,24 @@ impl Changes {
 
     /// Rows of one table, one by one: no scan may read it meanwhile, but through the anchor while that is lent.
     pub fn insert(&mut self, name: String, table: Oid, anchor: Option<Anchor>) {
-        let others = HashSet::new();
-        self.running.entry(name).or_insert(Change { table, others, scans: 0, depth: self.depth, anchor });
+        let depth = self.depth;
+        self.running.entry(name).or_insert_with(|| Change::new(table, HashSet::new(), 0, depth, anchor));
+    }
+
+    /// A row of an INSERT … ON CONFLICT is there now, where `place` says.
+    pub fn row_written(&mut self, name: &str, remainder: usize, group: GroupId, place: String) {
+        if let Some(change) = self.running.get_mut(name) {
+            change.shards.insert(remainder);
+            change.rows.insert((group, place));
+        }
+    }
+
+    pub fn has_written(&self, name: &str, group: GroupId, place: &str) -> bool {
+        self.running.get(name).is_some_and(|change| change.rows.contains(&(group, place.to_owned())))
+    }
+
+    pub fn has_written_shard(&self, name: &str, remainder: usize) -> bool {
+        self.running.get(name).is_some_and(|change| change.shards.contains(&remainder))
     }
 
     pub fn is_running(&self, name: &str) -> bool {
@@ -233,7 +260,7 @@ impl Session {
             None if keeps && rereads => (highest, Some(self.anchor_inside(groups, highest + 1).await?)),
             None => (highest, None),
         };
-        let change = Change { table: table.oid, others, scans, depth, anchor };
+        let change = Change::new(table.oid, others, scans, depth, anchor);
         self.cursors.changes.running.insert(name.to_owned(), change);
         Ok(())
     }
@@ -319,6 +346,41 @@ impl Session {
         let found = self.collect_on(COORDINATOR_GROUP, &sql).await?;
         let text = |column| found.text(0, column).map(str::to_owned);
         Ok((text(0), text(1), found.text(0, 2) != Some("f")))
+    }
+
+    /// A volatile function of the user's that a MERGE calls may read the target, where one PostgreSQL would show it
+    /// what the statement has changed so far. It is in its text, or in that of a view or function that it names.
+    pub(crate) async fn may_read_changes(&mut self, statement: &Statement, target: &Arc<Table>) -> Result<bool> {
+        let catalog = self.catalog();
+        let called = statement.calls.iter().map(|(_, name)| name).filter(|name| catalog.user_functions.contains(*name));
+        let called: Vec<String> = called.map(|name| quote_literal(name)).collect();
+        if called.is_empty() {
+            return Ok(false);
+        }
+        let tree = catalog.partition_tree(target);
+        let names: Vec<String> = tree.iter().map(|t| quote_literal(&t.name.to_lowercase())).collect();
+        let sql = format!(
+            "WITH called AS (SELECT p.oid, \
+                     pg_catalog.lower(coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc)) AS body \
+                 FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
+                 WHERE p.proname IN ({}) AND p.oid >= 16384 AND p.provolatile = 'v' \
+                     AND l.lanname NOT IN ('c', 'internal')) \
+             SELECT coalesce(pg_catalog.bool_or( \
+                 EXISTS (SELECT FROM pg_catalog.unnest(ARRAY[{}]::pg_catalog.text[]) n \
+                     WHERE pg_catalog.strpos(called.body, n) > 0) \
+                 OR body ~ '\\m(execute|call)\\M' \
+                 OR EXISTS (SELECT FROM pg_catalog.pg_proc o WHERE o.oid >= 16384 AND o.oid <> called.oid \
+                     AND o.pronamespace <> 'pgherd'::pg_catalog.regnamespace \
+                     AND pg_catalog.strpos(called.body, pg_catalog.lower(o.proname)) > 0) \
+                 OR EXISTS (SELECT FROM pg_catalog.pg_class v WHERE v.oid >= 16384 AND v.relkind IN ('v', 'm') \
+                     AND v.relnamespace <> 'pgherd'::pg_catalog.regnamespace \
+                     AND pg_catalog.strpos(called.body, pg_catalog.lower(v.relname)) > 0)), false) FROM called",
+            called.join(", "),
+            names.join(", ")
+        );
+        self.join(COORDINATOR_GROUP).await?;
+        let found = self.collect_on(COORDINATOR_GROUP, &sql).await?;
+        Ok(found.text(0, 0) != Some("f"))
     }
 
     /// A statement of the coordinator begins to update a table whose partitions rows may leave.

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pgherd_catalog::{Column, ColumnDefault, GroupId, Snapshot, Table};
 use pgherd_planner::{Tier, default_sql, evaluation_type};
-use pgherd_sql::ast::{Expr, ExprKind, Insert, OnConflict, Tree};
+use pgherd_sql::ast::{Cte, Expr, ExprKind, Insert, InsertSource, OnConflict, Overriding, Relation, Tree};
 use pgherd_sql::{Edits, Span, Statement};
+use pgherd_wire::backend::ErrorFields;
 use pgherd_wire::frame::Frame;
 
 use crate::error::{Failure, Result};
@@ -43,9 +44,16 @@ pub(crate) struct Found {
 struct Written {
     table: Arc<Table>,
     statement: Statement,
+    /// Which common table expression it is; none: the statement itself.
+    cte: Option<usize>,
 }
 
 impl Upsert<'_> {
+    /// The name of the statement among those that change rows one by one.
+    fn change(&self) -> String {
+        format!("{INSERTING}{}", self.relation)
+    }
+
     fn refused(&self, reason: &str) -> Failure {
         Failure::refused(format!(
             "cannot run this ON CONFLICT on distributed table {} inside a function",
@@ -58,10 +66,56 @@ impl Upsert<'_> {
 
 impl Written {
     fn insert(&self) -> Option<&Insert> {
-        match &self.statement.tree {
+        let tree = match self.cte {
+            Some(at) => &ctes_of(&self.statement.tree).get(at)?.tree,
+            None => &self.statement.tree,
+        };
+        match tree {
             Tree::Insert(insert) => Some(insert),
             _ => None,
         }
+    }
+
+    /// A function's variable that is assigned to the column into which the row has it already: `VALUES (a, b) ON
+    /// CONFLICT … SET b = b`. The proposed row has its value.
+    fn without_variables(self) -> Result<Written> {
+        let insert = self.insert().ok_or_else(not_understood)?;
+        let (Some(conflict), InsertSource::Values(rows)) = (&insert.on_conflict, &insert.source) else {
+            return Ok(self);
+        };
+        let ([row], Overriding::No, false) = (rows.as_slice(), insert.overriding, self.table.has_triggers) else {
+            return Ok(self);
+        };
+        let given = |column: &str| {
+            let at = match insert.columns.as_slice() {
+                [] => self.table.columns.iter().position(|c| c.name == column),
+                columns => columns.iter().position(|(name, part)| name == column && !part),
+            };
+            row.get(at?)
+        };
+        let is_variable = |path: &[String]| {
+            let is_row = |name: &String| name == "excluded" || name == insert.target.reference_name();
+            match path {
+                [name] => !is_row(name) && self.table.column(name).is_none(),
+                [first, _] => !is_row(first),
+                _ => false,
+            }
+        };
+        let mut edits = Edits::new();
+        for assignment in conflict.set.iter().filter(|a| !a.indirection && !a.multi && a.value.span.is_known()) {
+            let Some(inserted) = given(&assignment.column) else { continue };
+            let same = match (&inserted.kind, &assignment.value.kind) {
+                (ExprKind::Column(a), ExprKind::Column(b)) => a == b && is_variable(a),
+                (ExprKind::Param(a), ExprKind::Param(b)) => a == b,
+                _ => false,
+            };
+            if same {
+                edits.replace(assignment.value.span, format!("excluded.{}", quote_ident(&assignment.column)));
+            }
+        }
+        let text = edits.apply(&self.statement.text).as_written();
+        let statement = pgherd_sql::split(&text).ok().and_then(|mut s| s.pop()).ok_or_else(not_understood)?;
+        Ok(Written { statement, ..self })
     }
 }
 
@@ -74,22 +128,28 @@ impl Session {
         let insert = written.insert().ok_or_else(not_understood)?;
         let alias = quote_ident(insert.target.reference_name());
         let head = format!("INSERT INTO {} AS {alias} {row}", upsert.relation);
-        let returning = format!("RETURNING {}", row_text(table, &alias));
-        let change = format!("{INSERTING}{}", upsert.relation);
+        let returning = returning(table, &alias);
+        let change = upsert.change();
         self.cursors.changes.lend_anchor(&change, false);
-        let tail = insert.tail_span.map_or("", |span| span.of(text));
-        let sql = format!("{head} {} {returning}", without_returning(insert, tail));
         let Some(conflict) = insert.on_conflict.as_ref() else {
             self.cursors.changes.insert(change, table.oid, None);
-            return self.run_on_shard(&upsert, table, &sql).await;
+            return self.run_on_shard(&upsert, table, &head, &returning).await;
         };
+        if !conflict.span.is_known() {
+            return Err(not_understood());
+        }
+        let sql = format!("{head} {}", conflict.span.of(text));
         let names = names_rows_only(insert, conflict, table);
-        let is_plain = names.is_ok() && !moves(insert, conflict, table) && self.is_for_worker(&sql)?;
+        let mut is_plain = names.is_ok() && !moves(insert, conflict, table) && self.is_for_worker(&sql)?;
+        if is_plain && conflict.update && may_meet_unseen(conflict, table) {
+            let (_, remainder) = self.shard_of_row(&upsert, table, &head).await?;
+            is_plain = !self.cursors.changes.has_written_shard(&change, remainder);
+        }
         if is_plain || !conflict.update {
             names.map_err(|reason| upsert.refused(&reason))?;
             // One PostgreSQL would not see the row before the statement has ended.
             self.cursors.changes.insert(change, table.oid, None);
-            return self.run_on_shard(&upsert, table, &sql).await;
+            return self.run_on_shard(&upsert, table, &sql, &returning).await;
         }
         let query = self.query_of(&upsert, &written, conflict)?;
         if self.cursors.moment.is_none() && reads_tables(conflict) && !self.cursors.changes.is_running(&change) {
@@ -119,7 +179,7 @@ impl Session {
         let mut kept = Vec::new();
         self.with_values(group, &sql, Rows::Keep(&mut kept)).await?;
         if !kept.is_empty() {
-            return Ok(kept);
+            return self.note_written(&upsert, group, remainder, kept);
         }
         let found = self.collect_on(group, FOUND).await?;
         let (Some(partition), Some(ctid), Some(existing), Some(excluded)) =
@@ -127,19 +187,25 @@ impl Session {
         else {
             return Ok(Vec::new());
         };
+        if self.cursors.changes.has_written(&change, group, &place_of(partition, ctid)) {
+            return Err(Failure::new("21000", "ON CONFLICT DO UPDATE command cannot affect row a second time").hint(
+                "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
+            ));
+        }
         let direct = !calls_volatile(conflict, &self.catalog());
         self.cursors.changes.lend_anchor(&change, direct);
         let place = if upsert.is_inner { "inner" } else { "top" };
         let row_as = |row: &str, name: &str| {
             format!("pg_catalog.unnest(ARRAY[{}::{}]) AS {name}", quote_literal(row), upsert.relation)
         };
+        self.cursors.changes.asked = Some(upsert.relation.to_owned());
         let answer = format!(
-            "-- {} {place} {remainder} {group} {partition} {ctid}\nSELECT true, {} FROM {}, {}{}",
+            "-- {} {place} {remainder} {group} {partition} {ctid}\nSELECT true{} FROM {} CROSS JOIN {}{}",
             upsert.now,
-            query.values.join(", "),
+            query.values,
             row_as(existing, &alias),
             row_as(excluded, "excluded"),
-            query.filter.map_or(String::new(), |filter| format!(" WHERE ({filter}\n)"))
+            query.rest
         );
         Ok(vec![row_of(Some(answer.as_bytes()))])
     }
@@ -152,7 +218,7 @@ impl Session {
         values: &str,
         text: &str,
     ) -> Result<Vec<Bytes>> {
-        self.cursors.changes.lend_anchor(&format!("{INSERTING}{}", upsert.relation), false);
+        self.cursors.changes.lend_anchor(&upsert.change(), false);
         let written = self.written(&upsert, text)?;
         let table = &written.table;
         let insert = written.insert().ok_or_else(not_understood)?;
@@ -182,24 +248,37 @@ impl Session {
             })
             .collect();
         let sql = format!(
-            "UPDATE {} AS {alias} SET {} WHERE {alias}.ctid = {} AND {alias}.tableoid = {} RETURNING {}",
+            "UPDATE {} AS {alias} SET {} WHERE {alias}.ctid = {} AND {alias}.tableoid = {} {}",
             upsert.relation,
             assignments.join(", "),
             quote_literal(&found.ctid),
             found.partition,
-            row_text(table, &alias)
+            returning(table, &alias)
         );
         self.write_on(found.group, table).await?;
         let mut kept = Vec::new();
         self.with_values(found.group, &sql, Rows::Keep(&mut kept)).await?;
-        if kept.is_empty() && !table.has_triggers {
-            return Err(Failure::new(
-                "27000",
-                "tuple to be updated was already modified by an operation triggered by the current command",
-            )
-            .hint("Consider using an AFTER trigger instead of a BEFORE trigger to propagate changes to other rows."));
+        if kept.is_empty() {
+            return match (table.row_security, table.has_triggers) {
+                (false, true) => Ok(kept),
+                (false, false) => Err(Failure::new(
+                    "27000",
+                    "tuple to be updated was already modified by an operation triggered by the current command",
+                )
+                .hint(
+                    "Consider using an AFTER trigger instead of a BEFORE trigger to propagate changes to other rows.",
+                )),
+                (true, false) => Err(Failure::new(
+                    "42501",
+                    format!(
+                        "new row violates row-level security policy (USING expression) for table \"{}\"",
+                        table.name
+                    ),
+                )),
+                (true, true) => Err(upsert.refused("a policy or a trigger of the table leaves the row as it is")),
+            };
         }
-        Ok(kept)
+        self.note_written(&upsert, found.group, found.remainder, kept)
     }
 
     /// The row gets another distribution column: it goes, and comes back where it belongs then.
@@ -233,45 +312,94 @@ impl Session {
         let mut gone = Vec::new();
         self.with_values(found.group, &delete, Rows::Keep(&mut gone)).await?;
         let Some(raw) = gone.pop() else { return Ok(Vec::new()) };
-        let mut values = fields_of(&Frame { raw })?;
-        for (value, column) in values.iter_mut().zip(&columns) {
-            if let Some((_, Some(assigned))) = set.iter().find(|(name, _)| *name == column.name) {
-                *value = assigned.clone();
-            }
-        }
-        let list: Vec<String> = values.iter().map(|v| literal_of(v.as_ref())).collect();
+        let values = fields_of(&Frame { raw })?;
+        let list: Vec<String> = values
+            .iter()
+            .zip(&columns)
+            .map(|(value, column)| match set.iter().find(|(name, _)| *name == column.name) {
+                Some((_, Some(assigned))) => literal_of(assigned.as_ref()),
+                Some((_, None)) => "DEFAULT".to_owned(),
+                None => literal_of(value.as_ref()),
+            })
+            .collect();
         let sql = format!(
-            "INSERT INTO {} AS moved ({}) OVERRIDING SYSTEM VALUE VALUES ({}) RETURNING {}",
+            "INSERT INTO {} AS moved ({}) OVERRIDING SYSTEM VALUE VALUES ({}) {}",
             upsert.relation,
             names.join(", "),
             list.join(", "),
-            row_text(table, "moved")
+            returning(table, "moved")
         );
         let group = table.shards().get(remainder).map(|s| s.group).ok_or_else(not_understood)?;
         self.write_on(group, table).await?;
         let mut kept = Vec::new();
         self.with_values(group, &sql, Rows::Keep(&mut kept)).await?;
-        Ok(kept)
+        self.note_written(upsert, group, remainder, kept)
     }
 
-    /// The statement, which must be an INSERT into that table.
+    /// Rows as `returning` gives them, without their places: a row that is proposed later must not meet them.
+    fn note_written(
+        &mut self,
+        upsert: &Upsert<'_>,
+        group: GroupId,
+        remainder: usize,
+        rows: Vec<Bytes>,
+    ) -> Result<Vec<Bytes>> {
+        let change = upsert.change();
+        let mut written = Vec::with_capacity(rows.len());
+        for raw in rows {
+            let fields = fields_of(&Frame { raw })?;
+            let [row, Some(partition), Some(ctid)] = fields.as_slice() else { return Err(not_understood()) };
+            let place = place_of(&String::from_utf8_lossy(partition), &String::from_utf8_lossy(ctid));
+            self.cursors.changes.row_written(&change, remainder, group, place);
+            written.push(row_of(row.as_deref()));
+        }
+        Ok(written)
+    }
+
+    /// An error of the query that tells what is to become of a row: a name in it is a variable of the function's.
+    pub(crate) fn names_a_variable(&self, fields: &ErrorFields) -> Option<Failure> {
+        let relation = self.cursors.changes.asked.as_deref()?;
+        let is_name = matches!(fields.sqlstate(), "42703" | "42P01");
+        let head = fields.get(b'q').and_then(|query| query.split_once('\n')).map_or("", |(head, _)| head);
+        let is_asked = head.starts_with("-- ") && head.contains(" inner ");
+        let upsert = Upsert { relation, now: "", is_inner: true };
+        (is_name && is_asked).then(|| upsert.refused(&format!("{} there", fields.message())))
+    }
+
+    /// The statement, with an INSERT into that table.
     fn written(&self, upsert: &Upsert<'_>, text: &str) -> Result<Written> {
         let table = self.named_table(upsert.relation)?;
         // Without ON CONFLICT any text will do.
         let text =
             if text == "INSERT" { format!("INSERT INTO {} VALUES (1)", upsert.relation) } else { text.to_owned() };
         let statement = pgherd_sql::split(&text).ok().and_then(|mut s| (s.len() == 1).then(|| s.remove(0)));
-        let written = statement.map(|statement| Written { table, statement });
-        written
-            .filter(|w| w.insert().is_some_and(|insert| insert.target.name == w.table.name))
-            .ok_or_else(|| upsert.refused("it is part of another statement"))
+        let statement = statement.ok_or_else(|| upsert.refused("it is part of another statement"))?;
+        let ctes = ctes_of(&statement.tree);
+        let trees = ctes.iter().map(|cte| &cte.tree).enumerate().map(|(at, tree)| (Some(at), tree));
+        let inserts = trees.chain([(None, &statement.tree)]).filter_map(|(at, tree)| match tree {
+            Tree::Insert(insert) => Some((at, &insert.target)),
+            _ => None,
+        });
+        // A name without a schema may be that of another table.
+        let may_be = |target: &Relation| {
+            target.name == table.name && target.schema.as_ref().is_none_or(|schema| *schema == table.schema)
+        };
+        let found: Vec<Option<usize>> = inserts.filter(|(_, target)| may_be(target)).map(|(at, _)| at).collect();
+        match found.as_slice() {
+            [cte] => {
+                let written = Written { table, cte: *cte, statement };
+                Ok(if upsert.is_inner { written.without_variables()? } else { written })
+            }
+            [] => Err(upsert.refused("it is part of another statement")),
+            _ => Err(upsert.refused("the statement inserts into tables of this name more than once")),
+        }
     }
 
     /// What the coordinator is to compute, over the row that is there and the proposed one.
     fn query_of(&self, upsert: &Upsert<'_>, written: &Written, conflict: &OnConflict) -> Result<Computed> {
         let (table, statement) = (&written.table, &written.statement);
         let insert = written.insert().ok_or_else(not_understood)?;
-        self.check_names(upsert, insert, conflict, table)?;
+        self.check_names(upsert, written, insert, conflict)?;
         let text = statement.text.as_str();
         let mut edits = Edits::new();
         let mut unknown = None;
@@ -293,32 +421,68 @@ impl Session {
             Some(at) => Err(upsert.refused(&format!("{} is the function's", at.of(text)))),
             None => Ok(edits.apply_to(text, span).as_written()),
         };
-        let mut values = Vec::new();
-        for assignment in &conflict.set {
-            let column = table.column(&assignment.column).ok_or_else(not_understood)?;
-            let is_key = table.key_column().is_some_and(|k| k.name == column.name);
-            if assignment.indirection || assignment.multi || !assignment.value.span.is_known() {
-                return Err(upsert.refused("it assigns several columns at once, or a part of one"));
-            }
-            if !is_computed(&assignment.value, column) {
-                continue;
-            }
-            let value = match (&assignment.value.kind, default_sql(column)) {
-                (ExprKind::Default, Some(sql)) => {
-                    let now = self.txn.now.as_deref();
-                    now.and_then(|now| pgherd_planner::default_at(&sql, now, &self.catalog())).unwrap_or(sql)
+        let mut values: Vec<String> = Vec::new();
+        let mut subqueries = String::new();
+        let mut rest = conflict.set.as_slice();
+        while let Some(first) = rest.first() {
+            let width = match (&first.value.kind, first.multi) {
+                (ExprKind::Sublink(_), true) => {
+                    rest.iter().take_while(|a| a.multi && a.value.span == first.value.span).count()
                 }
-                _ => taken(assignment.value.span)?,
+                (_, true) => 0,
+                (_, false) => 1,
             };
-            values.push(format!("({value}\n)::{}", evaluation_type(column, is_key)));
+            let (same, others) = rest.split_at(width);
+            if same.is_empty() || same.iter().any(|a| a.indirection) || !first.value.span.is_known() {
+                return Err(upsert.refused("it assigns a part of a column"));
+            }
+            rest = others;
+            let number = values.len() + 1;
+            for (at, assignment) in (1..).zip(same) {
+                let column = table.column(&assignment.column).ok_or_else(not_understood)?;
+                let is_key = table.key_column().is_some_and(|k| k.name == column.name);
+                if !is_computed(&assignment.value, column) {
+                    continue;
+                }
+                let value = match (&assignment.value.kind, default_sql(column)) {
+                    _ if assignment.multi => format!("pgherd_values_{number}.pgherd_c{at}"),
+                    (ExprKind::Default, Some(sql)) => {
+                        let now = self.txn.now.as_deref();
+                        now.and_then(|now| pgherd_planner::default_at(&sql, now, &self.catalog())).unwrap_or(sql)
+                    }
+                    _ => taken(assignment.value.span)?,
+                };
+                values.push(format!("({value}\n)::{}", evaluation_type(column, is_key)));
+            }
+            if let (ExprKind::Sublink(link), true) = (&first.value.kind, first.multi) {
+                subqueries.push_str(&row_of_values(&taken(link.query.span)?, number, width));
+            }
         }
         let filter = conflict.filter.as_ref().map(|filter| taken(filter.span)).transpose()?;
-        Ok(Computed { values, filter })
+        let rest = match (subqueries.is_empty(), filter) {
+            (true, None) => String::new(),
+            (true, Some(filter)) => format!(" WHERE ({filter}\n)"),
+            // Not asked where the condition does not hold.
+            (false, filter) => format!(
+                " CROSS JOIN LATERAL (SELECT ({}\n) OFFSET 0) AS pgherd_chosen (pgherd_holds){subqueries} \
+                 WHERE pgherd_chosen.pgherd_holds",
+                filter.as_deref().unwrap_or("true")
+            ),
+        };
+        let values = values.iter().map(|value| format!(", {value}")).collect();
+        Ok(Computed { values, rest })
     }
 
     /// Names in the clause must be the coordinator's to know: not those of a function's variables, or of the
     /// statement's CTEs.
-    fn check_names(&self, upsert: &Upsert<'_>, insert: &Insert, conflict: &OnConflict, table: &Table) -> Result<()> {
+    fn check_names(
+        &self,
+        upsert: &Upsert<'_>,
+        written: &Written,
+        insert: &Insert,
+        conflict: &OnConflict,
+    ) -> Result<()> {
+        let (table, statement) = (&written.table, &written.statement);
         let target = insert.target.reference_name();
         let mut found = None;
         for expr in clause(conflict) {
@@ -336,9 +500,14 @@ impl Session {
                 }
             });
         }
-        let ctes: Vec<&str> = insert.with.iter().flat_map(|w| &w.ctes).map(|cte| cte.name.as_str()).collect();
-        if !ctes.is_empty() && reads_tables(conflict) {
-            found = Some("it has a subquery beside common table expressions".to_owned());
+        let ctes = insert.with.iter().flat_map(|with| &with.ctes).chain(ctes_of(&statement.tree));
+        let ctes: Vec<&str> = ctes.map(|cte| cte.name.as_str()).collect();
+        let reads_cte = |r: &Relation| {
+            let is_in_clause = !r.full_span.is_known() || conflict.span.contains(r.full_span);
+            r.schema.is_none() && ctes.contains(&r.name.as_str()) && is_in_clause
+        };
+        if statement.relations.iter().any(reads_cte) {
+            found = Some("it reads a common table expression".to_owned());
         }
         found.map_or(Ok(()), |reason| Err(upsert.refused(&reason)))
     }
@@ -371,8 +540,14 @@ impl Session {
         Ok(())
     }
 
-    /// A statement of one shard; the rows that it returns.
-    async fn run_on_shard(&mut self, upsert: &Upsert<'_>, table: &Table, sql: &str) -> Result<Vec<Bytes>> {
+    /// An INSERT of one shard; the rows that it returns.
+    async fn run_on_shard(
+        &mut self,
+        upsert: &Upsert<'_>,
+        table: &Table,
+        sql: &str,
+        returning: &str,
+    ) -> Result<Vec<Bytes>> {
         let own = pgherd_sql::split(sql).ok().and_then(|mut s| s.pop()).ok_or_else(not_understood)?;
         let (catalog, path) = (self.catalog(), ["pg_catalog".to_owned()]);
         let mut plan = self.plan_statement(&own, &catalog, &path, true);
@@ -389,15 +564,18 @@ impl Session {
         let group = route.table.shards().get(remainder).map(|s| s.group).ok_or_else(not_understood)?;
         self.write_on(group, table).await?;
         let mut kept = Vec::new();
-        self.with_values(group, &route.sql.as_written(), Rows::Keep(&mut kept)).await?;
-        Ok(kept)
+        let sql = format!("{}\n{returning}", route.sql.as_written());
+        self.with_values(group, &sql, Rows::Keep(&mut kept)).await?;
+        self.note_written(upsert, group, remainder, kept)
     }
 }
 
 /// SQL for the coordinator.
 struct Computed {
-    values: Vec<String>,
-    filter: Option<String>,
+    /// Each behind a comma.
+    values: String,
+    /// What stands behind the two rows: subqueries that give several values, and the condition.
+    rest: String,
 }
 
 /// The row for which the condition of a worker's ON CONFLICT was asked: its partition and place, itself, and the
@@ -408,6 +586,48 @@ const FOUND: &str = "SELECT f[1], f[2], f[3], f[4], pg_catalog.set_config('pgher
 fn row_text(table: &Table, alias: &str) -> String {
     let list: Vec<String> = table.columns.iter().map(|c| format!("{alias}.{}", quote_ident(&c.name))).collect();
     format!("ROW({})::pg_catalog.text", list.join(", "))
+}
+
+/// `(a, b) = (SELECT …)`: a row at the most.
+fn row_of_values(query: &str, number: usize, width: usize) -> String {
+    let names: Vec<String> = (1..=width).map(|at| format!("pgherd_c{at}")).collect();
+    format!(
+        " LEFT JOIN LATERAL (SELECT *, CASE WHEN pgherd_count > 1 THEN \
+         (SELECT pgherd_count UNION ALL SELECT pgherd_count) END AS pgherd_one \
+         FROM (SELECT *, pg_catalog.count(*) OVER () AS pgherd_count FROM ({query}\n) AS pgherd_query ({}) \
+         WHERE pgherd_chosen.pgherd_holds) AS pgherd_counted) AS pgherd_values_{number} \
+         ON pgherd_values_{number}.pgherd_one IS NULL",
+        names.join(", ")
+    )
+}
+
+fn returning(table: &Table, alias: &str) -> String {
+    format!("RETURNING {}, {alias}.tableoid, {alias}.ctid", row_text(table, alias))
+}
+
+fn place_of(partition: &str, ctid: &str) -> String {
+    format!("{partition} {ctid}")
+}
+
+fn ctes_of(tree: &Tree) -> &[Cte] {
+    let with = match tree {
+        Tree::Query(query) => &query.with,
+        Tree::Insert(insert) => &insert.with,
+        Tree::Update(update) => &update.with,
+        Tree::Delete(delete) => &delete.with,
+        Tree::Merge(merge) => &merge.with,
+        Tree::Utility => &None,
+    };
+    with.as_ref().map_or(&[], |with| &with.ctes)
+}
+
+/// A row that the statement has written may be met by one that it proposes later, without the coordinator seeing the
+/// same: the condition may leave it out, or it may have been changed in what they have in common.
+fn may_meet_unseen(conflict: &OnConflict, table: &Table) -> bool {
+    let arbiter =
+        conflict.columns.as_ref().filter(|_| conflict.constraint.is_none() && conflict.infer_filter.is_none());
+    let stays = |columns: &Vec<String>| !conflict.set.iter().any(|a| columns.contains(&a.column));
+    conflict.filter.is_some() || table.has_triggers || !arbiter.is_some_and(stays)
 }
 
 fn literal_of(value: Option<&Bytes>) -> String {
@@ -458,34 +678,6 @@ fn moves(insert: &Insert, conflict: &OnConflict, table: &Table) -> bool {
             if *column == key.name && (qualifier == "excluded" || qualifier == insert.target.reference_name())))
     };
     conflict.set.iter().any(|a| a.column == key.name && !same(&a.value))
-}
-
-/// ON CONFLICT without RETURNING, whose list the coordinator computes.
-fn without_returning<'t>(insert: &Insert, tail: &'t str) -> &'t str {
-    if insert.returning.is_empty() {
-        return tail;
-    }
-    // A reserved word: outside of quotes and brackets it is the clause.
-    let (mut depth, mut quote) = (0, None);
-    for (at, c) in tail.char_indices() {
-        match (quote, c) {
-            (Some(q), c) if c == q => quote = None,
-            (Some(_), _) => {}
-            (None, '\'' | '"') => quote = Some(c),
-            (None, '(' | '[') => depth += 1,
-            (None, ')' | ']') => depth -= 1,
-            (None, 'r' | 'R') if depth == 0 => {
-                let word = tail.get(at..at + 9).unwrap_or_default();
-                let apart = !tail[..at].ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '.'));
-                let ends = !tail[at + word.len()..].starts_with(|c: char| c.is_alphanumeric() || c == '_');
-                if word.eq_ignore_ascii_case("returning") && apart && ends {
-                    return &tail[..at];
-                }
-            }
-            _ => {}
-        }
-    }
-    tail
 }
 
 /// The clause must mean the same outside of the function: it names columns of the table and of the proposed row.

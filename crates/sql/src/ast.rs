@@ -260,6 +260,17 @@ pub enum Overriding {
     User,
 }
 
+impl Overriding {
+    /// The clause behind a list of columns.
+    pub fn clause(self) -> &'static str {
+        match self {
+            Overriding::No => "",
+            Overriding::System => " OVERRIDING SYSTEM VALUE",
+            Overriding::User => " OVERRIDING USER VALUE",
+        }
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct OnConflict {
     /// DO UPDATE; otherwise DO NOTHING.
@@ -271,6 +282,8 @@ pub struct OnConflict {
     pub infer_filter: Option<Expr>,
     /// From ON to the word DO, which it leaves out.
     pub arbiter_span: Span,
+    /// From ON to its end.
+    pub span: Span,
     pub set: Vec<Assignment>,
     pub filter: Option<Expr>,
 }
@@ -354,7 +367,7 @@ pub enum MergeAction {
     Nothing,
     Delete,
     Update(Vec<Assignment>),
-    Insert { columns: Vec<String>, values: Vec<Expr> },
+    Insert { columns: Vec<String>, overriding: Overriding, values: Vec<Expr> },
 }
 
 #[derive(Debug, Clone, Default)]

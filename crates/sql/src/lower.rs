@@ -16,6 +16,14 @@ pub(crate) struct Lower<'a> {
     pub unknown: bool,
 }
 
+fn overriding_of(kind: i32) -> Overriding {
+    match pb::OverridingKind::try_from(kind) {
+        Ok(pb::OverridingKind::OverridingSystemValue) => Overriding::System,
+        Ok(pb::OverridingKind::OverridingUserValue) => Overriding::User,
+        _ => Overriding::No,
+    }
+}
+
 fn some(text: &str) -> Option<String> {
     if text.is_empty() { None } else { Some(text.to_owned()) }
 }
@@ -469,11 +477,7 @@ impl<'a> Lower<'a> {
             target,
             columns,
             columns_span,
-            overriding: match pb::OverridingKind::try_from(s.r#override) {
-                Ok(pb::OverridingKind::OverridingSystemValue) => Overriding::System,
-                Ok(pb::OverridingKind::OverridingUserValue) => Overriding::User,
-                _ => Overriding::No,
-            },
+            overriding: overriding_of(s.r#override),
             source,
             on_conflict,
             returning: self.returning(&s.returning_clause),
@@ -527,6 +531,7 @@ impl<'a> Lower<'a> {
             set: self.assignments(&c.target_list),
             filter: c.where_clause.as_ref().map(|n| self.expr(n)),
             arbiter_span: Span::default(),
+            span: Span::default(),
         }
     }
 
@@ -542,21 +547,32 @@ impl<'a> Lower<'a> {
         };
         let word = flat(from, &|kind| kind == Token::Do);
         conflict.arbiter_span = t.span(from, word);
+        let returning = flat(word, &|kind| kind == Token::Returning);
+        conflict.span = t.span(from, returning);
         if !conflict.update || t.kind(word + 2) != Token::Set {
             return;
         }
-        let returning = flat(word, &|kind| kind == Token::Returning);
         let condition = flat(word, &|kind| matches!(kind, Token::Where | Token::Returning));
         if let Some(filter) = conflict.filter.as_mut().filter(|_| condition < returning) {
             filter.span = t.span(condition + 1, returning);
         }
-        let items = t.split_commas(word + 3, condition);
-        if items.len() == conflict.set.len() && !conflict.set.iter().any(|a| a.multi) {
-            for (assignment, (from, to)) in conflict.set.iter_mut().zip(items) {
-                let equals = flat(from, &|kind| kind == Token::Ascii61);
-                // One of `(a) = (b)` has brackets that are not its own.
-                if t.kind(from) != Token::Ascii40 && equals < to {
+        let mut set = conflict.set.iter_mut();
+        for (from, to) in t.split_commas(word + 3, condition) {
+            let equals = flat(from, &|kind| kind == Token::Ascii61);
+            if t.kind(from) != Token::Ascii40 {
+                if let Some(assignment) = set.next().filter(|_| equals < to) {
                     assignment.value.span = t.span(equals + 1, to);
+                }
+                continue;
+            }
+            // `(a, b) = ROW (c, d)`, or a subquery.
+            let columns = t.split_commas(from + 1, equals.saturating_sub(1)).len();
+            let open = equals + if t.kind(equals + 1) == Token::Row { 2 } else { 1 };
+            let values = t.split_commas(open + 1, to.saturating_sub(1));
+            let is_row = t.kind(open) == Token::Ascii40 && t.mate(open) + 1 == to && values.len() == columns;
+            for (at, assignment) in set.by_ref().take(columns).enumerate() {
+                if let Some((from, to)) = values.get(at).filter(|_| is_row && !assignment.multi) {
+                    assignment.value.span = t.span(*from, *to);
                 }
             }
         }
@@ -668,6 +684,7 @@ impl<'a> Lower<'a> {
                             _ => None,
                         })
                         .collect(),
+                    overriding: overriding_of(c.r#override),
                     values: self.exprs(&c.values),
                 },
                 _ => MergeAction::Nothing,

@@ -157,3 +157,37 @@ fn deep_nesting_is_refused_and_breadth_is_not() {
     let rows = format!("insert into t values {}", vec!["(1, -2, 'x' || 'y')"; 5000].join(","));
     assert!(split(&rows).is_ok());
 }
+
+#[test]
+fn the_clause_of_a_conflict_ends_before_returning() {
+    let check = |sql: &str, clause: &str, values: &[&str]| {
+        let statement = one(sql);
+        let tree = match &statement.tree {
+            Tree::Query(query) => &query.with.as_ref().unwrap().ctes[0].tree,
+            tree => tree,
+        };
+        let Tree::Insert(insert) = tree else { panic!("{sql}: no INSERT") };
+        let conflict = insert.on_conflict.as_ref().unwrap();
+        assert_eq!(statement.slice(conflict.span), clause);
+        let found: Vec<&str> = conflict.set.iter().map(|a| statement.slice(a.value.span)).collect();
+        assert_eq!(found, values, "{sql}");
+    };
+    check("INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING RETURNING k", "ON CONFLICT DO NOTHING", &[]);
+    check(
+        "INSERT INTO t VALUES (1) ON CONFLICT (k) DO UPDATE SET a = (b + 1) * (c) -- RETURNING '\n RETURNING k",
+        "ON CONFLICT (k) DO UPDATE SET a = (b + 1) * (c)",
+        &["(b + 1) * (c)"],
+    );
+    check(
+        "WITH i AS (INSERT INTO t VALUES (1) ON CONFLICT (k) DO UPDATE SET (a, b) = ((c + 1) * (d), DEFAULT), \
+         (e) = ROW ((f)), g = $$ RETURNING $$ WHERE t.k > 1 RETURNING k) SELECT * FROM i",
+        "ON CONFLICT (k) DO UPDATE SET (a, b) = ((c + 1) * (d), DEFAULT), (e) = ROW ((f)), g = $$ RETURNING $$ \
+         WHERE t.k > 1",
+        &["(c + 1) * (d)", "DEFAULT", "(f)", "$$ RETURNING $$"],
+    );
+    check(
+        "INSERT INTO t VALUES (1) ON CONFLICT (k) DO UPDATE SET (a, b) = (SELECT 1, 2), c = 3",
+        "ON CONFLICT (k) DO UPDATE SET (a, b) = (SELECT 1, 2), c = 3",
+        &["(SELECT 1, 2)", "(SELECT 1, 2)", "3"],
+    );
+}

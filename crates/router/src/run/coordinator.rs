@@ -79,8 +79,8 @@ impl Session {
         for (span, stand_in) in self.stand_ins(statement).into_iter().chain(self.encoding_calls(statement)) {
             edits.replace(span, stand_in);
         }
-        if let Some(now) = &self.txn.now {
-            pgherd_planner::fix_time(statement, now, &mut edits);
+        if self.txn.now.is_some() {
+            self.with_view(&path, false, |view| pgherd_planner::fix_time(statement, &catalog, view, &mut edits));
         }
         Ok(edits.apply(&statement.text))
     }

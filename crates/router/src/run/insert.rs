@@ -25,6 +25,9 @@ use crate::settings::{quote_ident, quote_literal};
 /// Rows sent in one statement where an INSERT … SELECT cannot be a COPY.
 const BATCH_ROWS: usize = 10_000;
 
+/// A row's fields, and the remainder of its key.
+type PlacedRow = (usize, Vec<Option<Bytes>>);
+
 impl Session {
     pub(super) async fn run_insert_rows(
         &mut self,
@@ -381,13 +384,19 @@ impl Session {
         kept: Vec<Bytes>,
     ) -> Result<u64> {
         let key = self.key_position(&insert.table, columns);
-        let mut by_group: BTreeMap<GroupId, Vec<Vec<Option<Bytes>>>> = BTreeMap::new();
+        let mut by_group: BTreeMap<GroupId, Vec<PlacedRow>> = BTreeMap::new();
         for raw in kept {
             let fields = fields_of(&pgherd_wire::frame::Frame { raw })?;
             let value = key.and_then(|k| fields.get(k).cloned().flatten());
             let remainder = self.remainder_of_stored_text(&insert.table, value.as_deref()).await?;
             let group = insert.table.shards().get(remainder).map_or(0, |s| s.group);
-            by_group.entry(group).or_default().push(fields);
+            by_group.entry(group).or_default().push((remainder, fields));
+        }
+        // One command must not update a row twice, and rows of one key are to be in one.
+        let updates = matches!(call.prepared.statement.as_ref().map(|s| &s.tree),
+            Some(Tree::Insert(insert)) if insert.on_conflict.as_ref().is_some_and(|c| c.update));
+        if updates {
+            by_group.values_mut().for_each(|rows| rows.sort_by_key(|(remainder, _)| *remainder));
         }
         let fields = if insert.returning && call.describes() {
             self.described(call.prepared).await?.fields.clone()
@@ -426,11 +435,19 @@ impl Session {
             self.join(group).await?;
             self.fence_tables(group, plan, &catalog);
             self.mark_writer(group);
-            for batch in rows.chunks(BATCH_ROWS) {
+            let mut rest = rows.as_slice();
+            while !rest.is_empty() {
+                let mut length = rest.len().min(BATCH_ROWS);
+                while updates && rest.get(length).is_some_and(|(remainder, _)| *remainder == rest[length - 1].0) {
+                    length += 1;
+                }
+                let (batch, others) = rest.split_at(length);
+                rest = others;
                 let mut bound = call.bound.cloned().unwrap_or_default();
                 bound.param_formats = (0..first).map(|i| i16::from(bound.is_binary(i))).collect();
                 for index in 0..columns.len() {
-                    let column: Vec<Option<Bytes>> = batch.iter().map(|r| r.get(index).cloned().flatten()).collect();
+                    let column: Vec<Option<Bytes>> =
+                        batch.iter().map(|(_, r)| r.get(index).cloned().flatten()).collect();
                     bound.param_formats.push(1);
                     bound.params.push(Some(text_array(&column)));
                 }

@@ -414,6 +414,9 @@ impl Session {
                 .detail("Transactions on several servers wait for each other.")
                 .hint("Repeat the transaction.");
         }
+        if let Some(refusal) = self.names_a_variable(&fields) {
+            return refusal;
+        }
         self.complete_error(&mut fields);
         if let Some(schema) = fields.get(b's')
             && let Some(user_schema) = self.schema_of_shard(schema)

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use pgherd_catalog::hash::{Hashed, KeyType};
-use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Snapshot, Table, TableKind};
+use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Resolved, Snapshot, Table, TableKind};
 use pgherd_planner::{Combine, Merge, Plan, Rest, Scatter, Ship, Stage, Step};
 use pgherd_sql::{Part, Splice, Statement};
 use pgherd_wire::backend::{self, FieldDescription};
@@ -420,6 +420,9 @@ impl Session {
             };
         }
         self.open_implicit_block();
+        if let (Rest::Steps(_), Some(statement)) = (&stage.rest, &call.prepared.statement) {
+            self.check_functions_of_merge(statement).await?;
+        }
         // What stands in a pipeline, or in one Query with others, is in a block of ours by now.
         let own = fresh
             // Who writes waits for others, and goes on with what they have written.
@@ -502,6 +505,22 @@ impl Session {
             }
             Rest::Steps(steps) => self.run_actions(&call, plan, &staged, steps).await,
         }
+    }
+
+    /// Its functions must not miss what it has changed so far.
+    async fn check_functions_of_merge(&mut self, statement: &Statement) -> Result<()> {
+        let pgherd_sql::ast::Tree::Merge(merge) = &statement.tree else { return Ok(()) };
+        let path = self.search_path().await?;
+        let catalog = self.catalog();
+        let Resolved::Table(table) = catalog.resolve(merge.target.schema.as_deref(), &merge.target.name, &path) else {
+            return Ok(());
+        };
+        if self.may_read_changes(statement, table).await? {
+            return Err(Failure::refused(format!("cannot run MERGE into the distributed table \"{}\"", table.name))
+                .detail("A volatile function that it calls may read what the statement has changed so far.")
+                .hint("Declare the function STABLE, or run it in steps."));
+        }
+        Ok(())
     }
 
     /// A MERGE's actions, each kind by a statement of its own.
