@@ -591,7 +591,8 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
         .query(
             "SELECT 'f', proname::pg_catalog.text FROM pg_catalog.pg_proc WHERE pronamespace NOT IN \
                ('pg_catalog'::pg_catalog.regnamespace, 'information_schema'::pg_catalog.regnamespace, 'pgherd'::pg_catalog.regnamespace) \
-             UNION SELECT 'S' || l.lanname || ' ' || p.proname, coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc) \
+             UNION SELECT 'S' || l.lanname || ' ' || p.proname, \
+                 coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc) \
                FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
                WHERE p.oid >= 16384 AND l.lanname IN ('sql', 'plpgsql') \
                  AND p.pronamespace <> 'pgherd'::pg_catalog.regnamespace \

@@ -1,6 +1,7 @@
 //! What triggers of ours on the coordinator's tables ask for (crates/control/sql/inside.sql): SQL that runs inside the
 //! coordinator has written a reference table's copy there, or inserts into a distributed table ON CONFLICT. It is
-//! done on the workers in the client's own transaction. And texts are written anew that take samples (`run/samples.rs`).
+//! done on the workers in the client's own transaction. And texts that take samples are written anew
+//! (`run/samples.rs`).
 
 use std::sync::Arc;
 

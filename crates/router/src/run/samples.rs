@@ -3,9 +3,9 @@
 //! Where the statement is kept (a view), locks rows, or takes samples by values of other rows, the coordinator chooses
 //! among all rows instead.
 //!
-//! So it does in the bodies of functions and DO blocks. A function's is written anew when it comes into existence, or its
-//! table becomes distributed (`pgherd.let_function_sample`); what EXECUTE runs, when it does (`pgherd.sampled_text`). What is
-//! planned as it was written nevertheless is refused there (`pgherd.unsampled`).
+//! So it does in the bodies of functions and DO blocks. A function's is written anew when it comes into existence, or
+//! its table becomes distributed (`pgherd.let_function_sample`); what EXECUTE runs, when it does
+//! (`pgherd.sampled_text`). What is planned as it was written nevertheless is refused there (`pgherd.unsampled`).
 
 use std::fmt::Write;
 
@@ -34,16 +34,16 @@ fn refused(detail: impl AsRef<str>) -> Failure {
 /// Clauses within the brackets of clauses.
 const CLAUSES_MAX: usize = 16;
 
-/// Whether a function's body takes a sample of a distributed table as nobody has written it anew: its statements are the
-/// coordinator's own, whose foreign tables would give all rows.
+/// Whether a function's body takes a sample of a distributed table as nobody has written it anew: its statements are
+/// the coordinator's own, whose foreign tables would give all rows.
 pub fn takes_sample(body: &str, language: &str, snapshot: &Snapshot) -> bool {
     // What is not understood is refused where it is planned (pgherd.unsampled).
     with_chosen_rows(body, language, snapshot).is_ok_and(|text| text.is_some())
 }
 
 /// A text that the coordinator runs by itself (a body, or what one hands to EXECUTE), with all tables in place of which
-/// rows have to be chosen. `None`: as it is. `language`: whose words it has, none for a statement; what is `planned` has
-/// been checked by the coordinator.
+/// rows have to be chosen. `None`: as it is. `language`: whose words it has, none for a statement; what is `planned`
+/// has been checked by the coordinator.
 pub fn written_anew(text: &str, language: &str, snapshot: &Snapshot) -> Result<Option<String>> {
     if !names_samples(text) {
         return Ok(None);
@@ -131,8 +131,8 @@ fn with_chosen_rows(text: &str, language: &str, snapshot: &Snapshot) -> Result<O
 }
 
 impl Session {
-    /// Functions that came into existence past the router, or before it could write them anew. `alone`: the statement may
-    /// have a block of ours around it. Where they cannot be written anew now, who calls one is refused.
+    /// Functions that came into existence past the router, or before it could write them anew. `alone`: the statement
+    /// may have a block of ours around it. Where they cannot be written anew now, who calls one is refused.
     pub(super) async fn let_functions_sample(&mut self, call: &Call<'_>, alone: bool) -> Result<()> {
         let catalog = self.catalog();
         if catalog.sampling_functions.is_empty() {
@@ -141,6 +141,7 @@ impl Session {
         if alone && self.txn.block != Block::Explicit {
             self.open_implicit_block();
             self.join(COORDINATOR_GROUP).await?;
+            self.let_all_functions_sample().await?;
             return self.changed_catalog_in_block().await;
         }
         let calls = call.prepared.statement.iter().flat_map(|s| &s.calls);
@@ -148,6 +149,12 @@ impl Session {
             true => Err(refused("A function's body takes it, which the coordinator runs by itself.")),
             false => Ok(()),
         }
+    }
+
+    pub(crate) async fn let_all_functions_sample(&mut self) -> Result<()> {
+        self.mark_writer(COORDINATOR_GROUP);
+        self.collect_on(COORDINATOR_GROUP, "SELECT pgherd.let_functions_sample()").await?;
+        Ok(())
     }
 
     /// Puts rows that the workers draw in place of every distributed table with a TABLESAMPLE clause.

@@ -396,8 +396,7 @@ impl Session {
         self.load_catalog_in_block().await?;
         // A table is distributed, or has a name, that it did not have when they were defined.
         if !self.catalog().sampling_functions.is_empty() {
-            self.mark_writer(COORDINATOR_GROUP);
-            self.collect_on(COORDINATOR_GROUP, "SELECT pgherd.let_functions_sample()").await?;
+            self.let_all_functions_sample().await?;
             self.load_catalog_in_block().await?;
         }
         Ok(())
