@@ -414,11 +414,15 @@ SELECT run_text('SELECT count(*) FROM users TABLESAMPLE SYSTEM (0)');
 SELECT run_text('SELECT count(*) FROM regions JOIN users AS u TABLESAMPLE SYSTEM (0) ON country = code');
 --@ refused: 0A000
 SELECT query_to_xml('SELECT count(*) FROM users TABLESAMPLE SYSTEM (0)', true, true, '');
---@ refused: 0A000
-SELECT run_text('CREATE VIEW sampled_other AS SELECT * FROM users TABLESAMPLE SYSTEM (0)');
---@ refused: 0A000
-SELECT run_text('CREATE TABLE sampled_other AS SELECT * FROM users TABLESAMPLE SYSTEM (0)');
 CREATE PROCEDURE run_command(statement text) LANGUAGE plpgsql AS $$ BEGIN EXECUTE statement; END $$;
+BEGIN;
+--@ refused: 0A000
+CALL run_command('CREATE VIEW sampled_other AS SELECT * FROM users TABLESAMPLE SYSTEM (0)');
+ROLLBACK;
+BEGIN;
+--@ refused: 0A000
+CALL run_command('CREATE TABLE sampled_other AS SELECT * FROM users TABLESAMPLE SYSTEM (0)');
+ROLLBACK;
 BEGIN;
 CALL run_command('PREPARE sampled_plan AS SELECT count(*) FROM users TABLESAMPLE SYSTEM (0)');
 --@ refused: 0A000
