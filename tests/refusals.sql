@@ -251,7 +251,10 @@ CREATE VIEW sampled_by AS SELECT * FROM sampled_before TABLESAMPLE BERNOULLI (10
 --@ refused: cannot distribute table "…"
 SELECT create_distributed_table('sampled_before', 'k');
 --@ refused: cannot take a sample of a distributed table in this statement
-DO $$ BEGIN PERFORM FROM d TABLESAMPLE BERNOULLI (10); END $$;
+DO $$ BEGIN PERFORM tableoid FROM d TABLESAMPLE BERNOULLI (10); END $$;
+CREATE FUNCTION run_text(statement text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE statement; END $$;
+--@ refused: cannot take a sample of a distributed table in this statement
+SELECT run_text('SELECT FROM d TABLESAMPLE SYSTEM (10)');
 --@ refused: cannot run this statement with NOWAIT or SKIP LOCKED
 SELECT count(*) FROM (SELECT k FROM d FOR UPDATE NOWAIT) a, (SELECT k FROM other FOR UPDATE) b, local;
 BEGIN;

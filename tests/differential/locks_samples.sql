@@ -241,12 +241,6 @@ DELETE FROM users WHERE id = 60;
 REFRESH MATERIALIZED VIEW sampled_rows;
 SELECT * FROM sampled_rows;
 DROP MATERIALIZED VIEW sampled_rows;
-CREATE FUNCTION sampled_count() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM users u TABLESAMPLE SYSTEM (0)';
---@ refused: 0A000
-SELECT sampled_count();
-DROP FUNCTION sampled_count();
---@ refused: 0A000
-DO $$ DECLARE c int; BEGIN SELECT count(*) INTO c FROM public.users TABLESAMPLE SYSTEM (0); RAISE NOTICE '%', c; END $$;
 CREATE TABLE sampled AS SELECT * FROM local_notes TABLESAMPLE BERNOULLI (0);
 SELECT count(*) FROM sampled;
 DROP TABLE sampled_kept, sampled_users, sampled_all, sampled_into;
@@ -256,6 +250,220 @@ SELECT count(*) FROM users TABLESAMPLE SYSTEM (101);
 SELECT count(*) FROM users TABLESAMPLE BERNOULLI (-1);
 --@ error: 42704
 SELECT count(*) FROM users TABLESAMPLE nowhere (1);
+
+-- TABLESAMPLE inside functions, procedures, triggers and DO blocks.
+CREATE FUNCTION sampled_count() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM users u TABLESAMPLE SYSTEM (0)';
+SELECT sampled_count();
+SELECT n.id, sampled_count() FROM local_notes n WHERE n.id < 3;
+DO $$ DECLARE c int; BEGIN SELECT count(*) INTO c FROM public.users TABLESAMPLE SYSTEM (0); RAISE NOTICE '%', c; END $$;
+DO 'DECLARE c int; BEGIN SELECT count(*) INTO c FROM users TABLESAMPLE BERNOULLI (100) WHERE country <> ''x''; RAISE NOTICE ''%'', c; END';
+CREATE FUNCTION sampled_share(p real) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    n bigint;
+BEGIN
+    SELECT count(*) INTO n FROM users AS u -- all of them
+        TABLESAMPLE BERNOULLI (p)
+        WHERE u.id > 0;
+    RETURN n;
+END
+$$;
+SELECT sampled_share(0), sampled_share(100);
+SELECT sampled_share(50) BETWEEN 0 AND 60;
+--@ error: 2202H
+SELECT sampled_share(101);
+--@ error: 2202H
+SELECT sampled_share(-1);
+--@ error: 2202H
+SELECT sampled_share(NULL);
+SELECT n.id, sampled_share(100 * (n.id % 2)) FROM local_notes n WHERE n.id < 5;
+BEGIN;
+DELETE FROM users WHERE id > 57;
+SELECT sampled_share(100), sampled_share(0);
+ROLLBACK;
+
+-- Through another function, a procedure, a trigger, a rule.
+CREATE FUNCTION sampled_through() RETURNS text LANGUAGE plpgsql AS $$ BEGIN RETURN sampled_share(0) || ' ' || sampled_count(); END $$;
+SELECT sampled_through();
+CREATE PROCEDURE sampled_into_notes(p real) LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO local_notes (user_id, body) SELECT id, 'sampled' FROM users TABLESAMPLE SYSTEM (p) WHERE id < 4;
+    UPDATE local_notes n SET body = u.name FROM users u TABLESAMPLE BERNOULLI (p) WHERE u.id = n.user_id AND n.body = 'sampled';
+    DELETE FROM local_notes USING users TABLESAMPLE SYSTEM (p) WHERE users.id = local_notes.user_id AND local_notes.user_id = 3;
+END $$;
+BEGIN;
+CALL sampled_into_notes(0);
+SELECT count(*) FROM local_notes;
+CALL sampled_into_notes(100);
+SELECT user_id, body FROM local_notes WHERE user_id < 4;
+ROLLBACK;
+CREATE FUNCTION sampled_by_trigger() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.body := concat_ws(' ', (SELECT count(*) FROM users TABLESAMPLE SYSTEM (0)), (SELECT count(*) FROM users u TABLESAMPLE SYSTEM (100) WHERE u.id = NEW.user_id));
+    RETURN NEW;
+END $$;
+CREATE TRIGGER sampled_by_trigger BEFORE INSERT ON local_notes FOR EACH ROW EXECUTE FUNCTION sampled_by_trigger();
+BEGIN;
+INSERT INTO local_notes (user_id, body) VALUES (5, 'x'), (-5, 'y') RETURNING user_id, body;
+DO $$ BEGIN INSERT INTO local_notes (user_id, body) SELECT id, 'z' FROM users TABLESAMPLE BERNOULLI (100) WHERE id = 7; END $$;
+SELECT user_id, body FROM local_notes WHERE user_id = 7;
+ROLLBACK;
+DROP TRIGGER sampled_by_trigger ON local_notes;
+
+-- Bodies that are parsed, sets, cursors, loops.
+CREATE FUNCTION sampled_atomic(p real) RETURNS SETOF users STABLE BEGIN ATOMIC
+    SELECT u.* FROM users u TABLESAMPLE BERNOULLI (p) WHERE u.id < 6;
+END;
+SELECT id, name FROM sampled_atomic(100);
+SELECT count(*) FROM sampled_atomic(0);
+SELECT n.user_id, a.name FROM local_notes n JOIN sampled_atomic(100) a ON a.id = n.user_id;
+CREATE FUNCTION sampled_set(p real) RETURNS TABLE (id bigint, name text) LANGUAGE sql STABLE AS
+    'SELECT id, name FROM users TABLESAMPLE SYSTEM (p) REPEATABLE (length(''ab'')) WHERE users.id < 9';
+SELECT * FROM sampled_set(100);
+SELECT count(*) FROM sampled_set(0);
+SELECT count(*) FROM orders o WHERE user_id IN (SELECT id FROM sampled_set(100));
+CREATE FUNCTION sampled_same() RETURNS bool LANGUAGE plpgsql AS $$
+DECLARE
+    a bigint[];
+    b bigint[];
+BEGIN
+    a := ARRAY(SELECT id FROM users TABLESAMPLE BERNOULLI (50) REPEATABLE (7) ORDER BY 1);
+    b := ARRAY(SELECT x.id FROM users x TABLESAMPLE BERNOULLI (50) REPEATABLE (7) ORDER BY 1);
+    RETURN a = b AND cardinality(a) < 60;
+END $$;
+SELECT sampled_same(), sampled_same();
+CREATE FUNCTION sampled_loop() RETURNS SETOF bigint LANGUAGE plpgsql AS $$
+DECLARE
+    r record;
+    c CURSOR (p real) FOR SELECT id FROM users TABLESAMPLE SYSTEM (p) WHERE id BETWEEN 10 AND 12;
+BEGIN
+    FOR r IN SELECT u.id, f.id AS f FROM users u TABLESAMPLE SYSTEM (100) JOIN friends f TABLESAMPLE BERNOULLI (100) ON f.b = u.id WHERE u.id < 9 LOOP
+        RETURN NEXT r.id * 1000 + r.f;
+    END LOOP;
+    FOR r IN c (100) LOOP
+        RETURN NEXT r.id;
+    END LOOP;
+    FOR r IN c (0) LOOP
+        RETURN NEXT -r.id;
+    END LOOP;
+    RETURN QUERY SELECT v FROM (SELECT count(*) AS v FROM users TABLESAMPLE SYSTEM ((SELECT 100 * count(*) FROM friends TABLESAMPLE SYSTEM (0)))) x;
+END $$;
+SELECT * FROM sampled_loop();
+CREATE FUNCTION sampled_cursor(p real) RETURNS refcursor LANGUAGE plpgsql AS $$
+DECLARE
+    c refcursor := 'sampled_c';
+BEGIN
+    OPEN c FOR SELECT id FROM users TABLESAMPLE SYSTEM (p) WHERE id < 5 ORDER BY id;
+    RETURN c;
+END $$;
+BEGIN;
+--@ repeat: 1
+SELECT sampled_cursor(100);
+--@ repeat: 1
+FETCH ALL FROM sampled_c;
+ROLLBACK;
+CREATE FUNCTION sampled_locks() RETURNS bigint LANGUAGE sql AS
+    'SELECT count(*) FROM (SELECT id FROM users TABLESAMPLE SYSTEM (100) WHERE id < 5 FOR UPDATE) x';
+SELECT sampled_locks();
+
+-- Views that are read by functions, and made by them.
+CREATE VIEW sampled_view AS SELECT * FROM users TABLESAMPLE SYSTEM (0);
+CREATE FUNCTION sampled_of_view() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT count(*) FROM sampled_view); END $$;
+SELECT sampled_of_view();
+DROP VIEW sampled_view;
+DO $$
+BEGIN
+    CREATE VIEW sampled_view AS SELECT * FROM users TABLESAMPLE SYSTEM (0);
+    EXECUTE 'CREATE MATERIALIZED VIEW sampled_rows AS SELECT id FROM users TABLESAMPLE SYSTEM (100) WHERE id < 4';
+    EXECUTE 'CREATE FUNCTION sampled_made() RETURNS bigint LANGUAGE sql AS ''SELECT count(*) FROM users TABLESAMPLE BERNOULLI (0)''';
+    EXECUTE 'CREATE FUNCTION sampled_made_atomic() RETURNS bigint BEGIN ATOMIC SELECT count(*) FROM users TABLESAMPLE BERNOULLI (0); END';
+    RAISE NOTICE '% %', sampled_made(), sampled_made_atomic();
+END $$;
+SELECT sampled_of_view(), sampled_made(), sampled_made_atomic();
+SELECT * FROM sampled_rows;
+CREATE TABLE sampled_as AS SELECT sampled_made() AS n;
+SELECT * FROM sampled_as;
+DROP TABLE sampled_as;
+
+-- Text that EXECUTE runs.
+CREATE FUNCTION sampled_text(tab regclass, p text) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    n bigint;
+    m bigint := 0;
+    r record;
+BEGIN
+    EXECUTE 'SELECT count(*) FROM ' || tab || ' AS t TABLESAMPLE SYSTEM (' || p || ')' INTO n;
+    FOR r IN EXECUTE format('SELECT 1 FROM %s TABLESAMPLE BERNOULLI ($1)', tab) USING p::real LOOP
+        m := m + 1;
+    END LOOP;
+    EXECUTE 'DO ''BEGIN PERFORM FROM users TABLESAMPLE SYSTEM (0); IF FOUND THEN RAISE EXCEPTION USING MESSAGE = ''''found''''; END IF; END''';
+    RETURN n * 1000 + m;
+END $$;
+SELECT sampled_text('users', '0'), sampled_text('users', '100'), sampled_text('regions', '100'), sampled_text('local_notes', '0');
+--@ error: 2202H
+SELECT sampled_text('users', '101');
+--@ error: 42704
+DO $$ BEGIN EXECUTE 'SELECT FROM users TABLESAMPLE nowhere (1)'; END $$;
+CREATE FUNCTION run_text(statement text) RETURNS bigint LANGUAGE plpgsql AS $$ DECLARE n bigint; BEGIN EXECUTE statement INTO n; RETURN n; END $$;
+SELECT run_text('SELECT count(*) FROM users');
+SELECT run_text('SELECT count(*) FROM local_notes TABLESAMPLE SYSTEM (100) JOIN users ON users.id = user_id');
+SELECT run_text('SELECT count(*) FROM regions r TABLESAMPLE SYSTEM (0)');
+SELECT run_text('SELECT count(*) FROM users WHERE name = ''users TABLESAMPLE SYSTEM (0)''');
+--@ refused: 0A000
+SELECT run_text('SELECT count(*) FROM users TABLESAMPLE SYSTEM (0)');
+--@ refused: 0A000
+SELECT run_text('SELECT count(*) FROM regions JOIN users AS u TABLESAMPLE SYSTEM (0) ON country = code');
+--@ refused: 0A000
+SELECT query_to_xml('SELECT count(*) FROM users TABLESAMPLE SYSTEM (0)', true, true, '');
+CREATE PROCEDURE run_command(statement text) LANGUAGE plpgsql AS $$ BEGIN EXECUTE statement; END $$;
+BEGIN;
+--@ refused: 0A000
+CALL run_command('CREATE VIEW sampled_other AS SELECT * FROM users TABLESAMPLE SYSTEM (0)');
+ROLLBACK;
+BEGIN;
+--@ refused: 0A000
+CALL run_command('CREATE TABLE sampled_other AS SELECT * FROM users TABLESAMPLE SYSTEM (0)');
+ROLLBACK;
+BEGIN;
+CALL run_command('PREPARE sampled_plan AS SELECT count(*) FROM users TABLESAMPLE SYSTEM (0)');
+--@ refused: 0A000
+--@ repeat: 1
+SELECT run_text('EXECUTE sampled_plan');
+ROLLBACK;
+--@ refused: 0A000
+DO $$ BEGIN PERFORM ctid FROM users TABLESAMPLE SYSTEM (0); END $$;
+--@ refused: 0A000
+CREATE FUNCTION sampled_places() RETURNS bigint LANGUAGE sql AS 'SELECT count(tableoid) FROM users TABLESAMPLE SYSTEM (0)';
+
+-- Functions that come past the event triggers.
+SET session_replication_role = replica;
+CREATE FUNCTION sampled_past() RETURNS SETOF users LANGUAGE sql STABLE AS 'SELECT * FROM users TABLESAMPLE SYSTEM (0)';
+RESET session_replication_role;
+CREATE VIEW sampled_of_past AS SELECT id FROM sampled_past();
+SELECT count(*) FROM sampled_of_past;
+DROP VIEW sampled_of_past;
+DROP FUNCTION sampled_past;
+
+-- Functions that are older than their tables' distribution, or than their names.
+CREATE TABLE sampled_late (k int);
+INSERT INTO sampled_late SELECT generate_series(1, 20);
+CREATE FUNCTION sampled_before() RETURNS bigint LANGUAGE sql STABLE AS 'SELECT count(*) FROM sampled_late TABLESAMPLE SYSTEM (0)';
+CREATE FUNCTION sampled_before_set() RETURNS SETOF int STABLE BEGIN ATOMIC SELECT k FROM sampled_late TABLESAMPLE SYSTEM (0); END;
+CREATE FUNCTION sampled_name() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT count(*) FROM sampled_later TABLESAMPLE SYSTEM (0)); END $$;
+SELECT sampled_before(), (SELECT count(*) FROM sampled_before_set());
+--@ cluster: SELECT create_distributed_table('sampled_late', 'k')
+SELECT sampled_before(), (SELECT count(*) FROM sampled_before_set());
+SELECT count(*) FROM sampled_before_set();
+ALTER TABLE sampled_late RENAME TO sampled_later;
+SELECT sampled_name(), (SELECT count(*) FROM sampled_before_set());
+--@ cluster: SELECT undistribute_table('sampled_later')
+SELECT sampled_name(), (SELECT count(*) FROM sampled_before_set());
+DROP FUNCTION sampled_before, sampled_before_set, sampled_name;
+DROP TABLE sampled_later;
+DROP VIEW sampled_view;
+DROP MATERIALIZED VIEW sampled_rows;
+DROP FUNCTION sampled_count, sampled_share, sampled_through, sampled_by_trigger, sampled_atomic, sampled_set, sampled_same, sampled_loop,
+    sampled_cursor, sampled_locks, sampled_of_view, sampled_made, sampled_made_atomic, sampled_text, run_text;
+DROP PROCEDURE sampled_into_notes, run_command;
 
 -- FETCH FIRST, WITH TIES.
 --@ ordered

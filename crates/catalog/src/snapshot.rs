@@ -71,7 +71,7 @@ pub struct Snapshot {
     pub class_columns: String,
     /// Names of functions and aggregates outside `pg_catalog` (any schema): a call of one of these is not built in.
     pub user_functions: HashSet<String>,
-    /// Names of functions whose bodies take samples of distributed tables.
+    /// Names of functions whose bodies take samples of distributed tables, and were not written anew for that.
     pub sampling_functions: HashSet<String>,
     /// Names of operators defined outside `pg_catalog`.
     pub user_operators: HashSet<String>,

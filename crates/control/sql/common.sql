@@ -20,9 +20,9 @@ DECLARE
     found int;
 BEGIN
     SELECT max(version) INTO found FROM pgherd.schema_version;
-    IF found > 3 THEN
+    IF found > 4 THEN
         RAISE EXCEPTION USING ERRCODE = '55000',
-            MESSAGE = format('schema "pgherd" of this database has version %s, newer than this program''s version 3', found),
+            MESSAGE = format('schema "pgherd" of this database has version %s, newer than this program''s version 4', found),
             HINT = 'Use the newer program.';
     END IF;
 END
@@ -410,5 +410,47 @@ BEGIN
     LOOP
         EXECUTE format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I', holder, old_name, new_name);
     END LOOP;
+END
+$$;
+
+-- Samples ------------------------------------------------------------------------------------------------------------
+
+-- Whether a row is in a sample of so many percent, where the coordinator takes it: its foreign tables give all rows. With a
+-- seed the same row is each time. Workers have the functions that their triggers call.
+CREATE OR REPLACE FUNCTION pgherd.is_sampled(percentage real, seed double precision, is_repeatable boolean, line text)
+RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+  IF percentage IS NULL THEN
+    RAISE EXCEPTION USING ERRCODE = '2202H', MESSAGE = 'TABLESAMPLE parameter cannot be null';
+  ELSIF is_repeatable AND seed IS NULL THEN
+    RAISE EXCEPTION USING ERRCODE = '2202G', MESSAGE = 'TABLESAMPLE REPEATABLE parameter cannot be null';
+  ELSIF NOT percentage BETWEEN 0 AND 100 THEN
+    RAISE EXCEPTION USING ERRCODE = '2202H', MESSAGE = 'sample percentage must be between 0 and 100';
+  ELSIF NOT is_repeatable THEN
+    RETURN pg_catalog.random() * 100 < percentage;
+  END IF;
+  RETURN (pg_catalog.hashtextextended(seed || ' ' || line, 0) & 1048575) / 1048576.0 * 100 < percentage;
+END $$;
+
+-- Whether there is such a sample at all: asked once, also where there are no rows.
+CREATE OR REPLACE FUNCTION pgherd.can_sample(percentage real, seed double precision, is_repeatable boolean)
+RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  IF percentage IS NULL THEN
+    RAISE EXCEPTION USING ERRCODE = '2202H', MESSAGE = 'TABLESAMPLE parameter cannot be null';
+  ELSIF is_repeatable AND seed IS NULL THEN
+    RAISE EXCEPTION USING ERRCODE = '2202G', MESSAGE = 'TABLESAMPLE REPEATABLE parameter cannot be null';
+  ELSIF NOT percentage BETWEEN 0 AND 100 THEN
+    RAISE EXCEPTION USING ERRCODE = '2202H', MESSAGE = 'sample percentage must be between 0 and 100';
+  END IF;
+  RETURN true;
+END $$;
+
+-- What bodies hand to EXECUTE: the coordinator has one that writes it anew.
+DO $$
+BEGIN
+    IF pg_catalog.to_regprocedure('pgherd.sampled_text(text)') IS NULL THEN
+        CREATE FUNCTION pgherd.sampled_text(statement text) RETURNS text LANGUAGE sql STABLE STRICT AS 'SELECT statement';
+    END IF;
 END
 $$;

@@ -330,6 +330,7 @@ BEGIN
     EXECUTE format('CREATE TRIGGER pgherd_row_by_row AFTER UPDATE OR DELETE ON pgherd.%I '
         'FOR EACH ROW EXECUTE FUNCTION pgherd.row_by_row()', child);
     EXECUTE format('ALTER FOREIGN TABLE pgherd.%I OWNER TO %I', child, owner);
+    PERFORM pgherd.watch_samples(relation);
     PERFORM pgherd.keep_child(format('pgherd.%I', child)::regclass);
     PERFORM pgherd.map_owners();
 END
@@ -1271,22 +1272,141 @@ CREATE OR REPLACE VIEW pgherd.citus_nodes AS
     SELECT nodename, nodeport, CASE groupid WHEN 0 THEN 'coordinator' ELSE 'worker' END AS role, isactive AS active
     FROM pgherd.pg_dist_node;
 
--- Whether a row is in a sample of so many percent, where the coordinator takes it: its foreign tables give all rows. With a
--- seed the same row is each time.
-CREATE OR REPLACE FUNCTION pgherd.is_sampled(percentage real, seed double precision, is_repeatable boolean, line text)
-RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
+-- Samples that functions take --------------------------------------------------------------------------------------
+
+-- PostgreSQL takes no samples of foreign tables, and reads them whole where they are below a table that is sampled. So the
+-- texts that the coordinator runs by itself are written anew, by the router, with rows chosen by pgherd.is_sampled().
+
+-- A text with all samples that it takes of distributed tables written anew. "language": of a body; 'planned' where PostgreSQL
+-- has understood it.
+CREATE OR REPLACE FUNCTION pgherd.sampled_text(statement text, language text) RETURNS text
+LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    written text := statement;
 BEGIN
-  IF percentage IS NULL THEN
-    RAISE EXCEPTION USING ERRCODE = '2202H', MESSAGE = 'TABLESAMPLE parameter cannot be null';
-  ELSIF is_repeatable AND seed IS NULL THEN
-    RAISE EXCEPTION USING ERRCODE = '2202G', MESSAGE = 'TABLESAMPLE REPEATABLE parameter cannot be null';
-  ELSIF NOT percentage BETWEEN 0 AND 100 THEN
-    RAISE EXCEPTION USING ERRCODE = '2202H', MESSAGE = 'sample percentage must be between 0 and 100';
-  ELSIF NOT is_repeatable THEN
-    RETURN pg_catalog.random() * 100 < percentage;
-  END IF;
-  RETURN (pg_catalog.hashtextextended(seed || ' ' || line, 0) & 1048575) / 1048576.0 * 100 < percentage;
-END $$;
+    IF statement ~* 'tablesample' THEN
+        EXECUTE format('SELECT r.result FROM pgherd.remote_statement r WHERE r.command = %L',
+            format(E'sample %s\n%s', language, statement)) INTO STRICT written;
+    END IF;
+    RETURN written;
+END
+$$;
+
+-- What bodies hand to EXECUTE.
+CREATE OR REPLACE FUNCTION pgherd.sampled_text(statement text) RETURNS text
+LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
+    SELECT pgherd.sampled_text(statement, '')
+$$;
+
+-- A function's body. It stays the function that it is, of its owner and with his grants.
+CREATE OR REPLACE FUNCTION pgherd.let_function_sample(function oid) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
+DECLARE
+    defined record;
+    written text;
+BEGIN
+    SELECT p.prosrc AS body, l.lanname AS language, CASE WHEN p.prosqlbody IS NOT NULL THEN pg_get_functiondef(p.oid) END AS parsed
+        INTO defined FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
+        WHERE p.oid = function AND p.prokind <> 'a' AND p.pronamespace <> 'pgherd'::regnamespace AND l.lanname IN ('sql', 'plpgsql')
+            AND (p.prosrc ~* 'tablesample' OR p.prosqlbody::text ~ ':tablesample [{]');
+    IF defined.parsed IS NOT NULL THEN
+        written := pgherd.sampled_text(defined.parsed, 'sql');
+        IF written <> defined.parsed THEN
+            EXECUTE written;
+        END IF;
+    ELSIF FOUND THEN
+        written := pgherd.sampled_text(defined.body, defined.language);
+        UPDATE pg_proc p SET prosrc = written WHERE p.oid = function AND p.prosrc <> written;
+    END IF;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION pgherd.let_function_sample(oid) FROM PUBLIC;
+
+-- All functions: a table has been distributed, or has a new name.
+CREATE OR REPLACE FUNCTION pgherd.let_functions_sample() RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT pgherd.let_function_sample(p.oid) FROM pg_proc p
+    WHERE p.oid >= 16384 AND (p.prosrc ~* 'tablesample' OR p.prosqlbody::text ~ ':tablesample [{]')
+$$;
+
+-- Functions as they come into existence. What else is kept has been written anew by the router, or is refused.
+CREATE OR REPLACE FUNCTION pgherd.follow_samples() RETURNS event_trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (
+        SELECT FROM pg_event_trigger_ddl_commands() d
+        CROSS JOIN LATERAL (
+            SELECT r.ev_action::text FROM pg_rewrite r WHERE d.classid = 'pg_class'::regclass AND r.ev_class = d.objid
+            UNION ALL SELECT r.ev_action::text FROM pg_rewrite r WHERE d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
+            UNION ALL SELECT concat(y.polqual::text, y.polwithcheck::text) FROM pg_policy y
+                WHERE d.classid = 'pg_policy'::regclass AND y.oid = d.objid) kept(tree)
+        CROSS JOIN LATERAL regexp_matches(kept.tree, ':relid ([0-9]+) (?::\w+ \w+ )*:tablesample [{]', 'g') AS m(parts)
+        JOIN pgherd.pg_dist_partition p ON p.partmethod = 'h' AND p.logicalrelid = m.parts[1]::oid)
+    THEN
+        RAISE EXCEPTION USING ERRCODE = '0A000', MESSAGE = 'cannot take a sample of a distributed table in this statement',
+            DETAIL = format('%s keeps it, and its text is not known to the router.', TG_TAG),
+            HINT = 'Send the statement through the router by itself.';
+    END IF;
+    IF current_setting('postgres_fdw.application_name', true) LIKE 'pgherd:%' THEN
+        PERFORM pgherd.let_function_sample(d.objid) FROM pg_event_trigger_ddl_commands() d WHERE d.classid = 'pg_proc'::regclass;
+    END IF;
+END
+$$;
+
+-- Whether what is planned now takes no sample of a distributed table: it is refused otherwise. A statistics object of each foreign
+-- child calls it: the planner asks for the value of an expression that has no columns in it whenever a statement reads
+-- the table. The text is in the context, or in an SQL function's body, or was prepared.
+CREATE OR REPLACE FUNCTION pgherd.unsampled(relation oid) RETURNS bool
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    context text;
+    planned text[];
+    statement text;
+BEGIN
+    GET DIAGNOSTICS context = PG_CONTEXT;
+    IF context !~* 'tablesample|\nSQL function "|\mexecute\M' THEN
+        RETURN true;
+    END IF;
+    context := substr(context, strpos(context || E'\n', E'\n') + 1);
+    planned := regexp_match(context, '^(?:SQL statement|SQL expression|PL/pgSQL \w+) "(.*?)"(?:\n(?:PL/|SQL |COPY ).*)?$');
+    IF planned IS NULL THEN
+        planned := ARRAY(SELECT coalesce(pg_get_function_sqlbody(p.oid), p.prosrc) FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
+            WHERE l.lanname = 'sql' AND p.proname = (regexp_match(context, '^SQL function "(.*?)" (?:statement|during) '))[1]);
+    ELSIF planned[1] ~* '\mexecute\M' THEN
+        planned := planned || ARRAY(SELECT s.statement FROM pg_prepared_statements s);
+    END IF;
+    FOREACH statement IN ARRAY planned LOOP
+        IF pgherd.sampled_text(statement, 'planned') <> statement THEN
+            RAISE EXCEPTION USING ERRCODE = '0A000', MESSAGE = 'cannot take a sample of a distributed table in this statement',
+                DETAIL = 'A function runs it whose body does not have its text.', HINT = 'Take the sample with a SELECT of its own.';
+        END IF;
+    END LOOP;
+    RETURN true;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION pgherd.watch_samples(relation oid) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    EXECUTE format('CREATE STATISTICS pgherd.%I ON (pgherd.unsampled(%s)) FROM pgherd.%I', 'unsampled_' || relation, relation,
+        'ft_' || relation);
+    -- ANALYZE has nothing to do for it.
+    EXECUTE format('ALTER STATISTICS pgherd.%I SET STATISTICS 0', 'unsampled_' || relation);
+END
+$$;
+REVOKE EXECUTE ON FUNCTION pgherd.watch_samples(oid) FROM PUBLIC;
+
+DO $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_event_trigger WHERE evtname = 'pgherd_samples') THEN
+        CREATE EVENT TRIGGER pgherd_samples ON ddl_command_end EXECUTE FUNCTION pgherd.follow_samples();
+    END IF;
+    -- Tables that were distributed before.
+    PERFORM pgherd.watch_samples(pg_catalog.substr(c.relname, 4)::pg_catalog.oid) FROM pg_catalog.pg_class c
+        WHERE c.relnamespace = 'pgherd'::pg_catalog.regnamespace AND c.relname ~ '^ft_[0-9]+$'
+            AND NOT EXISTS (SELECT FROM pg_catalog.pg_statistic_ext s WHERE s.stxrelid = c.oid);
+END
+$$;
 
 -- A value as text from which every server reads the same value, whatever the client's own styles are: abbreviations of
 -- time zones mean another zone to the one that reads them, and digits are left out. Called where a client has set styles.
@@ -1341,7 +1461,8 @@ BEGIN
         ('pg_trigger', 'tgname !~* ''^pgherd_guard'' AND tgrelid NOT IN '
             '(SELECT oid FROM pg_catalog.pg_class WHERE relnamespace = ''pgherd''::pg_catalog.regnamespace)'),
         ('pg_constraint', 'connamespace <> ''pgherd''::pg_catalog.regnamespace'),
-        ('pg_event_trigger', 'evtname !~ ''^pgherd_(definitions|drops|start_[12]|follow_[12])$'''),
+        ('pg_statistic_ext', 'stxnamespace <> ''pgherd''::pg_catalog.regnamespace'),
+        ('pg_event_trigger', 'evtname !~ ''^pgherd_(definitions|drops|samples|start_[12]|follow_[12])$'''),
         -- The extension is ours where it is in our schema, for as long as nobody else uses it.
         ('pg_enum', 'enumtypid NOT IN (SELECT oid FROM pg_catalog.pg_type WHERE typnamespace = ''pgherd''::pg_catalog.regnamespace)'),
         ('pg_extension', 'extnamespace <> ''pgherd''::pg_catalog.regnamespace OR EXISTS (SELECT FROM pg_catalog.pg_foreign_server s '
@@ -1421,4 +1542,4 @@ REVOKE SELECT ON pgherd.pg_user_mapping FROM PUBLIC;
 REVOKE SELECT ON pgherd.secret, pgherd.remote_definition FROM PUBLIC;
 -- Other people's statements: the views show each his own.
 REVOKE SELECT ON pgherd.operation, pgherd.operation_step FROM PUBLIC;
-INSERT INTO pgherd.schema_version (version) VALUES (3) ON CONFLICT DO NOTHING;
+INSERT INTO pgherd.schema_version (version) VALUES (4) ON CONFLICT DO NOTHING;

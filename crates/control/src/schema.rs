@@ -23,7 +23,7 @@ pub const ROUTER_SERVER: &str = "pgherd_router";
 pub const CALLBACK_USER: &str = "pgherd_callback";
 
 /// Of the SQL below, as it says itself (`pgherd.schema_version`). Routers bring older schemas up to date.
-pub const SCHEMA_VERSION: i32 = 3;
+pub const SCHEMA_VERSION: i32 = 4;
 
 /// Which version a database has; none before it has our schema.
 pub const FOUND_VERSION: &str = "SELECT pg_catalog.max(version) FROM pgherd.schema_version";
@@ -94,6 +94,7 @@ pub const CATALOG_VIEWS: &[(&str, &str, &str)] = &[
     ("pg_catalog", "pg_partitioned_table", "pgherd.pg_partitioned_table"),
     ("pg_catalog", "pg_trigger", "pgherd.pg_trigger"),
     ("pg_catalog", "pg_constraint", "pgherd.pg_constraint"),
+    ("pg_catalog", "pg_statistic_ext", "pgherd.pg_statistic_ext"),
     ("pg_catalog", "pg_enum", "pgherd.pg_enum"),
     ("pg_catalog", "pg_event_trigger", "pgherd.pg_event_trigger"),
     ("pg_catalog", "pg_foreign_server", "pgherd.pg_foreign_server"),
@@ -153,11 +154,12 @@ pub const NOT_OURS: &[(&str, &str)] = &[
          (SELECT oid FROM pg_catalog.pg_class WHERE relnamespace = 'pgherd'::pg_catalog.regnamespace)",
     ),
     ("pg_constraint", "connamespace <> 'pgherd'::pg_catalog.regnamespace"),
+    ("pg_statistic_ext", "stxnamespace <> 'pgherd'::pg_catalog.regnamespace"),
     (
         "pg_enum",
         "enumtypid NOT IN (SELECT oid FROM pg_catalog.pg_type WHERE typnamespace = 'pgherd'::pg_catalog.regnamespace)",
     ),
-    ("pg_event_trigger", "evtname !~ '^pgherd_(definitions|drops|start_[12]|follow_[12])$'"),
+    ("pg_event_trigger", "evtname !~ '^pgherd_(definitions|drops|samples|start_[12]|follow_[12])$'"),
     (
         "pg_extension",
         "extnamespace <> 'pgherd'::pg_catalog.regnamespace OR EXISTS (SELECT FROM pg_catalog.pg_foreign_server s \
@@ -240,7 +242,7 @@ mod tests {
     use super::*;
 
     /// Of the texts of version [`SCHEMA_VERSION`].
-    const FINGERPRINT: u64 = 6099954058753106901;
+    const FINGERPRINT: u64 = 10107307676502367649;
 
     #[test]
     fn views_and_conditions_leave_out_the_same() {

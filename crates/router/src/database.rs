@@ -586,12 +586,17 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
         let cascade = Cascade { to: oid(1), on_delete: truth(&keys, row, 2), on_update: truth(&keys, row, 3) };
         snapshot.cascades.entry(oid(0)).or_default().push(cascade);
     }
+    // Bodies would be cut to a name's length if the first column were one.
     let names = connection
         .query(
-            "SELECT 'f', proname FROM pg_catalog.pg_proc WHERE pronamespace NOT IN \
+            "SELECT 'f', proname::pg_catalog.text FROM pg_catalog.pg_proc WHERE pronamespace NOT IN \
                ('pg_catalog'::pg_catalog.regnamespace, 'information_schema'::pg_catalog.regnamespace, 'pgherd'::pg_catalog.regnamespace) \
-             UNION SELECT 'S' || proname, prosrc FROM pg_catalog.pg_proc \
-               WHERE oid >= 16384 AND prosrc ~* 'tablesample' \
+             UNION SELECT 'S' || l.lanname || ' ' || p.proname, \
+                 coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc) \
+               FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
+               WHERE p.oid >= 16384 AND l.lanname IN ('sql', 'plpgsql') \
+                 AND p.pronamespace <> 'pgherd'::pg_catalog.regnamespace \
+                 AND (p.prosrc ~* 'tablesample' OR p.prosqlbody::pg_catalog.text ~ ':tablesample [{]') \
              UNION SELECT 'o', o.oprname FROM pg_catalog.pg_operator o \
                JOIN pg_catalog.pg_proc p ON p.oid = o.oprcode JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
                WHERE o.oid >= 16384 AND l.lanname NOT IN ('internal', 'c') \
@@ -654,8 +659,9 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
                 continue;
             }
             Some(function) if function.starts_with('S') => {
-                if crate::run::takes_sample(&name, snapshot) {
-                    snapshot.sampling_functions.insert(function[1..].to_owned());
+                let (language, function) = function[1..].split_once(' ').unwrap_or_default();
+                if crate::run::takes_sample(&name, language, snapshot) {
+                    snapshot.sampling_functions.insert(function.to_owned());
                 }
                 continue;
             }

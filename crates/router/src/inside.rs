@@ -1,6 +1,7 @@
 //! What triggers of ours on the coordinator's tables ask for (crates/control/sql/inside.sql): SQL that runs inside the
 //! coordinator has written a reference table's copy there, or inserts into a distributed table ON CONFLICT. It is
-//! done on the workers in the client's own transaction.
+//! done on the workers in the client's own transaction. And texts that take samples are written anew
+//! (`run/samples.rs`).
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use pgherd_wire::frame::Frame;
 
 use crate::callback::{PLACE, command_of, ends_transactions};
 use crate::error::{Failure, Result};
-use crate::run::{Errors, Request, Rows, fields_of};
+use crate::run::{Errors, Request, Rows, fields_of, written_anew};
 use crate::session::{Bound, Session};
 use crate::settings::{quote_ident, quote_literal};
 use crate::upsert::{Found, Upsert};
@@ -24,11 +25,15 @@ pub(crate) const INSERTING: &str = "insert ";
 impl Session {
     /// A query on `pgherd.remote_statement`: does what its command says, and gives the rows of the answer.
     pub(crate) async fn remote_statement(&mut self, query: &str, scan: u64, in_block: bool) -> Result<Vec<Bytes>> {
+        let command = command_of(query).ok_or_else(not_understood)?;
+        let (head, body) = command.split_once('\n').ok_or_else(not_understood)?;
+        if let Some(language) = head.strip_prefix("sample ") {
+            let written = written_anew(body, language, &self.catalog())?;
+            return Ok(vec![row_of(Some(written.as_deref().unwrap_or(body).as_bytes()))]);
+        }
         if !in_block {
             return Err(ends_transactions());
         }
-        let command = command_of(query).ok_or_else(not_understood)?;
-        let (head, body) = command.split_once('\n').ok_or_else(not_understood)?;
         let mut words = head.splitn(2, ' ');
         match (words.next(), words.next()) {
             (Some("reference"), Some(rest)) => {

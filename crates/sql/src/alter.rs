@@ -31,7 +31,8 @@ pub fn detached_concurrently(text: &str) -> Option<Span> {
     Some(tokens.span(at, at + 1))
 }
 
-fn identifier(written: &str) -> String {
+/// The name that an identifier stands for.
+pub(crate) fn identifier(written: &str) -> String {
     match written.strip_prefix('"').and_then(|w| w.strip_suffix('"')) {
         Some(inner) => inner.replace("\"\"", "\""),
         None => written.to_lowercase(),

@@ -84,7 +84,7 @@ enum Kind {
     Other,
 }
 
-const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "ctid", "xmin", "xmax", "cmin", "cmax"];
+pub(crate) const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "ctid", "xmin", "xmax", "cmin", "cmax"];
 
 #[derive(Debug)]
 pub(crate) struct Never;

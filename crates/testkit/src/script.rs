@@ -242,6 +242,8 @@ struct Lexer {
     inside: Inside,
     depth: usize,
     ended: bool,
+    /// Between BEGIN ATOMIC and END.
+    body: bool,
     batch: bool,
     trailing: String,
 }
@@ -260,6 +262,7 @@ enum Inside {
 impl Lexer {
     fn line(&mut self, line: &str) {
         if !self.text.is_empty() {
+            self.body |= self.inside == Inside::Nothing && self.ends_with("begin atomic");
             self.text.push('\n');
         }
         let mut rest = line;
@@ -283,6 +286,7 @@ impl Lexer {
                     self.inside = Inside::Comment(depth + 1);
                 }
                 Inside::Nothing => match c {
+                    c if c.is_whitespace() => self.body |= self.ends_with("begin atomic"),
                     '\'' => {
                         let escapes = self.text.ends_with(['e', 'E'])
                             && !self.text.trim_end_matches(['e', 'E']).ends_with(|c: char| c.is_alphanumeric());
@@ -314,7 +318,7 @@ impl Lexer {
                         rest = &rest[2..];
                         continue;
                     }
-                    ';' if self.depth == 0 => {
+                    ';' if self.depth == 0 && (!self.body || self.ends_with(" end") || self.ends_with("\nend")) => {
                         self.ended = true;
                         self.trailing = rest[1..].to_owned();
                         return;
@@ -326,6 +330,11 @@ impl Lexer {
             self.text.push_str(&rest[..width]);
             rest = &rest[width..];
         }
+    }
+
+    fn ends_with(&self, word: &str) -> bool {
+        let ends = self.text.len().checked_sub(word.len()).and_then(|at| self.text.get(at..));
+        ends.is_some_and(|end| end.eq_ignore_ascii_case(word))
     }
 }
 
@@ -349,6 +358,14 @@ mod tests {
     fn check(text: &str, expected: &[&str]) {
         let found: Vec<String> = statements(text).into_iter().map(|s| s.sql).collect();
         assert_eq!(found, expected, "in {text}");
+    }
+
+    #[test]
+    fn a_body_ends_at_its_end() {
+        check(
+            "CREATE FUNCTION f() RETURNS int BEGIN ATOMIC\n  SELECT 1;\nSELECT 2; END;\nSELECT 3;",
+            &["CREATE FUNCTION f() RETURNS int BEGIN ATOMIC\n  SELECT 1;\nSELECT 2; END", "SELECT 3"],
+        );
     }
 
     #[test]

@@ -154,7 +154,7 @@ impl Session {
         writes: bool,
         in_block: bool,
     ) -> Result<Completion> {
-        self.check_samples_inside(call)?;
+        self.let_functions_sample(call, true).await?;
         let announce = self.announce_on_coordinator(call).await?;
         if in_block || call.max_rows > 0 {
             self.open_implicit_block();
@@ -291,16 +291,21 @@ impl Session {
     /// DO, CALL, NOTIFY and statements we know nothing of. What a body does with distributed tables arrives as
     /// callbacks; it is atomic with the rest, unless the body ends transactions itself.
     pub(super) async fn run_procedural(&mut self, call: &Call<'_>, kind: &StatementKind) -> Result<Completion> {
-        self.check_samples_inside(call)?;
         let own_transactions = match kind {
             StatementKind::Do { body, .. } => ends_transactions(body),
             StatementKind::Call => self.procedure_ends_transactions(call).await?,
             _ => true,
         };
+        self.let_functions_sample(call, !own_transactions).await?;
         if !own_transactions {
             self.open_implicit_block();
         }
-        let completion = self.run_on_coordinator(call, call.prepared.text(), true).await?;
+        let written = match kind {
+            StatementKind::Do { .. } => super::written_anew(call.prepared.text(), "", &self.catalog())?,
+            _ => None,
+        };
+        let text = written.as_deref().unwrap_or(call.prepared.text());
+        let completion = self.run_on_coordinator(call, text, true).await?;
         if matches!(kind, StatementKind::Call) {
             self.keep_moment_of_returned(call).await?;
         }

@@ -265,7 +265,11 @@ impl Session {
         if matches!(info.object, "role" | "database") || is_role_grant(info) {
             self.txn.changed_defaults = true;
         }
-        self.after_ddl().await?;
+        // A function may take samples of what has this name now.
+        match matches!(info.tag, "RENAME" | "SET SCHEMA") && matches!(info.object, "table" | "schema") {
+            true => self.changed_catalog_in_block().await?,
+            false => self.after_ddl().await?,
+        }
         Ok(completion)
     }
 

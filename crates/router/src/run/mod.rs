@@ -45,7 +45,7 @@ pub use current_row::{Followed, name_text};
 pub use define_inside::Definitions;
 pub use planned::{add_tags, refuse};
 pub use request::{Errors, Request, Rows, TableOrigin, fields_of, send};
-pub use samples::takes_sample;
+pub use samples::{takes_sample, written_anew};
 pub use snapshots::{Anchor, Askers, Within};
 pub use stage::{Capture, Staged};
 

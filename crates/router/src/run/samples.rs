@@ -2,6 +2,10 @@
 //! would give all rows. So the workers draw each sample first, and its rows stand in the text in place of the table.
 //! Where the statement is kept (a view), locks rows, or takes samples by values of other rows, the coordinator chooses
 //! among all rows instead.
+//!
+//! So it does in the bodies of functions and DO blocks. A function's is written anew when it comes into existence, or
+//! its table becomes distributed (`pgherd.let_function_sample`); what EXECUTE runs, when it does
+//! (`pgherd.sampled_text`). What is planned as it was written nevertheless is refused there (`pgherd.unsampled`).
 
 use std::fmt::Write;
 
@@ -15,7 +19,8 @@ use super::Call;
 use super::stage::Capture;
 use crate::error::{Failure, Result};
 use crate::session::{Prepared, Session};
-use crate::settings::quote_ident;
+use crate::settings::{quote_ident, quote_literal};
+use crate::transaction::Block;
 
 /// Bytes of a sample that go with a statement.
 const BYTES_MAX: usize = 64 << 20;
@@ -26,29 +31,130 @@ fn refused(detail: impl AsRef<str>) -> Failure {
         .hint("Take the sample with a SELECT of its own.")
 }
 
-/// Whether a function's body takes a sample of a distributed table: its statements are the coordinator's own, which
-/// has no rows of it.
-pub fn takes_sample(body: &str, snapshot: &Snapshot) -> bool {
-    let lower = body.to_lowercase();
-    let is_word = |c: char| c.is_alphanumeric() || c == '_';
-    let words: Vec<&str> = lower.split(|c: char| !is_word(c)).filter(|w| !w.is_empty()).collect();
-    let samples = words.iter().enumerate().filter(|(_, word)| **word == "tablesample").map(|(at, _)| at);
-    // The table's name, or that and an alias.
-    let mut before = samples.flat_map(|at| &words[at.saturating_sub(3)..at]);
-    before.any(|word| snapshot.all_tables().any(|t| !t.is_reference() && t.name.to_lowercase() == *word))
+/// Clauses within the brackets of clauses.
+const CLAUSES_MAX: usize = 16;
+
+/// Whether a function's body takes a sample of a distributed table as nobody has written it anew: its statements are
+/// the coordinator's own, whose foreign tables would give all rows.
+pub fn takes_sample(body: &str, language: &str, snapshot: &Snapshot) -> bool {
+    // What is not understood is refused where it is planned (pgherd.unsampled).
+    with_chosen_rows(body, language, snapshot).is_ok_and(|text| text.is_some())
+}
+
+/// A text that the coordinator runs by itself (a body, or what one hands to EXECUTE), with all tables in place of which
+/// rows have to be chosen. `None`: as it is. `language`: whose words it has, none for a statement; what is `planned`
+/// has been checked by the coordinator.
+pub fn written_anew(text: &str, language: &str, snapshot: &Snapshot) -> Result<Option<String>> {
+    if !names_samples(text) {
+        return Ok(None);
+    }
+    let mut written = with_chosen_rows(text, language, snapshot)?.unwrap_or_else(|| text.to_owned());
+    let mut edits = Edits::new();
+    for (span, body) in pgherd_sql::do_literals(&written) {
+        if !names_samples(span.of(&written)) {
+            continue;
+        }
+        let body = body.ok_or_else(|| refused("The block is written with escapes."))?;
+        if let Some(body) = written_anew(&body, "plpgsql", snapshot)? {
+            edits.replace(span, quote_literal(&body));
+        }
+    }
+    if language == "plpgsql" && names_samples(&written) {
+        for text in pgherd_sql::executed_texts(&written).unwrap_or_default() {
+            if !text.of(&written).starts_with(SAMPLED_TEXT) {
+                edits.insert(text.start, format!("{SAMPLED_TEXT}("));
+                edits.insert(text.end, ")::pg_catalog.text)");
+            }
+        }
+    }
+    if !edits.is_empty() {
+        written = edits.apply(&written).as_written();
+    }
+    Ok((written != text).then_some(written))
+}
+
+/// What EXECUTE runs is known when it does.
+const SAMPLED_TEXT: &str = "pgherd.sampled_text(";
+
+fn names_samples(text: &str) -> bool {
+    text.to_ascii_lowercase().contains("tablesample")
+}
+
+fn with_chosen_rows(text: &str, language: &str, snapshot: &Snapshot) -> Result<Option<String>> {
+    // Bodies of functions in SQL may become part of statements in which nothing tells of them any more.
+    let is_certain = matches!(language, "sql" | "planned");
+    let mut written = text.to_owned();
+    for _ in 0..CLAUSES_MAX {
+        let Some(found) = pgherd_sql::samplings(&written) else {
+            return match is_certain {
+                true => Err(refused("The text is not understood.")),
+                false => Ok(None),
+            };
+        };
+        let mut edits = Edits::new();
+        for sampling in found {
+            let named = |t: &&std::sync::Arc<Table>| {
+                t.name == sampling.name.name && sampling.name.schema.as_ref().is_none_or(|schema| *schema == t.schema)
+            };
+            let Some(table) = snapshot.all_tables().filter(|t| !t.is_reference()).find(named) else { continue };
+            // ONLY of a partitioned table has no rows.
+            if sampling.only && table.is_partitioned {
+                continue;
+            }
+            if !sampling.by_share {
+                match is_certain {
+                    true => return Err(by_another_method()),
+                    false => continue,
+                }
+            }
+            if sampling.names_physical_rows {
+                return Err(names_physical_rows());
+            }
+            let (name, clause) = (sampling.written.of(&written), sampling.clause.of(&written));
+            let rows = chosen(name, clause).ok_or_else(|| refused("The clause is not found in the text."))?;
+            let alias = match sampling.aliased {
+                true => String::new(),
+                false => format!(" AS {}", quote_ident(&sampling.name.name)),
+            };
+            // Lines keep their numbers.
+            let lines = |text: &str| text.matches('\n').count();
+            let gone = (lines(sampling.relation.of(&written)) + lines(clause)).saturating_sub(lines(&rows));
+            edits.replace(sampling.relation, format!("({rows}){alias}"));
+            edits.replace(sampling.clause, "\n".repeat(gone));
+        }
+        if edits.is_empty() {
+            return Ok((written != text).then_some(written));
+        }
+        written = edits.apply(&written).as_written();
+    }
+    Err(refused("The text is nested too deeply."))
 }
 
 impl Session {
-    /// What the coordinator runs must not take samples where nobody has put what it can take.
-    pub(super) fn check_samples_inside(&self, call: &Call<'_>) -> Result<()> {
-        let Some(statement) = &call.prepared.statement else { return Ok(()) };
+    /// Functions that came into existence past the router, or before it could write them anew. `alone`: the statement
+    /// may have a block of ours around it. Where they cannot be written anew now, who calls one is refused.
+    pub(super) async fn let_functions_sample(&mut self, call: &Call<'_>, alone: bool) -> Result<()> {
         let catalog = self.catalog();
-        let calls = statement.calls.iter().any(|(_, name)| catalog.sampling_functions.contains(name));
-        let in_body = matches!(&statement.kind, StatementKind::Do { body, .. } if takes_sample(body, &catalog));
-        match calls || in_body {
+        if catalog.sampling_functions.is_empty() {
+            return Ok(());
+        }
+        if alone && self.txn.block != Block::Explicit {
+            self.open_implicit_block();
+            self.join(COORDINATOR_GROUP).await?;
+            self.let_all_functions_sample().await?;
+            return self.changed_catalog_in_block().await;
+        }
+        let calls = call.prepared.statement.iter().flat_map(|s| &s.calls);
+        match calls.into_iter().any(|(_, name)| catalog.sampling_functions.contains(name)) {
             true => Err(refused("A function's body takes it, which the coordinator runs by itself.")),
             false => Ok(()),
         }
+    }
+
+    pub(crate) async fn let_all_functions_sample(&mut self) -> Result<()> {
+        self.mark_writer(COORDINATOR_GROUP);
+        self.collect_on(COORDINATOR_GROUP, "SELECT pgherd.let_functions_sample()").await?;
+        Ok(())
     }
 
     /// Puts rows that the workers draw in place of every distributed table with a TABLESAMPLE clause.
@@ -182,16 +288,24 @@ fn is_drawn_before(statement: &Statement, sample: &Sample) -> bool {
 
 fn check(statement: &Statement, sample: &Sample) -> Result<()> {
     if !sample.by_share {
-        return Err(Failure::refused("cannot take such a sample of a distributed table")
-            .detail("Workers can take shares of rows, by SYSTEM and BERNOULLI."));
+        return Err(by_another_method());
     }
     if statement.names_physical_rows {
-        return Err(refused("The statement names system columns, or columns with their table's schema."));
+        return Err(names_physical_rows());
     }
     match sample.clause.is_known() {
         true => Ok(()),
         false => Err(refused("The clause is not found in the text.")),
     }
+}
+
+fn by_another_method() -> Failure {
+    Failure::refused("cannot take such a sample of a distributed table")
+        .detail("Workers can take shares of rows, by SYSTEM and BERNOULLI.")
+}
+
+fn names_physical_rows() -> Failure {
+    refused("The statement names system columns, or columns with their table's schema.")
 }
 
 /// A SELECT in which the coordinator chooses rows of a table.
@@ -207,7 +321,8 @@ fn chosen(name: &str, clause: &str) -> Option<String> {
     Some(format!(
         "SELECT pgherd_t.* FROM (SELECT ({percentage})::pg_catalog.float4 AS share, \
          ({seed})::pg_catalog.float8 AS seed) AS pgherd_s CROSS JOIN {name} AS pgherd_t \
-         WHERE pgherd.is_sampled(pgherd_s.share, pgherd_s.seed, {is_repeatable}, {line})"
+         WHERE pgherd.can_sample(pgherd_s.share, pgherd_s.seed, {is_repeatable}) \
+         AND pgherd.is_sampled(pgherd_s.share, pgherd_s.seed, {is_repeatable}, {line})"
     ))
 }
 

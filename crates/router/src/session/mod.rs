@@ -393,6 +393,16 @@ impl Session {
 
     /// After DDL inside a block: what the transaction sees now.
     pub async fn reload_catalog_in_block(&mut self) -> Result<()> {
+        self.load_catalog_in_block().await?;
+        // A table is distributed, or has a name, that it did not have when they were defined.
+        if !self.catalog().sampling_functions.is_empty() {
+            self.let_all_functions_sample().await?;
+            self.load_catalog_in_block().await?;
+        }
+        Ok(())
+    }
+
+    async fn load_catalog_in_block(&mut self) -> Result<()> {
         if self.definitions.is_asked() {
             let loaded = crate::database::load_from(self, false).await?;
             self.txn.catalog = Some(Arc::new(loaded));
