@@ -318,7 +318,7 @@ CREATE FUNCTION lends() RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET searc
 END $$;
 ALTER FUNCTION lends() OWNER TO inside_owner;
 SET ROLE inside_other;
-SELECT lends();
+DO $$ BEGIN PERFORM lends(); END $$;
 --@ error: 42501
 SELECT count(*) FROM lent.d;
 --@ error: 42501
@@ -335,14 +335,12 @@ CREATE FUNCTION lends_more() RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET 
     ALTER TABLE d ALTER COLUMN gone SET NOT NULL;
   EXCEPTION WHEN not_null_violation THEN NULL;
   END;
-  INSERT INTO d (k) VALUES (200);
   RETURN (SELECT string_agg(attname, ' ' ORDER BY attnum) FROM pg_attribute WHERE attrelid = 'd'::regclass AND attnum > 0);
 END $$;
 ALTER FUNCTION lends_more() OWNER TO inside_owner;
 SET ROLE inside_other;
-SELECT lends_more() WHERE pg_current_xact_id_if_assigned() IS NULL OR true LIMIT 1;
+SELECT lends_more();
 RESET ROLE;
-SELECT who FROM lent.d WHERE k = 200;
 -- Partitions that a function of the owner's makes.
 CREATE TABLE lent.ev (k int NOT NULL, at date NOT NULL) PARTITION BY RANGE (at);
 --@ cluster: SELECT create_distributed_table('lent.ev', 'k')

@@ -270,3 +270,33 @@ DROP TABLE m, m2, later, people CASCADE;
 DO $$ BEGIN DROP ROLE kinds_a, kinds_b, kinds_e, kinds_f, kinds_h, "kinds ""i"""; END $$;
 CREATE ROLE kinds_a;
 DROP ROLE kinds_a;
+
+-- Event triggers of the user's that define.
+CREATE TABLE audited (k int PRIMARY KEY, v int);
+--@ cluster: SELECT create_distributed_table('audited', 'k')
+INSERT INTO audited SELECT g, g FROM generate_series(1, 20) g;
+CREATE FUNCTION audit() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN
+  IF current_setting('audit.active', true) = 'yes' AND NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'audited'::regclass AND attname = 'changed_by') THEN
+    ALTER TABLE audited ADD COLUMN changed_by text DEFAULT 'me';
+    COMMENT ON TABLE audited IS 'changed';
+  END IF;
+END $$;
+CREATE EVENT TRIGGER audit ON ddl_command_end WHEN TAG IN ('ALTER TABLE') EXECUTE FUNCTION audit();
+SET audit.active = 'yes';
+ALTER TABLE audited ADD COLUMN w int DEFAULT 3;
+SELECT * FROM audited WHERE k = 4;
+SELECT obj_description('audited'::regclass);
+ALTER TABLE audited DROP COLUMN changed_by;
+DO $$ BEGIN ALTER TABLE audited ADD COLUMN x int DEFAULT 5; UPDATE audited SET x = 6 WHERE k = 1; END $$;
+SELECT sum(x), min(changed_by) FROM audited;
+DROP EVENT TRIGGER audit;
+CREATE EVENT TRIGGER zzz_audit ON ddl_command_end WHEN TAG IN ('ALTER TABLE') EXECUTE FUNCTION audit();
+ALTER TABLE audited DROP COLUMN changed_by;
+DO $$ BEGIN ALTER TABLE audited ADD COLUMN y int DEFAULT 5; UPDATE audited SET y = 6 WHERE k = 1; END $$;
+SELECT sum(y), min(changed_by) FROM audited;
+DROP EVENT TRIGGER zzz_audit;
+CREATE EVENT TRIGGER audit_start ON ddl_command_start WHEN TAG IN ('ALTER TABLE') EXECUTE FUNCTION audit();
+ALTER TABLE audited DROP COLUMN y;
+SELECT * FROM shape('audited');
+DROP EVENT TRIGGER audit_start;
+DROP TABLE audited;

@@ -282,7 +282,9 @@ REVOKE EXECUTE ON FUNCTION pgherd.keep_child(regclass) FROM PUBLIC;
 -- is called. It is owned like the table, so that DDL that
 -- recurses is allowed. A partitioned table of the user's has its children below its partitions. Repeating it is harmless.
 CREATE OR REPLACE FUNCTION pgherd.attach_child(relation regclass) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET client_min_messages = warning
+    -- No event triggers, the user's least of all.
+    SET session_replication_role = replica AS $$
 DECLARE
     table_schema name;
     table_name name;
@@ -338,7 +340,9 @@ $$;
 
 -- Takes child and guard away: before DROP TABLE and other DDL that a child would refuse, and for undistribute_table.
 CREATE OR REPLACE FUNCTION pgherd.detach_child(relation regclass) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET client_min_messages = warning
+    -- No event triggers, the user's least of all.
+    SET session_replication_role = replica AS $$
 DECLARE
     table_name text;
 BEGIN

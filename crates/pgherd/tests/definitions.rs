@@ -592,8 +592,8 @@ fn definitions_of_others_do_not_stop_a_merge_between_its_parts() {
     assert_eq!(client.value("SELECT count(*) || ' ' || min(n) || ' ' || max(n) FROM target").unwrap(), "100 60 60");
 }
 
-/// What a table has besides [`DESCRIPTION`] and partitions do not: who owns it, rights, comment, policies.
-const RIGHTS: &str = "(SELECT concat_ws(' ', pg_get_userbyid(c.relowner), c.relacl, obj_description(c.oid, 'pg_class'), \
+/// What a table has besides [`DESCRIPTION`] and partitions do not: who owns it, rights, policies.
+const RIGHTS: &str = "(SELECT concat_ws(' ', pg_get_userbyid(c.relowner), c.relacl, \
         c.relrowsecurity, (SELECT string_agg(p.polname || pg_get_expr(p.polqual, p.polrelid), ', ' ORDER BY p.polname) \
             FROM pg_policy p WHERE p.polrelid = c.oid)) FROM pg_class c WHERE c.oid = x.oid)";
 const ROLES: &str = "SELECT string_agg(concat_ws(' ', r.rolname, r.rolinherit, r.rolcanlogin, r.rolconnlimit, r.rolvaliduntil, \
