@@ -82,6 +82,8 @@ BEGIN
         WHERE r.rolname IN (SELECT o.value->>'name' FROM jsonb_each(old_roles) o UNION SELECT unnest(seen::text[]))
             AND r.rolname NOT IN (SELECT n.value->>'name' FROM jsonb_each(new_roles) n WHERE n.key <> '0')
     LOOP
+        -- It has none left on the coordinator.
+        EXECUTE format('REVOKE ALL ON DATABASE %I FROM %I CASCADE', current_database(), changed.rolname);
         EXECUTE format('DROP ROLE %I', changed.rolname);
     END LOOP;
     FOR changed IN
