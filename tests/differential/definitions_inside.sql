@@ -294,12 +294,74 @@ DROP TABLE own CASCADE;
 RESET ROLE;
 CREATE FUNCTION as_its_owner() RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN ALTER TABLE m ADD COLUMN IF NOT EXISTS lent int; END $$;
 ALTER FUNCTION as_its_owner() OWNER TO inside_owner;
---@ refused: PH001
 SELECT as_its_owner();
+SELECT as_its_owner();
+SELECT count(lent) FROM m;
 SET ROLE inside_owner;
 SELECT as_its_owner();
 RESET ROLE;
-SELECT count(lent) FROM m;
+-- As whoever has written it, with his path.
+CREATE SCHEMA lent AUTHORIZATION inside_owner;
+CREATE TABLE lent.d (k int PRIMARY KEY, v text);
+--@ cluster: SELECT create_distributed_table('lent.d', 'k')
+ALTER TABLE lent.d OWNER TO inside_owner;
+INSERT INTO lent.d SELECT g, 'v' || g FROM generate_series(1, 20) g;
+CREATE FUNCTION lends() RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = lent AS $$ BEGIN
+  ALTER TABLE d ADD COLUMN who text DEFAULT CURRENT_USER, ADD COLUMN s serial;
+  ALTER TABLE d ALTER COLUMN v TYPE varchar(60) USING upper(v) || current_user;
+  CREATE INDEX d_v ON d (v);
+  CREATE TYPE kind AS ENUM ('a', 'b');
+  ALTER TABLE d ADD COLUMN kind kind DEFAULT 'b';
+  ALTER TYPE kind ADD VALUE 'c';
+  COMMENT ON TABLE d IS 'lent';
+  GRANT SELECT ON d TO inside_reader;
+END $$;
+ALTER FUNCTION lends() OWNER TO inside_owner;
+SET ROLE inside_other;
+DO $$ BEGIN PERFORM lends(); END $$;
+--@ error: 42501
+SELECT count(*) FROM lent.d;
+--@ error: 42501
+ALTER TABLE lent.d ADD COLUMN x int;
+RESET ROLE;
+SELECT v, who, kind FROM lent.d WHERE k < 4;
+SELECT count(DISTINCT s) FROM lent.d;
+SELECT relname, relowner::regrole, relacl FROM pg_class WHERE relname IN ('d', 'd_v') AND relnamespace = 'lent'::regnamespace;
+INSERT INTO lent.d (k, v, kind) VALUES (100, 'x', 'c') RETURNING who;
+CREATE FUNCTION lends_more() RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = lent AS $$ BEGIN
+  BEGIN
+    ALTER TABLE d ADD COLUMN gone int;
+    CREATE UNIQUE INDEX ON d (who, k);
+    ALTER TABLE d ALTER COLUMN gone SET NOT NULL;
+  EXCEPTION WHEN not_null_violation THEN NULL;
+  END;
+  RETURN (SELECT string_agg(attname, ' ' ORDER BY attnum) FROM pg_attribute WHERE attrelid = 'd'::regclass AND attnum > 0);
+END $$;
+ALTER FUNCTION lends_more() OWNER TO inside_owner;
+SET ROLE inside_other;
+SELECT lends_more();
+RESET ROLE;
+-- Partitions that a function of the owner's makes.
+CREATE TABLE lent.ev (k int NOT NULL, at date NOT NULL) PARTITION BY RANGE (at);
+--@ cluster: SELECT create_distributed_table('lent.ev', 'k')
+ALTER TABLE lent.ev OWNER TO inside_owner;
+CREATE FUNCTION lent.month(n int) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
+  EXECUTE format('CREATE TABLE lent.ev_%s PARTITION OF lent.ev FOR VALUES FROM (%L) TO (%L)', n, make_date(2024, n, 1), make_date(2024, n + 1, 1));
+END $$;
+ALTER FUNCTION lent.month(int) OWNER TO inside_owner;
+GRANT USAGE ON SCHEMA lent TO inside_other;
+SET ROLE inside_other;
+DO $$ BEGIN PERFORM lent.month(1); PERFORM lent.month(2); END $$;
+RESET ROLE;
+INSERT INTO lent.ev SELECT g, '2024-01-01'::date + g FROM generate_series(1, 40) g;
+SELECT count(*) FROM lent.ev_2;
+SELECT relname, relowner::regrole FROM pg_class WHERE relname LIKE 'ev\__' AND relnamespace = 'lent'::regnamespace ORDER BY 1;
+SET ROLE inside_owner;
+ALTER TABLE lent.ev DETACH PARTITION lent.ev_1;
+DROP TABLE lent.ev, lent.ev_1;
+RESET ROLE;
+DROP FUNCTION lends, lends_more;
+DROP SCHEMA lent CASCADE;
 DO $$ BEGIN DROP OWNED BY inside_reader; END $$;
 DO $$ BEGIN DROP TABLE m, m2, moods, t, aside.t CASCADE; END $$;
 DROP OWNED BY inside_owner, inside_reader, inside_other;

@@ -185,6 +185,56 @@ BEGIN
 END
 $$;
 
+-- For whom the router defines something: the session's role, or the owner of a SECURITY DEFINER function whose definition the
+-- workers follow. The pass is for this transaction and this role, whoever may have read it.
+CREATE OR REPLACE FUNCTION pgherd.who_defines() RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    definer text := current_setting('pgherd.definer', true);
+BEGIN
+    IF definer <> '' THEN
+        PERFORM pgherd.check_pass(current_setting('pgherd.inside', true), 'definition ' || pg_current_xact_id(), definer);
+        RETURN definer;
+    END IF;
+    RETURN session_user;
+END
+$$;
+
+-- Roles with their memberships and settings, and rights on this database: shared objects, of whose changes no event trigger
+-- tells. By number, '0' for all roles. Passwords only with a pass.
+CREATE OR REPLACE FUNCTION pgherd.roles_now(pass text DEFAULT '') RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO, MDY' SET timezone = 'UTC' AS $$
+DECLARE
+    all_roles jsonb;
+    settings jsonb;
+BEGIN
+    IF pass <> '' THEN
+        PERFORM pgherd.check_pass(pass, 'roles', '');
+    END IF;
+    SELECT coalesce(jsonb_object_agg(x.setrole, x.settings), '{}') INTO settings
+        FROM (SELECT s.setrole, jsonb_agg(jsonb_build_object('here', s.setdatabase <> 0, 'config', to_jsonb(s.setconfig))
+                ORDER BY s.setdatabase <> 0) AS settings
+            FROM pg_db_role_setting s LEFT JOIN pg_database d ON d.oid = s.setdatabase
+            WHERE s.setdatabase = 0 OR d.datname = current_database() GROUP BY s.setrole) x;
+    SELECT jsonb_object_agg(r.oid, jsonb_build_object('name', r.rolname, 'until', r.rolvaliduntil::text,
+            'options', (SELECT string_agg(CASE WHEN o.has THEN '' ELSE 'NO' END || o.word, ' ' ORDER BY o.word)
+                FROM (VALUES (r.rolsuper, 'SUPERUSER'), (r.rolinherit, 'INHERIT'), (r.rolcreaterole, 'CREATEROLE'),
+                    (r.rolcreatedb, 'CREATEDB'), (r.rolcanlogin, 'LOGIN'), (r.rolreplication, 'REPLICATION'),
+                    (r.rolbypassrls, 'BYPASSRLS')) o(has, word)) || ' CONNECTION LIMIT ' || r.rolconnlimit,
+            'of', (SELECT coalesce(jsonb_agg(to_jsonb(m) - '{oid,roleid,member,grantor}'::text[]
+                    || jsonb_build_object('role', g.rolname) ORDER BY g.rolname, m.grantor), '[]')
+                FROM pg_auth_members m JOIN pg_authid g ON g.oid = m.roleid WHERE m.member = r.oid),
+            'settings', coalesce(settings->r.oid::text, '[]'))
+            || CASE WHEN pass <> '' THEN jsonb_build_object('password', r.rolpassword) ELSE '{}' END) INTO all_roles
+        FROM pg_authid r;
+    RETURN all_roles || jsonb_build_object('0', jsonb_build_object('settings', coalesce(settings->'0', '[]'),
+        'database', (SELECT jsonb_build_object('owner', pg_get_userbyid(d.datdba), 'acl', (SELECT jsonb_agg(jsonb_build_array(
+                CASE a.grantee WHEN 0 THEN '' ELSE pg_get_userbyid(a.grantee) END, a.privilege_type, a.is_grantable)
+                ORDER BY 1) FROM aclexplode(coalesce(d.datacl, acldefault('d', d.datdba))) a))
+            FROM pg_database d WHERE d.datname = current_database())));
+END
+$$;
+
 -- What the session's role may do with a table here, whether policies hide rows of it from that role, and whether writing it
 -- runs anything of the user's, which may be there without the coordinator's knowledge.
 CREATE OR REPLACE FUNCTION pgherd.table_rights(table_schema text, table_name text, OUT me text, OUT owner text, OUT reads bool,
@@ -227,7 +277,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     shard bigint;
 BEGIN
-    IF NOT pg_has_role(session_user, owner, 'MEMBER') THEN
+    IF NOT pg_has_role(pgherd.who_defines(), owner, 'MEMBER') THEN
         RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = format('must be member of role "%s"', owner);
     END IF;
     FOREACH shard IN ARRAY shards LOOP
@@ -248,7 +298,7 @@ DECLARE
     shard bigint;
 BEGIN
     FOREACH shard IN ARRAY shards LOOP
-        IF NOT pg_has_role(session_user, new_owner, 'MEMBER') OR NOT pg_has_role(session_user,
+        IF NOT pg_has_role(pgherd.who_defines(), new_owner, 'MEMBER') OR NOT pg_has_role(pgherd.who_defines(),
             (SELECT nspowner FROM pg_namespace WHERE nspname = 'pgherd_' || shard), 'MEMBER') THEN
             RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = format('must be owner of schema pgherd_%s', shard);
         END IF;

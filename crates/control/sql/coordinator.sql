@@ -249,13 +249,14 @@ DECLARE
 BEGIN
     GET DIAGNOSTICS context = PG_CONTEXT;
     IF pass <> '' THEN
-        PERFORM pgherd.check_pass(pass, 'definition ' || pg_current_xact_id(), '');
+        PERFORM pgherd.check_pass(pass, 'definition ' || pg_current_xact_id(), current_setting('pgherd.definer'));
     ELSIF EXISTS (SELECT FROM regexp_split_to_table(context, E'\n') line WHERE line !~ '^[^"]* pgherd\.[a-z_]+\('
             AND line !~ '"SELECT pgherd\.[a-z_]+\([a-z_.]+\)"$' AND line !~ '^[^"(]* inline_code_block [^(]*$') THEN
         RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = 'only the router may change what it knows of distributed tables';
     END IF;
-    IF NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = relation AND pg_has_role(session_user, c.relowner, 'MEMBER')) THEN
-        RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = format('must be owner of table %s', relation);
+    IF NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = relation AND pg_has_role(pgherd.who_defines(), c.relowner, 'MEMBER')) THEN
+        RAISE EXCEPTION USING ERRCODE = '42501',
+            MESSAGE = format('must be owner of table %s', (SELECT c.relname FROM pg_class c WHERE c.oid = relation));
     END IF;
 END
 $$;
@@ -281,7 +282,9 @@ REVOKE EXECUTE ON FUNCTION pgherd.keep_child(regclass) FROM PUBLIC;
 -- is called. It is owned like the table, so that DDL that
 -- recurses is allowed. A partitioned table of the user's has its children below its partitions. Repeating it is harmless.
 CREATE OR REPLACE FUNCTION pgherd.attach_child(relation regclass) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET client_min_messages = warning
+    -- No event triggers, the user's least of all.
+    SET session_replication_role = replica AS $$
 DECLARE
     table_schema name;
     table_name name;
@@ -338,7 +341,9 @@ $$;
 
 -- Takes child and guard away: before DROP TABLE and other DDL that a child would refuse, and for undistribute_table.
 CREATE OR REPLACE FUNCTION pgherd.detach_child(relation regclass) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET client_min_messages = warning
+    -- No event triggers, the user's least of all.
+    SET session_replication_role = replica AS $$
 DECLARE
     table_name text;
 BEGIN
@@ -655,6 +660,14 @@ $$;
 CREATE FOREIGN TABLE IF NOT EXISTS pgherd.remote_definition (command text, result text)
     SERVER pgherd_router OPTIONS (schema_name 'pgherd', table_name 'remote_definition', updatable 'false', truncatable 'false');
 
+-- Roles and their like have no event triggers. What this transaction (or one just before it) has changed of them is counted.
+CREATE OR REPLACE FUNCTION pgherd.changes_roles() RETURNS bool
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT NOT current_setting('track_counts')::bool OR sum(pg_stat_get_xact_tuples_inserted(c.oid)
+            + pg_stat_get_xact_tuples_updated(c.oid) + pg_stat_get_xact_tuples_deleted(c.oid)) > 0
+        FROM unnest('{pg_authid,pg_auth_members,pg_db_role_setting,pg_database}'::regclass[]) c(oid)
+$$;
+
 -- Which definitions the router hears of. It runs as the schema's owner, and hands a key to pgherd.define_inside(), which comes
 -- next and takes it at once: nobody else sees it. Text of the statement is in the context, or in an SQL function's body.
 CREATE OR REPLACE FUNCTION pgherd.lend_key() RETURNS event_trigger
@@ -666,6 +679,8 @@ BEGIN
     GET DIAGNOSTICS context = PG_CONTEXT;
     context := nullif(substr(context, strpos(context, E'\n') + 1), context);
     IF context ~ '^SQL (statement|function) "'
+        -- Each statement of an extension's script has the context of the one that makes the extension.
+        AND (TG_TAG ~ ' EXTENSION$' OR context !~* '^SQL statement "\s*(create|alter)\s+extension\M')
         -- What functions of ours do is known to the router.
         AND context !~ '(^|\n)PL/pgSQL function pgherd\.'
         AND current_setting('postgres_fdw.application_name', true) LIKE 'pgherd:%'
@@ -673,8 +688,21 @@ BEGIN
         AND NOT (TG_TAG = 'CREATE TABLE' AND context ~ '^SQL statement' AND context !~* 'partition|inherits|references')
     THEN
         key := pgherd.make_pass('definition ' || pg_current_xact_id(), '');
+        -- Some definitions (ALTER DOMAIN … DROP CONSTRAINT) leave what PostgreSQL tells backends of them to the next command that
+        -- changes anything, before which no subtransaction can begin. This counts as one.
+        PERFORM FROM pgherd.schema_version v WHERE v.version < 0 FOR KEY SHARE;
     END IF;
     PERFORM set_config('pgherd.key', key, true);
+END
+$$;
+
+-- What functions of ours believe while the router has whoever defines call them. It is for this role only, whoever may have
+-- read it.
+CREATE OR REPLACE FUNCTION pgherd.pass_of_definer(key text, definer text) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pgherd.check_pass(key, 'definition ' || pg_current_xact_id(), '');
+    RETURN pgherd.make_pass('definition ' || pg_current_xact_id(), definer);
 END
 $$;
 
@@ -702,6 +730,7 @@ DECLARE
     command pg_catalog.text;
     used_path pg_catalog.text;
     used_key pg_catalog.text;
+    is_ours pg_catalog.bool;
     is_query pg_catalog.bool;
     found pg_catalog.record;
     parts pg_catalog.text[];
@@ -713,17 +742,21 @@ BEGIN
     IF key OPERATOR(pg_catalog.<>) '' THEN
         PERFORM pg_catalog.set_config('pgherd.key', '', true), pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
         GET DIAGNOSTICS context = PG_CONTEXT;
-        said := concat_ws(E'\n', TG_EVENT, current_user, substr(context, strpos(context, E'\n') + 1));
+        said := concat_ws(E'\n', TG_EVENT, TG_TAG, pgherd.changes_roles(), current_user, substr(context, strpos(context, E'\n') + 1));
         LOOP
             command := pgherd.tell_router(key, said);
             EXIT WHEN command = 'done';
             parts := '{rows}';
             is_query := left(command, 4) <> 'run ';
             used_path := CASE left(command, 4) WHEN 'see ' THEN 'pg_catalog, pg_temp' ELSE path END;
-            used_key := CASE WHEN command ~ '^(run|ask) SELECT pgherd\.' THEN key ELSE '' END;
+            -- Functions of ours only: whatever else is run might hand it on.
+            is_ours := command ~ '^(run|ask) SELECT pgherd\.';
+            used_key := CASE WHEN is_ours THEN pgherd.pass_of_definer(key, current_user) ELSE '' END;
             command := substr(command, 5);
             BEGIN
-                PERFORM pg_catalog.set_config('pgherd.inside', used_key, true), pg_catalog.set_config('search_path', used_path, true);
+                PERFORM pg_catalog.set_config('pgherd.inside', used_key, true),
+                    pg_catalog.set_config('pgherd.definer', CASE WHEN is_ours THEN current_user::text ELSE '' END, true),
+                    pg_catalog.set_config('search_path', used_path, true);
                 IF is_query THEN
                     FOR found IN EXECUTE command LOOP
                         parts := pg_catalog.array_append(parts, found::pg_catalog.text);
@@ -731,7 +764,7 @@ BEGIN
                 ELSE
                     EXECUTE command;
                 END IF;
-                PERFORM pg_catalog.set_config('pgherd.inside', '', true),
+                PERFORM pg_catalog.set_config('pgherd.inside', '', true), pg_catalog.set_config('pgherd.definer', '', true),
                     pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
             EXCEPTION WHEN OTHERS THEN
                 GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,

@@ -591,3 +591,93 @@ fn definitions_of_others_do_not_stop_a_merge_between_its_parts() {
     });
     assert_eq!(client.value("SELECT count(*) || ' ' || min(n) || ' ' || max(n) FROM target").unwrap(), "100 60 60");
 }
+
+/// What a table has besides [`DESCRIPTION`] and partitions do not: who owns it, rights, policies.
+const RIGHTS: &str = "(SELECT concat_ws(' ', pg_get_userbyid(c.relowner), c.relacl, \
+        c.relrowsecurity, (SELECT string_agg(p.polname || pg_get_expr(p.polqual, p.polrelid), ', ' ORDER BY p.polname) \
+            FROM pg_policy p WHERE p.polrelid = c.oid)) FROM pg_class c WHERE c.oid = x.oid)";
+const ROLES: &str = "SELECT string_agg(concat_ws(' ', r.rolname, r.rolinherit, r.rolcanlogin, r.rolconnlimit, r.rolvaliduntil, \
+        (SELECT sha256(a.rolpassword::bytea) FROM pg_authid a WHERE a.oid = r.oid), r.rolconfig, \
+        (SELECT string_agg(g.rolname || m.admin_option, ',' ORDER BY g.rolname) FROM pg_auth_members m \
+            JOIN pg_roles g ON g.oid = m.roleid WHERE m.member = r.oid), \
+        has_database_privilege(r.oid, current_database(), 'CREATE')), '; ' ORDER BY r.rolname) \
+    FROM pg_roles r WHERE r.rolname LIKE 'herd\\_in\\_%'";
+
+#[test]
+fn what_functions_define_is_the_same_on_every_node() {
+    let (herd, _turn) = herd();
+    let [_, cluster] = herd.sides("inside_nodes");
+    let mut client = cluster.connect("inside_nodes").unwrap();
+    for setup in [
+        TABLE,
+        DISTRIBUTE,
+        ROWS,
+        "DELETE FROM t WHERE id = 77",
+        "CREATE ROLE herd_in_owner",
+        "GRANT CREATE ON SCHEMA public TO herd_in_owner",
+        "ALTER TABLE t OWNER TO herd_in_owner",
+        "CREATE FUNCTION lent(text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS 'BEGIN EXECUTE $1; END'",
+        "ALTER FUNCTION lent(text) OWNER TO herd_in_owner",
+    ] {
+        client.run(setup).unwrap();
+    }
+    let bodies = [
+        "ALTER TABLE t ADD COLUMN a text DEFAULT CURRENT_USER, ADD COLUMN b int DEFAULT 3",
+        "CREATE UNIQUE INDEX u ON t (id, v)",
+        "COMMENT ON TABLE t IS 'said'; ALTER TABLE t ADD CHECK (v >= 0); CREATE INDEX ON t (v)",
+        "ALTER TABLE t ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON t USING (id < 50); GRANT SELECT ON t TO PUBLIC",
+        "ALTER POLICY p ON t RENAME TO q; ALTER TABLE t RENAME COLUMN a TO aa; ALTER INDEX u RENAME TO uu",
+        "ALTER TABLE t ALTER COLUMN v TYPE bigint; ALTER TABLE t ALTER COLUMN aa SET DEFAULT 'x'",
+        "CREATE STATISTICS s ON id, v FROM t; DROP STATISTICS s; DROP INDEX uu",
+        "DROP POLICY q ON t; ALTER TABLE t DISABLE ROW LEVEL SECURITY; REVOKE SELECT ON t FROM PUBLIC",
+    ];
+    let roles = [
+        "CREATE ROLE herd_in_a NOINHERIT LOGIN PASSWORD 'secret'; CREATE ROLE herd_in_b VALID UNTIL '2030-01-01'",
+        "GRANT herd_in_a TO herd_in_b WITH ADMIN OPTION; ALTER ROLE herd_in_b SET search_path = a, \"B c\"",
+        "ALTER ROLE herd_in_a PASSWORD 'other' CONNECTION LIMIT 4; ALTER ROLE herd_in_b RENAME TO herd_in_c",
+        "REVOKE ADMIN OPTION FOR herd_in_a FROM herd_in_c; ALTER ROLE herd_in_c RESET ALL; \
+         GRANT CREATE ON DATABASE inside_nodes TO herd_in_c",
+        "REVOKE CREATE ON DATABASE inside_nodes FROM herd_in_c; DROP ROLE herd_in_c; ALTER ROLE herd_in_a PASSWORD NULL",
+        "DROP ROLE herd_in_a",
+    ];
+    let mut seen = BTreeSet::new();
+    for body in bodies.into_iter().chain(roles) {
+        let is_of_roles = roles.contains(&body);
+        let run = match is_of_roles {
+            true => format!("DO $$ BEGIN EXECUTE $q${body}$q$; END $$"),
+            false => format!("SELECT lent($q${body}$q$)"),
+        };
+        // Taken back, it leaves nothing.
+        for back in [
+            format!("BEGIN; SAVEPOINT a; {run}; ROLLBACK TO a; COMMIT"),
+            format!(
+                "DO $do$ BEGIN EXECUTE {}; RAISE division_by_zero; EXCEPTION WHEN division_by_zero THEN NULL; END $do$",
+                literal(&run)
+            ),
+            run,
+        ] {
+            client.run(&back).unwrap_or_else(|error| panic!("{back}: {error}"));
+            let table = format!("SELECT {DESCRIPTION} || {RIGHTS} FROM (SELECT 'public.t'::regclass::oid) x(oid)");
+            let here = client.value(&table).unwrap();
+            assert_eq!(on_workers(&mut client, &table), vec![here.clone(); 3], "{back}");
+            let parts = format!(
+                "SELECT string_agg(DISTINCT {DESCRIPTION}, ' AND ') \
+                 FROM (SELECT relid::oid FROM pg_partition_tree('public.t')) x(oid)"
+            );
+            let whole = format!("SELECT {DESCRIPTION} FROM (SELECT 'public.t'::regclass::oid) x(oid)");
+            let whole = client.value(&whole).unwrap();
+            assert_eq!(on_workers(&mut client, &parts), vec![whole; 3], "{back}");
+            let named = client.value(ROLES).unwrap();
+            assert_eq!(on_workers(&mut client, ROLES), vec![named.clone(); 3], "{back}");
+            seen.insert(format!("{here} {named}"));
+        }
+    }
+    assert!(seen.len() >= bodies.len() + roles.len() - 1, "{seen:#?}");
+    let left = "SELECT count(*) FROM pg_proc WHERE proname LIKE 'lent\\_%'";
+    assert_eq!(on_workers(&mut client, left), ["0"; 3]);
+    client.run("DROP FUNCTION lent; DROP OWNED BY herd_in_owner; DROP ROLE herd_in_owner").unwrap();
+}
+
+fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}

@@ -436,6 +436,7 @@ impl Session {
             K::Release(name) => {
                 let depth = self.cursors.changes.depth;
                 self.cursors.changes.depth = depth_of(name).map_or(depth, |depth| depth.saturating_sub(1));
+                self.definitions.release(depth_of(name).unwrap_or(depth + 1));
                 let name = callback_savepoint(name);
                 if self.has_savepoint(&name) {
                     self.release_savepoint(&name).await?;
@@ -444,6 +445,7 @@ impl Session {
             }
             K::RollbackTo(name) => {
                 self.forget_changes(depth_of(name).unwrap_or(0));
+                self.definitions.go_back(depth_of(name).unwrap_or(0));
                 self.rollback_workers_to(&callback_savepoint(name)).await?;
                 Ok("ROLLBACK".into())
             }

@@ -6,7 +6,7 @@
 use std::sync::{Arc, PoisonError};
 
 use bytes::{Bytes, BytesMut};
-use pgherd_backend::connect;
+use pgherd_backend::{QueryResult, connect};
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Oid, Table};
 use pgherd_sql::Statement;
 use pgherd_sql::ast::{Body, Const, Expr, ExprKind, OpKind, Tree};
@@ -14,7 +14,7 @@ use pgherd_wire::backend;
 use pgherd_wire::scram::sha256_hex;
 
 use crate::error::{Failure, Result};
-use crate::run::{Errors, Request, fields_of, send};
+use crate::run::{Definer, Errors, Request, fields_of, send};
 use crate::session::{Bound, Session};
 use crate::settings::quote_literal;
 use crate::text::{fields_of_record, is_in_name, replace_unquoted};
@@ -219,16 +219,102 @@ impl Session {
                 format!("WITH pgherd_row AS ({text}) SELECT ROW(pgherd_row.*)::pg_catalog.text FROM pgherd_row")
             }
         };
+        let call = format!("SELECT pgherd_{shard}.as_owner($1, $2)");
+        let rows = match self.call_with_pass(group, &secret, &call, &[&query], (owner, &query)).await {
+            Ok(rows) => rows,
+            Err(Failure::Statement(mut fields)) => {
+                // What a row has that was there before.
+                if !text.starts_with("INSERT ") || fields.sqlstate() == EXCLUSION_VIOLATION {
+                    fields.remove(b'D');
+                }
+                return Err(self.translate(*fields, Errors::default()));
+            }
+            Err(other) => return Err(other),
+        };
+        let mut messages = Vec::with_capacity(rows.len());
+        for row in rows {
+            let record = row.into_iter().next().flatten().unwrap_or_default();
+            let fields = fields_of_record(&record)
+                .ok_or_else(|| Failure::new("XX000", "a row of a distributed table is not understood"))?;
+            let mut out = BytesMut::with_capacity(record.len() + 16);
+            backend::write_data_row(&mut out, &fields);
+            messages.push(out.freeze());
+        }
+        Ok(messages)
+    }
+
+    /// Runs what a definition needs on a worker, as whoever defines (`pgherd.as_definer`).
+    pub(crate) async fn run_as_definer(
+        &mut self,
+        group: GroupId,
+        definer: &Definer,
+        sql: &str,
+        returns_rows: bool,
+    ) -> Result<QueryResult> {
+        let Some(secret) = self.worker_secret(group).await? else { return Err(no_secret(group)) };
+        let returns = if returns_rows { "t" } else { "f" };
+        let vouched = ["as definer", &definer.path, returns, sql].join("\n");
+        let call = "SELECT pgherd.as_definer($1, $2, $3, $4::pg_catalog.bool, $5)";
+        let values = [definer.role.as_str(), &definer.path, sql, returns];
+        let found = self.call_with_pass(group, &secret, call, &values, (&definer.role, &vouched)).await;
+        let rows = found.map_err(|failure| self.localised(failure))?.into_iter().map(|row| {
+            let record = row.into_iter().next().flatten().unwrap_or_default();
+            fields_of_record(&record).ok_or_else(|| Failure::new("XX000", "a row of a worker is not understood"))
+        });
+        Ok(QueryResult { rows: rows.collect::<Result<_>>()?, ..QueryResult::default() })
+    }
+
+    fn localised(&self, failure: Failure) -> Failure {
+        match failure {
+            Failure::Statement(fields) => self.translate(*fields, Errors::default()),
+            other => other,
+        }
+    }
+
+    /// The coordinator's roles as this transaction sees them, with their passwords.
+    pub(crate) async fn roles_with_passwords(&mut self) -> Result<String> {
+        let Some(secret) = self.db.callback_secret.clone() else { return Err(no_secret(COORDINATOR_GROUP)) };
+        let call = "SELECT pgherd.roles_now($1)";
+        let found = self.call_with_pass(COORDINATOR_GROUP, &secret, call, &[], ("", "roles")).await;
+        let rows = found.map_err(|failure| self.localised(failure))?;
+        let value = rows.into_iter().next().and_then(|row| row.into_iter().next().flatten()).unwrap_or_default();
+        Ok(String::from_utf8_lossy(&value).into_owned())
+    }
+
+    /// Brings a worker's roles from what they were to what they are; the names of those that were made.
+    pub(crate) async fn run_follow_roles(
+        &mut self,
+        group: GroupId,
+        before: &str,
+        now: &str,
+        seen: &str,
+    ) -> Result<Vec<String>> {
+        let Some(secret) = self.worker_secret(group).await? else { return Err(no_secret(group)) };
+        let vouched = ["follow roles", before, now, seen].join("\n");
+        let call = "SELECT pgherd.follow_roles($1, $2, $3, $4)";
+        let found = self.call_with_pass(group, &secret, call, &[before, now, seen], ("", &vouched)).await;
+        let rows = found.map_err(|failure| self.localised(failure))?;
+        let name = |row: Vec<Option<Bytes>>| row.into_iter().next().flatten();
+        Ok(rows.into_iter().filter_map(name).map(|name| String::from_utf8_lossy(&name).into_owned()).collect())
+    }
+
+    /// Calls a function of ours that wants a pass, which is its last argument: for a role and what it vouches for.
+    async fn call_with_pass(
+        &mut self,
+        group: GroupId,
+        secret: &str,
+        call: &str,
+        values: &[&str],
+        (role, vouched): (&str, &str),
+    ) -> Result<Vec<Vec<Option<Bytes>>>> {
         let mut participant = self.take(group)?;
         let pid = participant.lease.cancel_key.as_ref().map_or(0, |key| key.pid);
         // Parameters: what runs is seen by others in pg_stat_activity.
-        let params = vec![Some(Bytes::from(query.clone())), Some(Bytes::from(pass(&secret, pid, owner, &query)))];
-        let values = Bound { params, ..Bound::default() };
-        let request = Request {
-            param_types: &[TEXT_OID, TEXT_OID],
-            bound: Some(&values),
-            ..Request::text(format!("SELECT pgherd_{shard}.as_owner($1, $2)"))
-        };
+        let mut params: Vec<_> = values.iter().map(|value| Some(Bytes::from((*value).to_owned()))).collect();
+        params.push(Some(Bytes::from(pass(secret, pid, role, vouched))));
+        let types = vec![TEXT_OID; params.len()];
+        let bound = Bound { params, ..Bound::default() };
+        let request = Request { param_types: &types, bound: Some(&bound), ..Request::text(call) };
         send(&mut participant.lease, &request, false);
         let (mut rows, mut failure, mut bytes) = (Vec::new(), None, 0);
         loop {
@@ -257,26 +343,17 @@ impl Session {
             for field in [b'W', b'P', b'p', b'q'] {
                 fields.remove(field);
             }
-            // What a row has that was there before.
-            if !text.starts_with("INSERT ") || fields.sqlstate() == EXCLUSION_VIOLATION {
-                fields.remove(b'D');
-            }
-            return Err(self.translate(fields, Errors::default()));
+            return Err(Failure::Statement(Box::new(fields)));
         }
-        if bytes > crate::callback::REPLY_BYTES_MAX {
-            return Err(crate::callback::too_large());
+        match bytes > crate::callback::REPLY_BYTES_MAX {
+            true => Err(crate::callback::too_large()),
+            false => Ok(rows),
         }
-        let mut messages = Vec::with_capacity(rows.len());
-        for row in rows {
-            let record = row.into_iter().next().flatten().unwrap_or_default();
-            let fields = fields_of_record(&record)
-                .ok_or_else(|| Failure::new("XX000", "a row of a distributed table is not understood"))?;
-            let mut out = BytesMut::with_capacity(record.len() + 16);
-            backend::write_data_row(&mut out, &fields);
-            messages.push(out.freeze());
-        }
-        Ok(messages)
     }
+}
+
+fn no_secret(group: GroupId) -> Failure {
+    Failure::new("55000", format!("schema pgherd of node group {group} is older than this program"))
 }
 
 /// What `pgherd.check_pass` computes.

@@ -13,7 +13,7 @@ use pgherd_wire::frontend;
 
 use crate::encoding::Moment;
 use crate::error::{Failure, Result};
-use crate::run::{Anchor, Errors, Rows};
+use crate::run::{Anchor, Errors, RolesMade, Rows};
 use crate::session::{Session, next_id};
 use crate::settings::{self, Settings};
 
@@ -79,6 +79,8 @@ pub struct Transaction {
     pub changed_catalog: bool,
     /// Defaults of roles, databases or the system changed: idle connections are not reused after commit.
     pub changed_defaults: bool,
+    /// Roles that have followed those of the coordinator to workers, and may be gone again.
+    pub roles_made: RolesMade,
     /// The server whose now() is the transaction's, as long as no other has been asked for it.
     pub clock: Option<GroupId>,
     /// A value for now() and its like, once statements on several servers need one.
@@ -104,6 +106,7 @@ impl Transaction {
             catalog: None,
             changed_catalog: false,
             changed_defaults: false,
+            roles_made: RolesMade::new(),
             clock: None,
             now: None,
             ending: false,

@@ -182,6 +182,27 @@ fn statement(text: &str, span: Span, tokens: Tokens, node: &NodeEnum) -> Stateme
 }
 
 impl Statement {
+    /// Whether this may be the statement of a command tag, as event triggers tell it (`CREATE INDEX`): its first words
+    /// are the tag's, with others between (`CREATE UNIQUE INDEX`).
+    pub fn may_have_tag(&self, tag: &str) -> bool {
+        const WORDS_MAX: usize = 6;
+        match self.kind {
+            crate::StatementKind::CreateTableAs(_) => return tag == "CREATE TABLE AS",
+            crate::StatementKind::SelectInto => return tag == "SELECT INTO",
+            _ => {}
+        }
+        let mut wanted = tag.split(' ').peekable();
+        for (at, token) in self.tokens.list.iter().take(WORDS_MAX).enumerate() {
+            let word = self.text.get(token.start..token.end).unwrap_or_default();
+            if wanted.peek().is_some_and(|wanted| wanted.eq_ignore_ascii_case(word)) {
+                wanted.next();
+            } else if at == 0 {
+                return false;
+            }
+        }
+        wanted.peek().is_none()
+    }
+
     /// The clauses of the top-level SELECT, where it is a plain one (no set operation, no brackets around it).
     pub fn outline(&self) -> Option<Outline> {
         crate::outline::outline(&self.tokens)

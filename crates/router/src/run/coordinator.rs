@@ -197,6 +197,10 @@ impl Session {
         self.follow_set_config(call).await?;
         if calls_function {
             self.keep_moment_of_returned(call).await?;
+        }
+        let modifies = call.prepared.statement.as_ref().is_some_and(|s| s.has_modifying);
+        let runs_triggers = modifies && self.catalog().local_triggers;
+        if calls_function || runs_triggers && self.txn.block != Block::None {
             self.notice_temporary_tables().await?;
         }
         Ok(completion)
@@ -305,7 +309,15 @@ impl Session {
             _ => None,
         };
         let text = written.as_deref().unwrap_or(call.prepared.text());
+        let runs_bodies = matches!(kind, StatementKind::Do { .. } | StatementKind::Call);
+        let roles = match runs_bodies && self.txn.block == Block::None {
+            true => Some(self.committed_roles().await?),
+            false => None,
+        };
         let completion = self.run_on_coordinator(call, text, true).await?;
+        if let Some(roles) = roles {
+            self.follow_committed_roles(&roles).await?;
+        }
         if matches!(kind, StatementKind::Call) {
             self.keep_moment_of_returned(call).await?;
         }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Resolved, Table};
+use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Oid, Resolved, Table};
 use pgherd_control::cluster_state::ClusterState;
 use pgherd_control::ddl::{self, Fill, Hints};
 use pgherd_control::describe::TableDescription;
@@ -226,7 +226,7 @@ impl Session {
         self.open_implicit_block();
         self.join(COORDINATOR_GROUP).await?;
         self.mark_writer(COORDINATOR_GROUP);
-        let before = if affected.is_empty() { Vec::new() } else { self.before_definition(info).await? };
+        let before = if affected.is_empty() { Vec::new() } else { self.before_definition(info, &[]).await? };
         if let Some((table, description)) = before.iter().find(|(table, _)| table.is_leaf)
             && description.caller_owns
             && info.subcommands.iter().any(|s| s == "attach_partition" || s == "detach_partition")
@@ -241,7 +241,10 @@ impl Session {
         let sql = self.coordinator_text(call).await?;
         self.pin |= self.makes_temporary(call);
         self.let_schema_follow(info, true).await?;
-        let completion = self.run_coordinator_plan(call, &sql, true, true).await?;
+        self.definitions.outer = before.iter().map(|(table, _)| table.oid).collect();
+        let completion = self.run_coordinator_plan(call, &sql, true, true).await;
+        self.definitions.outer.clear();
+        let completion = completion?;
         for check in checks {
             self.run_quiet(COORDINATOR_GROUP, &check).await?;
         }
@@ -275,9 +278,17 @@ impl Session {
 
     /// Before a definition: the affected tables as they are, locked, and without the foreign children, which stand in the
     /// way of some forms, and of DROP. They are put back when the workers have followed.
-    pub(super) async fn before_definition(&mut self, info: &DdlInfo) -> Result<Vec<(Arc<Table>, TableDescription)>> {
+    /// But for tables that a definition around this one has described.
+    pub(super) async fn before_definition(
+        &mut self,
+        info: &DdlInfo,
+        around: &[Oid],
+    ) -> Result<Vec<(Arc<Table>, TableDescription)>> {
         let mut before = Vec::new();
         for table in self.lock_affected(info).await? {
+            if around.contains(&table.oid) {
+                continue;
+            }
             let description = self.describe_table(table.oid).await?;
             // What may reach tables that it does not name reaches few of them, and others' hardly ever.
             let is_others = touches_unnamed(info) && !description.caller_owns;
@@ -605,7 +616,11 @@ impl Session {
                 self.join(group).await?;
                 self.mark_writer(group);
                 let sql = format!("SELECT pgherd.rows_to_fill({})", quote_literal(&old.qualified_name()));
-                let counted = self.collect_on(group, &sql).await.map_err(super::own::without_position)?;
+                let counted = match self.definitions.definer.clone() {
+                    Some(definer) => self.run_as_definer(group, &definer, &sql, true).await,
+                    None => self.collect_on(group, &sql).await,
+                };
+                let counted = counted.map_err(super::own::without_position)?;
                 rows = counted.text(0, 0).and_then(|t| t.parse::<u64>().ok());
             }
             let Some(rows) = rows.filter(|rows| *rows > 0) else { continue };
@@ -857,9 +872,10 @@ fn reference_lock(info: &DdlInfo) -> &'static str {
     }
 }
 
-/// ALTER TYPE of an enum: defaults of tables are told by the new names of its values.
+/// ALTER TYPE of an enum, or of a row's attributes: defaults of tables are told by the new names of its values, or as
+/// such rows are now.
 pub(super) fn renames_value(info: &DdlInfo) -> bool {
-    info.tag == "ALTER TYPE" && info.object == "type" && info.subcommands.is_empty()
+    info.object == "type" && (info.tag == "ALTER TABLE" || info.tag == "ALTER TYPE" && info.subcommands.is_empty())
 }
 
 /// What PostgreSQL refuses inside a transaction block.
@@ -886,7 +902,7 @@ pub(super) fn touches_unnamed(info: &DdlInfo) -> bool {
 }
 
 /// `ALTER COLUMN name TYPE … USING expression`, as written.
-fn using_clauses(text: &str, info: &DdlInfo) -> Vec<(String, String)> {
+pub(super) fn using_clauses(text: &str, info: &DdlInfo) -> Vec<(String, String)> {
     if !info.subcommands.iter().any(|s| s == "alter_column_type") {
         return Vec::new();
     }

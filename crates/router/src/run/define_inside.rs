@@ -7,14 +7,15 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use pgherd_backend::QueryResult;
-use pgherd_catalog::{COORDINATOR_GROUP, Table};
+use pgherd_catalog::{COORDINATOR_GROUP, Oid, Table};
 use pgherd_control::describe::TableDescription;
-use pgherd_sql::{DdlInfo, StatementKind};
+use pgherd_sql::{DdlInfo, Statement, StatementKind};
 use pgherd_wire::backend;
 use pgherd_wire::frontend::{FrontendMessage, parse_frontend};
 use tokio::sync::{mpsc, oneshot};
 
-use super::ddl::{renames_value, touches_unnamed};
+use super::ddl::{renames_value, using_clauses};
+use super::objects::concerns_workers;
 use super::request::next_batch;
 use crate::callback::{Batch, command_of, reads_definitions};
 use crate::database::Source;
@@ -31,6 +32,12 @@ pub struct Definitions {
     question: Option<String>,
     /// Definitions that have begun.
     begun: Vec<Begun>,
+    /// How far texts of several statements are.
+    progress: Vec<Progress>,
+    /// The tables whose definition a statement of the client's changes, while it does.
+    pub outer: Vec<Oid>,
+    /// As whom workers follow, where that is not the session's own role there.
+    pub definer: Option<Definer>,
     /// Where replies to callbacks go that are being served.
     pub replies: Vec<oneshot::Sender<Bytes>>,
     /// A callback that came in place of a question: what asked has failed.
@@ -52,7 +59,55 @@ impl Definitions {
     /// At the end of a transaction.
     pub fn forget(&mut self) {
         self.begun.clear();
+        self.progress.clear();
+        self.outer.clear();
+        self.definer = None;
     }
+
+    /// A subtransaction goes back, and those within it: what they were in the middle of begins anew.
+    pub fn go_back(&mut self, depth: u32) {
+        self.progress.retain(|progress| progress.depth < depth);
+    }
+
+    /// A subtransaction ends and is part of the one around it.
+    pub fn release(&mut self, depth: u32) {
+        for progress in self.progress.iter_mut().filter(|progress| progress.depth >= depth) {
+            progress.depth = depth.saturating_sub(1);
+        }
+    }
+}
+
+/// The owner of a SECURITY DEFINER function that defines, and the path it has.
+#[derive(Debug, Clone)]
+pub struct Definer {
+    pub role: String,
+    pub path: String,
+}
+
+/// A text of several statements that is being carried out: each is told of with the context of all.
+struct Progress {
+    context: String,
+    /// How many of its statements are behind it.
+    done: usize,
+    /// The subtransaction it is in.
+    depth: u32,
+}
+
+/// What `pgherd.define_inside` says of a definition.
+struct Told<'a> {
+    is_start: bool,
+    tag: &'a str,
+    definer: &'a str,
+    context: &'a str,
+}
+
+/// The statement that defines.
+enum Defines {
+    Statement(Box<Statement>),
+    /// It is part of another one, which is told of by itself.
+    Part,
+    /// The context does not tell which it is.
+    Unknown,
 }
 
 /// A definition that is being carried out.
@@ -68,10 +123,9 @@ impl Session {
     /// A question of `pgherd.tell_router`: what it says of a definition, and who defines.
     pub(crate) async fn serve_definition(&mut self, cursor: &str, said: &str, in_block: bool) -> Result<()> {
         self.definitions.question = Some(cursor.to_owned());
-        // Without a block there is nothing that the workers could do with it; the guard refuses what they should.
-        let result = match in_block && !self.txn.ending {
-            true => self.hear_of_definition(said).await,
-            false => Ok(()),
+        let result = match self.txn.ending {
+            true => Ok(()),
+            false => self.hear_of_definition(said, in_block).await,
         };
         let cursor = self.definitions.question.take();
         result?;
@@ -81,37 +135,73 @@ impl Session {
         Ok(())
     }
 
-    async fn hear_of_definition(&mut self, said: &str) -> Result<()> {
-        let mut parts = said.splitn(3, '\n');
-        let (Some(event), Some(definer), Some(context)) = (parts.next(), parts.next(), parts.next()) else {
-            return Err(not_understood());
-        };
+    async fn hear_of_definition(&mut self, said: &str, in_block: bool) -> Result<()> {
+        let mut parts = said.splitn(5, '\n');
+        let mut next = || parts.next().ok_or_else(not_understood);
+        let (event, tag, roles, definer, context) = (next()?, next()?, next()?, next()?, next()?);
+        let told = Told { is_start: event == "ddl_command_start", tag, definer, context };
+        if self.catalog().worker_groups().is_empty() {
+            return Ok(());
+        }
+        if !in_block {
+            // There is no transaction that the workers could take part in.
+            self.forget_search_path();
+            let result = self.refuse_without_block(&told).await;
+            self.forget_search_path();
+            return result;
+        }
         if self.txn.block == Block::None {
             self.open_implicit_block();
         }
+        if roles == "t" {
+            self.follow_roles().await?;
+        }
         // The function's own path.
         self.forget_search_path();
-        let result = match event {
-            "ddl_command_start" => self.begin_inside(definer, context).await,
-            _ => self.end_inside(definer, context).await,
+        self.definitions.definer = self.definer_there(told.definer).await?;
+        let result = match told.is_start {
+            true => self.begin_inside(&told).await,
+            false => self.end_inside(told.context).await,
         };
+        self.definitions.definer = None;
         self.forget_search_path();
         result
     }
 
-    async fn begin_inside(&mut self, definer: &str, context: &str) -> Result<()> {
+    /// What the guard does not refuse in a procedure that ends transactions itself.
+    async fn refuse_without_block(&mut self, told: &Told<'_>) -> Result<()> {
+        if !told.is_start || !concerns_workers(told.tag) {
+            return Ok(());
+        }
+        if let Defines::Statement(statement) = self.statement_inside(told).await?
+            && let StatementKind::Ddl(info) = &statement.kind
+            && (info.temp || !self.is_for_workers(info).await?)
+        {
+            return Ok(());
+        }
+        Err(refused_inside(told.tag).detail("The procedure or DO block ends transactions itself."))
+    }
+
+    async fn begin_inside(&mut self, told: &Told<'_>) -> Result<()> {
+        let context = told.context;
         // One that has failed in the same place says no more.
         self.definitions.begun.retain(|begun| begun.context != context);
-        let Some(text) = self.text_inside(context).await? else { return Ok(()) };
-        let statement = pgherd_sql::split(&text).ok().and_then(|mut s| (s.len() == 1).then(|| s.remove(0)));
-        let info = match statement.map(|s| s.kind) {
-            Some(StatementKind::Ddl(info)) if !info.temp && !info.concurrently => info,
-            Some(StatementKind::CreateTable(create)) if !create.temp => {
-                match self.created_below(&create, &text).await? {
-                    Some(info) => info,
-                    None => return Ok(()),
-                }
+        let statement = match self.statement_inside(told).await? {
+            Defines::Statement(statement) => statement,
+            Defines::Part => return Ok(()),
+            // The guard refuses what reaches a table.
+            Defines::Unknown if !concerns_workers(told.tag) => return Ok(()),
+            Defines::Unknown => {
+                return Err(refused_inside(told.tag).detail("Its text is not known."));
             }
+        };
+        let Statement { text, kind, .. } = *statement;
+        let info = match kind {
+            StatementKind::Ddl(info) if !info.temp && !info.concurrently => info,
+            StatementKind::CreateTable(create) if !create.temp => match self.created_below(&create, &text).await? {
+                Some(info) => info,
+                None => return Ok(()),
+            },
             _ => return Ok(()),
         };
         self.refresh_temporary_names().await?;
@@ -121,32 +211,44 @@ impl Session {
         if affected.is_empty() && matches!(info.object, "table" | "index") {
             return Ok(());
         }
-        if !affected.is_empty() && !self.is_who_defines(definer).await? {
-            // Which tables it concerns is not known: the guard refuses what reaches one.
-            if touches_unnamed(&info) {
-                return Ok(());
-            }
-            return self.refuse_other(definer, &affected).await;
+        // What is changed inside of its own definition follows with that, which compares what there was before.
+        let around = self.definitions_around(context);
+        if !using_clauses(&text, &info).is_empty() && affected.iter().any(|table| around.contains(&table.oid)) {
+            return Err(refused_inside(told.tag).detail("Another definition of the table is being carried out."));
         }
-        let before = if affected.is_empty() { Vec::new() } else { self.before_definition(&info).await? };
+        let before = if affected.is_empty() { Vec::new() } else { self.before_definition(&info, &around).await? };
         self.let_schema_follow(&info, true).await?;
         self.definitions.begun.push(Begun { context: context.to_owned(), text, info, before });
         Ok(())
     }
 
-    async fn end_inside(&mut self, definer: &str, context: &str) -> Result<()> {
+    /// The tables that definitions are changing in which this one is.
+    fn definitions_around(&self, context: &str) -> Vec<Oid> {
+        let around = self.definitions.begun.iter().filter(|begun| context.ends_with(&format!("\n{}", begun.context)));
+        let tables = around.flat_map(|begun| begun.before.iter().map(|(table, _)| table.oid));
+        tables.chain(self.definitions.outer.iter().copied()).collect()
+    }
+
+    async fn end_inside(&mut self, context: &str) -> Result<()> {
         let Some(at) = self.definitions.begun.iter().position(|begun| begun.context == context) else { return Ok(()) };
         let Begun { text, info, before, .. } = self.definitions.begun.remove(at);
         self.let_schema_follow(&info, false).await?;
-        let follows = self.is_who_defines(definer).await?;
-        if follows && renames_value(&info) {
+        let object_first = renames_value(&info);
+        if object_first {
             self.follow_object_inside(&text, &info).await?;
         }
+        let path = match using_clauses(&text, &info).is_empty() {
+            true => None,
+            false => self.take_path_inside().await?,
+        };
         self.follow_tables(&before, &info, &text).await?;
+        if let Some(path) = path {
+            self.run_everywhere(&set_path(&path)).await?;
+        }
         if info.tag.starts_with("DROP") {
             self.drop_on_workers().await?;
         }
-        if follows && !renames_value(&info) {
+        if !object_first {
             self.follow_object_inside(&text, &info).await?;
         }
         self.cursors.rights.clear();
@@ -154,67 +256,72 @@ impl Session {
         self.reload_catalog_in_block().await
     }
 
-    /// A role that is not the session's may define nothing on the workers. What it does not own PostgreSQL refuses.
-    async fn refuse_other(&mut self, definer: &str, affected: &[Arc<Table>]) -> Result<()> {
-        let oids: Vec<String> = affected.iter().map(|t| t.oid.to_string()).collect();
-        let sql = format!(
-            "SELECT c.relname FROM pg_catalog.pg_class c WHERE c.oid IN ({}) \
-             AND pg_catalog.pg_has_role({}, c.relowner, 'USAGE') ORDER BY c.oid LIMIT 1",
-            oids.join(", "),
-            quote_literal(definer)
-        );
-        let owned = self.collect_on(COORDINATOR_GROUP, &sql).await?;
-        let Some(table) = owned.text(0, 0) else { return Ok(()) };
-        Err(Failure::new(
-            "PH001",
-            format!("cannot change the definition of distributed table \"{table}\" from inside the coordinator"),
-        )
-        .detail("It would run with the rights of another role than the session's.")
-        .hint("Send it as a statement of its own through the router."))
-    }
-
     /// Names in the text mean on the workers what they mean in the function.
     async fn follow_object_inside(&mut self, text: &str, info: &DdlInfo) -> Result<()> {
-        const PATH: &str = "SELECT pg_catalog.current_setting('search_path')";
-        let inside = self.collect_on(COORDINATOR_GROUP, PATH).await?;
-        let inside = inside.text(0, 0).unwrap_or_default();
-        let Some(group) = self.catalog().worker_groups().first().copied() else { return Ok(()) };
+        let path = self.take_path_inside().await?;
+        self.follow_object(text, info).await?;
+        match path {
+            Some(path) => self.run_everywhere(&set_path(&path)).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Gives the workers the path of whoever defines; the one that they had, if that is another. A definer always
+    /// has its own.
+    async fn take_path_inside(&mut self) -> Result<Option<String>> {
+        let first = self.catalog().worker_groups().first().copied();
+        let Some(group) = first.filter(|_| self.definitions.definer.is_none()) else { return Ok(None) };
+        let inside = self.path_inside().await?;
         self.join(group).await?;
         let there = self.collect_on(group, PATH).await?;
-        let there = there.text(0, 0).unwrap_or_default();
+        let there = there.text(0, 0).unwrap_or_default().to_owned();
         if inside == there {
-            return self.follow_object(text, info).await;
+            return Ok(None);
         }
-        let set = |path: &str| format!("SELECT pg_catalog.set_config('search_path', {}, true)", quote_literal(path));
-        self.run_everywhere(&set(inside)).await?;
-        self.follow_object(text, info).await?;
-        self.run_everywhere(&set(there)).await
+        self.run_everywhere(&set_path(&inside)).await?;
+        Ok(Some(there))
     }
 
-    /// Whoever defines is, on the workers too, whose session it is. What another role has written (SECURITY DEFINER)
-    /// must not run there with more rights than here.
-    async fn is_who_defines(&mut self, definer: &str) -> Result<bool> {
-        for group in self.catalog().worker_groups() {
-            self.join(group).await?;
-            let there = self.collect_on(group, "SELECT current_user").await?;
-            if there.text(0, 0) != Some(definer) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+    async fn path_inside(&mut self) -> Result<String> {
+        let inside = self.collect_on(COORDINATOR_GROUP, PATH).await?;
+        Ok(inside.text(0, 0).unwrap_or_default().to_owned())
     }
 
-    /// The text of the statement that PostgreSQL tells of first in a context.
-    async fn text_inside(&mut self, context: &str) -> Result<Option<String>> {
+    /// Whoever defines is, on the workers too, whose session it is. Another role is who a SECURITY DEFINER function
+    /// belongs to: what it has written must not run there with other rights than here.
+    async fn definer_there(&mut self, definer: &str) -> Result<Option<Definer>> {
+        let Some(group) = self.catalog().worker_groups().first().copied() else { return Ok(None) };
+        self.join(group).await?;
+        let there = self.collect_on(group, "SELECT current_user").await?;
+        if there.text(0, 0) == Some(definer) {
+            return Ok(None);
+        }
+        Ok(Some(Definer { role: definer.to_owned(), path: self.path_inside().await? }))
+    }
+
+    /// The statement that PostgreSQL tells of first in a context.
+    async fn statement_inside(&mut self, told: &Told<'_>) -> Result<Defines> {
+        let context = told.context;
         if let Some(rest) = context.strip_prefix("SQL statement \"") {
             let end = ["\"\nPL/", "\"\nSQL function "].iter().filter_map(|mark| rest.find(mark)).min();
-            return Ok(end.map(|end| rest[..end].to_owned()));
+            let Some(mut all) = end.and_then(|end| pgherd_sql::split(&rest[..end]).ok()) else {
+                return Ok(Defines::Unknown);
+            };
+            if all.len() > 1 {
+                return Ok(self.next_of_several(told, all));
+            }
+            return Ok(match all.pop() {
+                // A statement of the extension's script.
+                Some(statement) if makes_extension(&statement) && !statement.may_have_tag(told.tag) => Defines::Part,
+                Some(statement) => Defines::Statement(Box::new(statement)),
+                None => Defines::Unknown,
+            });
         }
         // SQL function "name" statement 1
         let first = context.lines().next().unwrap_or_default();
         let rest = first.strip_prefix("SQL function \"").and_then(|rest| rest.rsplit_once("\" statement "));
         let Some((name, Ok(number))) = rest.map(|(name, number)| (name, number.parse::<usize>())) else {
-            return Ok(None);
+            return Ok(Defines::Unknown);
         };
         let sql = format!(
             "SELECT p.prosrc FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
@@ -222,9 +329,35 @@ impl Session {
             quote_literal(name)
         );
         let bodies = self.collect_on(COORDINATOR_GROUP, &sql).await?;
-        let body = (bodies.rows.len() == 1).then(|| bodies.text(0, 0)).flatten();
-        let statements = body.and_then(|body| pgherd_sql::split(body).ok()).unwrap_or_default();
-        Ok(statements.into_iter().nth(number.wrapping_sub(1)).map(|s| s.text))
+        // Functions of one name may say the same.
+        let mut found: Vec<Statement> = Vec::new();
+        for body in (0..bodies.rows.len()).filter_map(|row| bodies.text(row, 0)) {
+            let statements = pgherd_sql::split(body).unwrap_or_default();
+            let statement = statements.into_iter().nth(number.wrapping_sub(1));
+            let is_new = |s: &Statement| !found.iter().any(|f| f.text == s.text);
+            found.extend(statement.filter(|s| (bodies.rows.len() == 1 || s.may_have_tag(told.tag)) && is_new(s)));
+        }
+        Ok(match found.pop() {
+            Some(statement) if found.is_empty() => Defines::Statement(Box::new(statement)),
+            _ => Defines::Unknown,
+        })
+    }
+
+    /// Of several statements in one text, the next that has the tag. They are carried out one after another, and the
+    /// same text begins anew when it has come to its end, or a subtransaction around it has gone back.
+    fn next_of_several(&mut self, told: &Told<'_>, mut all: Vec<Statement>) -> Defines {
+        let depth = self.cursors.changes.depth;
+        let known = self.definitions.progress.iter().position(|progress| progress.context == told.context);
+        let mut progress = match known {
+            Some(known) => self.definitions.progress.remove(known),
+            None => Progress { context: told.context.to_owned(), done: 0, depth },
+        };
+        let next = |from: usize| (from..all.len()).find(|at| all[*at].may_have_tag(told.tag));
+        let Some(at) = next(progress.done).or_else(|| next(0)) else { return Defines::Unknown };
+        progress.done = at + 1;
+        progress.depth = depth;
+        self.definitions.progress.push(progress);
+        Defines::Statement(Box::new(all.swap_remove(at)))
     }
 
     /// Has the coordinator carry out a statement (`run`), or a query (`ask`; `see`: not under the definer's own path),
@@ -287,7 +420,9 @@ impl Session {
                 self.definitions.interrupted = Some(batch);
                 return Err(Failure::new("57014", "the statement that defines has ended"));
             }
+            let definer = self.definitions.definer.take();
             Box::pin(self.serve_callback(batch, true)).await;
+            self.definitions.definer = definer;
         }
     }
 }
@@ -298,6 +433,21 @@ impl Source for Session {
     async fn query(&mut self, sql: &str) -> Result<QueryResult> {
         self.ask_inside("see", sql).await
     }
+}
+
+const PATH: &str = "SELECT pg_catalog.current_setting('search_path')";
+
+fn set_path(path: &str) -> String {
+    format!("SELECT pg_catalog.set_config('search_path', {}, true)", quote_literal(path))
+}
+
+fn makes_extension(statement: &Statement) -> bool {
+    ["CREATE EXTENSION", "ALTER EXTENSION"].iter().any(|tag| statement.may_have_tag(tag))
+}
+
+fn refused_inside(tag: &str) -> Failure {
+    Failure::refused(format!("cannot carry out {tag} from inside the coordinator"))
+        .hint("Send it as a statement of its own through the router.")
 }
 
 /// The cursor and the command of a batch in which `pgherd.tell_router` says something.

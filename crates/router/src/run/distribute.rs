@@ -428,6 +428,12 @@ impl Session {
             self.mark_writer(group);
             sql.push((group, statements.join(";\n")));
         }
+        if self.definitions.definer.is_some() {
+            for (group, text) in sql {
+                self.run_defining(group, &text).await.map_err(super::own::without_position)?;
+            }
+            return Ok(());
+        }
         let mut first = Ok(());
         for (group, result) in self.run_parallel(sql).await {
             if let Err(failure) = result
@@ -438,6 +444,14 @@ impl Session {
             }
         }
         first
+    }
+
+    /// What follows a definition on one worker, as whoever defines.
+    pub(super) async fn run_defining(&mut self, group: GroupId, sql: &str) -> Result<()> {
+        match self.definitions.definer.clone() {
+            Some(definer) => self.run_as_definer(group, &definer, sql, false).await.map(drop),
+            None => self.run_quiet(group, sql).await,
+        }
     }
 
     pub(super) fn localise(&self, failure: Failure) -> Failure {

@@ -22,6 +22,7 @@ mod partials;
 mod partitions;
 mod planned;
 mod request;
+mod roles;
 mod samples;
 mod session_views;
 mod shard_key;
@@ -42,9 +43,11 @@ use crate::session::{Bound, Prepared, Session};
 use crate::transaction::Block;
 
 pub use current_row::{Followed, name_text};
-pub use define_inside::Definitions;
+pub use define_inside::{Definer, Definitions};
 pub use planned::{add_tags, refuse};
 pub use request::{Errors, Request, Rows, TableOrigin, fields_of, send};
+pub use roles::RolesMade;
+use roles::Untold;
 pub use samples::{takes_sample, written_anew};
 pub use snapshots::{Anchor, Askers, Within};
 pub use stage::{Capture, Staged};
@@ -172,7 +175,13 @@ impl Session {
     /// connection.
     pub(super) async fn notice_temporary_tables(&mut self) -> Result<()> {
         if self.txn.participants.contains_key(&pgherd_catalog::COORDINATOR_GROUP) {
-            self.refresh_temporary_names().await?;
+            let changes = self.refresh_temporary_names().await?;
+            if changes.roles && self.txn.block != Block::None {
+                self.follow_roles().await?;
+            }
+            if changes.owners {
+                self.check_owners().await?;
+            }
             if !self.temp.is_empty() {
                 self.pin = true;
                 self.forget_search_path();
@@ -182,15 +191,24 @@ impl Session {
     }
 
     /// Temporary relations come and go in more ways than statements tell (ON COMMIT DROP, ROLLBACK, functions): the
-    /// session's own coordinator connection knows them.
-    pub(super) async fn refresh_temporary_names(&mut self) -> Result<()> {
+    /// session's own coordinator connection knows them. And it tells what may have been
+    /// changed there without an event trigger.
+    pub(super) async fn refresh_temporary_names(&mut self) -> Result<Untold> {
         let result = self
             .ask_coordinator(
-                "SELECT relname FROM pg_catalog.pg_class WHERE relnamespace = pg_catalog.pg_my_temp_schema()",
+                "SELECT relname FROM pg_catalog.pg_class WHERE relnamespace = pg_catalog.pg_my_temp_schema() \
+                 UNION ALL SELECT NULL WHERE pgherd.changes_roles() \
+                 UNION ALL SELECT '' WHERE pg_catalog.pg_stat_get_xact_tuples_updated(\
+                     'pg_catalog.pg_shdepend'::pg_catalog.regclass) > 0",
             )
             .await?;
-        self.temp = (0..result.rows.len()).filter_map(|row| result.text(row, 0).map(str::to_owned)).collect();
-        Ok(())
+        let names = (0..result.rows.len()).map(|row| result.text(row, 0));
+        let changes = Untold {
+            roles: names.clone().any(|name| name.is_none()),
+            owners: names.clone().any(|name| name == Some("")),
+        };
+        self.temp = names.flatten().filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        Ok(changes)
     }
 
     async fn dispatch(&mut self, call: &Call<'_>, kind: &StatementKind) -> Result<Completion> {

@@ -6,6 +6,7 @@ use pgherd_catalog::{COORDINATOR_GROUP, GroupId};
 use pgherd_control::distribute;
 use pgherd_sql::DdlInfo;
 
+use super::ddl::touches_unnamed;
 use crate::error::{Failure, Result};
 use crate::session::Session;
 use crate::settings::{quote_ident, quote_literal};
@@ -28,7 +29,31 @@ const WHERE_PRESENT: &[(&str, &str, &str)] = &[
     ("extension", "pg_extension", "extname"),
 ];
 
+/// Whether statements of a command tag, as event triggers tell it, may define what workers have, and no table.
+pub(super) fn concerns_workers(tag: &str) -> bool {
+    const OTHERS: &[&str] = &["GRANT", "REVOKE", "COMMENT", "DROP OWNED", "REASSIGN OWNED", "SECURITY LABEL"];
+    let makes = ["CREATE SCHEMA", "CREATE FUNCTION", "CREATE PROCEDURE"].contains(&tag);
+    let words = tag.split_once(' ').filter(|(verb, _)| matches!(*verb, "ALTER" | "DROP")).map(|(_, object)| object);
+    let is_object =
+        |object: &str| object == "SCHEMA" || WHERE_PRESENT.iter().any(|(known, ..)| known.eq_ignore_ascii_case(object));
+    makes || OTHERS.contains(&tag) || words.is_some_and(is_object)
+}
+
 impl Session {
+    /// Whether workers must hear of a definition, as far as that can be told before it: where they have the object, or
+    /// the table.
+    pub(super) async fn is_for_workers(&mut self, info: &DdlInfo) -> Result<bool> {
+        if ON_EVERY_NODE.contains(&info.object)
+            || !touches_unnamed(info) && !self.affected_tables(info).await?.is_empty()
+        {
+            return Ok(true);
+        }
+        match WHERE_PRESENT.iter().find(|(object, ..)| *object == info.object) {
+            Some((_, catalog, column)) => Ok(!self.groups_with(catalog, column, info).await?.is_empty()),
+            None => Ok(false),
+        }
+    }
+
     /// After a definition that was run on the coordinator: the same on the workers that it concerns.
     pub(super) async fn follow_object(&mut self, text: &str, info: &DdlInfo) -> Result<()> {
         if ON_EVERY_NODE.contains(&info.object) || is_role_grant(info) {
@@ -122,7 +147,7 @@ impl Session {
             self.join(group).await?;
             self.mark_writer(group);
             self.run_quiet(group, "SAVEPOINT pgherd_where_present").await?;
-            match self.run_quiet(group, sql).await {
+            match self.run_defining(group, sql).await {
                 Ok(()) => {}
                 Err(failure) if is_missing(&failure) => {
                     self.run_quiet(group, "ROLLBACK TO SAVEPOINT pgherd_where_present").await?;
