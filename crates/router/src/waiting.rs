@@ -27,7 +27,7 @@ use crate::settings::{quote_ident, quote_literal};
 /// What waits is made when it is as large as this.
 const BYTES_MAX: usize = 64 << 20;
 /// What a row takes here and in the worker that reads it, and each of its values besides itself.
-const ROW_BYTES: usize = 200;
+const ROW_BYTES: usize = 600;
 const VALUE_BYTES: usize = 300;
 /// A row is where it was found.
 const FOUND: &str = "WHERE pgherd_target.tableoid OPERATOR(pg_catalog.=) pgherd_row.part \
@@ -94,9 +94,10 @@ impl Waiting {
 
 impl WaitingChange {
     fn sql(&self, rows: &[WaitingRow]) -> String {
-        let Some(set) = &self.set else { return self.deletion(rows) };
+        let set = self.set.as_deref();
+        let assigned = || set.unwrap_or_default().iter();
         let columns: Vec<&str> =
-            set.iter().filter(|(_, value)| value.is_some()).map(|(name, _)| name.as_str()).collect();
+            assigned().filter(|(_, value)| value.is_some()).map(|(name, _)| name.as_str()).collect();
         let types: Vec<&str> =
             columns.iter().map(|name| self.table.column(name).map_or("", |c| &c.type_name)).collect();
         let values = rows.iter().map(|row| {
@@ -115,28 +116,17 @@ impl WaitingChange {
         let names: Vec<String> = (1..=columns.len()).map(|number| format!(", c{number}")).collect();
         let relation = format!("{}.{}", quote_ident(&self.table.schema), quote_ident(&self.table.name));
         let rows = format!("(VALUES {values}) AS pgherd_row (part, place{}) {FOUND} RETURNING 1", names.concat());
+        if set.is_none() {
+            return format!("DELETE FROM {relation} AS pgherd_target USING {rows}");
+        }
         let mut number = 0;
-        let assignments = set.iter().map(|(name, value)| {
+        let assignments = assigned().map(|(name, value)| {
             number += usize::from(value.is_some());
             let value = if value.is_some() { format!("pgherd_row.c{number}") } else { "DEFAULT".to_owned() };
             format!("{} = {value}", quote_ident(name))
         });
         let assignments = assignments.collect::<Vec<_>>().join(", ");
         format!("UPDATE {relation} AS pgherd_target SET {assignments} FROM {rows}")
-    }
-
-    fn deletion(&self, rows: &[WaitingRow]) -> String {
-        let places: Vec<(&str, &str)> = rows.iter().filter_map(|row| row.place.split_once(' ')).collect();
-        let parts: Vec<&str> = places.iter().map(|(partition, _)| *partition).collect();
-        let ctids: Vec<String> = places.iter().map(|(_, ctid)| format!("\"{ctid}\"")).collect();
-        format!(
-            "DELETE FROM {}.{} AS pgherd_target USING pg_catalog.unnest('{{{}}}'::pg_catalog.oid[], \
-             '{{{}}}'::pg_catalog.tid[]) AS pgherd_row (part, place) {FOUND} RETURNING 1",
-            quote_ident(&self.table.schema),
-            quote_ident(&self.table.name),
-            parts.join(","),
-            ctids.join(",")
-        )
     }
 }
 
