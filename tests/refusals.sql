@@ -238,8 +238,13 @@ SELECT undistribute_table(v) FROM local;
 CREATE TABLE branches (t int, id int, parent int, PRIMARY KEY (t, id), FOREIGN KEY (t, parent) REFERENCES branches ON DELETE CASCADE);
 SELECT create_distributed_table('branches', 't');
 INSERT INTO branches VALUES (1, 1, NULL), (1, 2, 1);
+CREATE FUNCTION deletes() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN OLD; END $$;
+CREATE TRIGGER deletes BEFORE DELETE ON branches FOR EACH ROW EXECUTE FUNCTION deletes();
 --@ refused: cannot change rows of distributed table "…" that a foreign key changes in the same statement
 DELETE FROM branches WHERE t >= (SELECT count(*) FROM local WHERE id < 0) RETURNING id;
+ALTER TABLE branches ADD UNIQUE (t, parent) DEFERRABLE;
+--@ refused: cannot run SET CONSTRAINTS inside a function or DO block
+DO $$ BEGIN SET CONSTRAINTS ALL DEFERRED; END $$;
 CREATE TABLE sampled_before (k int);
 CREATE VIEW sampled_by AS SELECT * FROM sampled_before TABLESAMPLE BERNOULLI (10);
 --@ refused: cannot distribute table "…"

@@ -202,7 +202,6 @@ WITH gone AS (DELETE FROM owners WHERE id IN (SELECT k FROM picks)) DELETE FROM 
 SELECT * FROM pets;
 ROLLBACK;
 BEGIN;
---@ refused: 0A000
 WITH gone AS (DELETE FROM owners WHERE id IN (SELECT k FROM picks) RETURNING id) UPDATE toys t SET id = t.id + 100 FROM gone WHERE t.owner = gone.id RETURNING t.*;
 ROLLBACK;
 BEGIN;
@@ -213,11 +212,9 @@ CREATE TABLE branches (t int, id int, parent int, PRIMARY KEY (t, id), FOREIGN K
 --@ cluster: SELECT create_distributed_table('branches', 't')
 INSERT INTO branches VALUES (1, 1, NULL), (1, 2, 1), (1, 3, 2), (2, 1, NULL), (2, 2, 1), (3, 2, NULL);
 BEGIN;
---@ refused: 0A000
 DELETE FROM branches b USING picks WHERE b.id < k AND k < 4 AND b.t < 3;
 ROLLBACK;
 BEGIN;
---@ refused: 0A000
 DELETE FROM branches b WHERE b.id IN (SELECT k - 1 FROM picks) OR b.parent IN (SELECT k - 1 FROM picks) RETURNING b.*;
 ROLLBACK;
 DROP TABLE branches, toys, pets, owners, picks;

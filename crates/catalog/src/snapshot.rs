@@ -81,11 +81,21 @@ pub struct Snapshot {
     pub ruled_relations: HashSet<String>,
     /// True when some local relation has a user trigger or rule, so that a write to a local table may do anything.
     pub local_triggers: bool,
+    /// True when some relation of the coordinator's own, or a reference table, has an AFTER trigger of the user's.
+    pub after_triggers: bool,
+    /// Tables with triggers of the user's for UPDATE or DELETE that run before a row is changed, or for a statement.
+    pub changing_triggers: HashSet<Oid>,
+    /// Names of functions whose bodies have SET CONSTRAINTS.
+    pub constraining_functions: HashSet<String>,
+    /// Some distributed table has a constraint that can be deferred.
+    pub has_deferrable: bool,
     /// Names of relations that are not distributed a write to which may change others: views, foreign tables, and those
     /// with triggers, rules or keys that cascade.
     pub passing_on: HashSet<String>,
     /// Which tables' rows are changed with those of another, by foreign keys to it.
     pub cascades: HashMap<Oid, Vec<Cascade>>,
+    /// Columns from and to which foreign keys between distributed tables lead, by table.
+    pub key_columns: HashMap<Oid, HashSet<String>>,
     /// Names of built-in functions whose every overload is immutable.
     pub immutable_functions: HashSet<String>,
     /// Names of built-in functions with a volatile overload.

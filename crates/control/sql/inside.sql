@@ -437,9 +437,9 @@ BEGIN
     EXECUTE format('CREATE TRIGGER pgherd_guard_row BEFORE INSERT ON %s FOR EACH ROW '
         'WHEN (pg_catalog.current_setting(%L, true) <> '''') EXECUTE FUNCTION pgherd.upsert_local_row()', relation,
         'pgherd.upsert_' || relation::oid);
-    -- Its name puts it before RI_ConstraintTrigger_….
+    -- Its name puts it before RI_ConstraintTrigger_…. What is referenced goes before what refers to it, if it came first.
     IF EXISTS (SELECT FROM pg_constraint k JOIN pgherd.pg_dist_partition p ON p.logicalrelid = k.confrelid
-               WHERE k.conrelid = relation AND k.contype = 'f' AND p.partmethod = 'h') THEN
+               WHERE relation IN (k.conrelid, k.confrelid) AND k.contype = 'f' AND p.partmethod = 'h') THEN
         EXECUTE format('CREATE TRIGGER "PGHERD_guard_rows" AFTER INSERT ON %s REFERENCING NEW TABLE AS pgherd_rows '
             'FOR EACH ROW EXECUTE FUNCTION pgherd.forward_rows_%s()', relation, owner);
     END IF;

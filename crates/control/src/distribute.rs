@@ -354,7 +354,10 @@ pub(crate) fn check_outgoing_key(
         return Err(refuse("Its definition is of a form that is not known.".into()));
     };
     let holds_key = constraint.columns.iter().flatten().any(|c| c == key);
-    if holds_key && changes_referencing(tail, key) {
+    // What is referenced keeps its distribution column as long as a key leads there.
+    let follows_key =
+        referenced.oid == table.oid || state.table(referenced.oid).is_some_and(|partner| !partner.is_reference());
+    if holds_key && changes_referencing(tail, key, follows_key) {
         return Err(refuse(
             "ON UPDATE CASCADE, SET NULL and SET DEFAULT would change the distribution column, and so the row's place."
                 .into(),
@@ -396,9 +399,11 @@ pub(crate) fn check_outgoing_key(
     Ok(())
 }
 
-/// Whether the referential actions may set the distribution column. `tail` is as `pg_get_constraintdef` prints it.
-fn changes_referencing(tail: &str, key: &str) -> bool {
-    let updates = ["CASCADE", "SET NULL", "SET DEFAULT"].iter().any(|a| tail.contains(&format!(" ON UPDATE {a}")));
+/// Whether the referential actions may change the distribution column. `tail` is as `pg_get_constraintdef` prints it.
+/// `follows_key`: the column that it references never changes.
+fn changes_referencing(tail: &str, key: &str, follows_key: bool) -> bool {
+    let mut updates = ["CASCADE", "SET NULL", "SET DEFAULT"].iter().skip(usize::from(follows_key));
+    let updates = updates.any(|action| tail.contains(&format!(" ON UPDATE {action}")));
     let deletes = ["SET NULL", "SET DEFAULT"].iter().any(|action| {
         let phrase = format!(" ON DELETE {action}");
         match tail.find(&phrase) {

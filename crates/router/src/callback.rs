@@ -415,11 +415,15 @@ impl Session {
             K::Rollback { .. } => Ok("ROLLBACK".into()),
             K::Deallocate { name: Some(name) } => {
                 self.cursors.statements.remove(name);
+                if self.is_changing(name) {
+                    self.make_waiting().await?;
+                }
                 self.end_change(name);
                 Ok("DEALLOCATE".into())
             }
             K::Deallocate { name: None } => {
                 self.cursors.statements.clear();
+                self.make_waiting().await?;
                 self.end_changes();
                 Ok("DEALLOCATE ALL".into())
             }
@@ -429,6 +433,7 @@ impl Session {
                 self.cursors.changes.depth = depth_of(name).unwrap_or(self.cursors.changes.depth);
                 let name = callback_savepoint(name);
                 if !self.has_savepoint(&name) {
+                    self.make_waiting().await?;
                     self.savepoint(&name);
                 }
                 Ok("SAVEPOINT".into())
@@ -475,11 +480,18 @@ impl Session {
             K::Update | K::Delete if statement.text.contains("WHERE ctid = $1") => {
                 self.callback_change_row(statement, bound, in_block, out).await
             }
-            K::Insert => self.callback_insert(statement, bound, in_block, out).await,
+            K::Insert => {
+                let table = self.table_of(statement);
+                if !table.is_some_and(|table| self.cursors.changes.later.only_refers(&table)) {
+                    self.make_waiting().await?;
+                }
+                self.callback_insert(statement, bound, in_block, out).await
+            }
             K::Update | K::Delete | K::Truncate { .. } => {
                 if !in_block {
                     return Err(ends_transactions());
                 }
+                self.make_waiting().await?;
                 self.callback_write(statement, bound, out, describe).await
             }
             K::Select if statement.text.contains("pg_catalog.pg_relation_size(") => {
@@ -502,6 +514,7 @@ impl Session {
 
     async fn callback_declare(&mut self, name: &str, query: &str, bound: Option<&Bound>, in_block: bool) -> Result<()> {
         if reads_definitions(query) {
+            self.make_waiting().await?;
             let said = command_of(query).unwrap_or_default();
             return self.serve_definition(name, &said, in_block).await;
         }
@@ -515,11 +528,13 @@ impl Session {
                 self.cursors.cursors.insert(name.to_owned(), nothing);
                 return Ok(());
             }
+            self.make_waiting().await?;
             let rows = self.remote_statement(query, scan, in_block).await?;
             self.cursors.cursors.insert(name.to_owned(), Cursor::Rows { rows, at: 0, fields: Vec::new() });
             return Ok(());
         }
         if query.contains("pgherd.remote_command") {
+            self.make_waiting().await?;
             let cursor = self.remote_command(query).await?;
             self.cursors.cursors.insert(name.to_owned(), cursor);
             return Ok(());
@@ -737,7 +752,9 @@ impl Session {
             true => None,
             false => {
                 let locks = locks_rows(&statement.text);
-                self.cursors.changes.view_of(&plan.tables, scan, locks).map_err(|table| half_changed(&table))?
+                let triggers = catalog.after_triggers;
+                let view = self.cursors.changes.view_of(&plan.tables, scan, locks, triggers);
+                view.map_err(|table| half_changed(&table))?
             }
         };
         for group in &groups {
@@ -1155,6 +1172,10 @@ impl Session {
             .cloned()
             .ok_or_else(|| Failure::new("XX000", "a row of a distributed table is not known by this name"))?;
         let (partition, ctid) = identity.split_once(' ').unwrap_or(("0", ""));
+        // Another part of the statement has changed it.
+        if self.cursors.changes.later.has_row(group, &identity) {
+            return Ok(format!("{} 0", command_word(&statement.text)));
+        }
         let table = self.table_of(statement);
         // The partition that the row is in may be any of the table that the user's statement names.
         let whole = match (&statement.kind, &table) {
@@ -1181,13 +1202,21 @@ impl Session {
             StatementKind::Delete => Use::Delete,
             _ => Use::Update,
         };
-        if let Some(table) = &table
+        let owner = match &table {
             // A scan has shown it already.
-            && let Some(owner) = self.owner_for(group, table, using, true).await?
+            Some(table) => self.owner_for(group, table, using, true).await?,
+            None => None,
+        };
+        if let (Some(table), None, None) = (&table, &owner, &whole)
+            && let Some(tag) = self.wait_with_row((group, &identity), table, statement, Some(&bound), out).await?
         {
+            return Ok(tag);
+        }
+        self.cursors.changes.are_made(table.as_ref().map(|table| table.oid));
+        if let (Some(table), Some(owner)) = (&table, owner) {
             let rows = self.run_as_owner(group, table, &owner, &returning(&sql), Some(&bound)).await?;
             let tag = format!("{} {}", command_word(&sql), rows.len());
-            self.check_cascaded(table, number, &tag)?;
+            self.check_cascaded(table, (group, &identity), &tag)?;
             for row in rows {
                 let row = match &whole {
                     Some((whole, _)) => self.note_place(whole, group, partition, &row)?,
@@ -1207,7 +1236,7 @@ impl Session {
             self.with_client_styles(group).await?;
         }
         if let Some(table) = &table {
-            self.check_cascaded(table, number, &end.tag)?;
+            self.check_cascaded(table, (group, &identity), &end.tag)?;
         }
         for row in kept {
             let row = match &whole {
@@ -1222,15 +1251,17 @@ impl Session {
     }
 
     /// One PostgreSQL would let foreign keys change rows when the statement has ended.
-    fn check_cascaded(&mut self, table: &pgherd_catalog::Table, row: Option<usize>, tag: &str) -> Result<()> {
-        let Some(row) = row else { return Ok(()) };
-        match self.cursors.changes.is_cascaded(table.oid, row, !tag.ends_with(" 0")) {
+    fn check_cascaded(&mut self, table: &pgherd_catalog::Table, row: (GroupId, &str), tag: &str) -> Result<()> {
+        let is_other = self.cursors.changes.is_other(table.oid);
+        if !is_other && !self.is_keyed(table) {
+            return Ok(());
+        }
+        // Triggers and policies leave rows as they are.
+        let is_certain = is_other || !table.has_triggers && !table.row_security;
+        let is_cascaded = self.cursors.changes.is_cascaded(row.0, row.1, !tag.ends_with(" 0"));
+        match is_certain && is_cascaded {
             false => Ok(()),
-            true => Err(Failure::refused(format!(
-                "cannot change rows of distributed table \"{}\" that a foreign key changes in the same statement",
-                table.name
-            ))
-            .hint("Run the statements one after another, or give the value of the distribution column.")),
+            true => Err(changed_by_key(table)),
         }
     }
 
@@ -1417,6 +1448,14 @@ fn in_whole_table(statement: &Statement, sql: &str, whole: &pgherd_catalog::Tabl
     let rest = sql.split_once(" SET ").map_or("", |(_, rest)| rest);
     let more = if returns_rows(&statement.text) { ", " } else { " RETURNING " };
     format!("UPDATE {}.{} SET {rest}{more}{PLACE}", quote_ident(&whole.schema), quote_ident(&whole.name))
+}
+
+pub(crate) fn changed_by_key(table: &pgherd_catalog::Table) -> Failure {
+    Failure::refused(format!(
+        "cannot change rows of distributed table \"{}\" that a foreign key changes in the same statement",
+        table.name
+    ))
+    .hint("Run the statements one after another, or give the value of the distribution column.")
 }
 
 fn half_changed(table: &str) -> Failure {

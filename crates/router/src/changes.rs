@@ -14,6 +14,7 @@ use crate::run::Anchor;
 use crate::session::Session;
 use crate::settings::quote_literal;
 use crate::transaction::LogItem;
+use crate::waiting::Waiting;
 
 /// So many scans are remembered that have not begun to read.
 const WAITING_MAX: u64 = 100_000;
@@ -26,8 +27,10 @@ pub struct Changes {
     moving: Vec<Moving>,
     /// Rows that came to another partition by one of them: worker group, partition and ctid.
     moved: HashSet<(GroupId, String)>,
-    /// Numbers of rows that were changed one by one, of tables whose rows change with others.
-    touched: HashSet<usize>,
+    /// Rows of tables with foreign keys that were changed one by one: worker group, partition and ctid.
+    touched: HashSet<(GroupId, String)>,
+    /// What statements of the coordinator have changed that no worker has changed yet.
+    pub later: Waiting,
     /// Trees of partitions in which rows have moved while scans with numbers below this had yet to begin.
     left: Vec<(Vec<Oid>, u64)>,
     /// The highest number of a scan that has begun to read, and lower ones that have not.
@@ -67,11 +70,13 @@ struct Change {
     /// Rows that an INSERT … ON CONFLICT has inserted or updated: worker group, partition and ctid; and their shards.
     rows: HashSet<(GroupId, String)>,
     shards: HashSet<usize>,
+    /// The workers have made none of it yet.
+    waits: bool,
 }
 
 impl Change {
     fn new(table: Oid, others: HashSet<Oid>, scans: u64, depth: u32, anchor: Option<Anchor>) -> Change {
-        Change { table, others, scans, depth, anchor, rows: HashSet::new(), shards: HashSet::new() }
+        Change { table, others, scans, depth, anchor, rows: HashSet::new(), shards: HashSet::new(), waits: false }
     }
 }
 
@@ -146,6 +151,7 @@ impl Changes {
     pub fn clear(&mut self) {
         self.running.clear();
         self.touched.clear();
+        self.later = Waiting::default();
         self.moving.clear();
         self.moved.clear();
         self.left.clear();
@@ -153,11 +159,13 @@ impl Changes {
 
     /// Whether a scan of these tables sees what it should: rows as they are (None), or as they were. Err: name of the
     /// table that is half changed. `locks`: it finds rows to change, of a statement that may have changed others.
+    /// `has_triggers`: some may read tables at the end of the statement, where keys may have acted or not.
     pub fn view_of(
         &self,
         tables: &[Arc<Table>],
         scan: Option<u64>,
         locks: bool,
+        has_triggers: bool,
     ) -> std::result::Result<Option<Anchor>, String> {
         let mut earliest: Option<&Anchor> = None;
         for table in tables {
@@ -167,7 +175,9 @@ impl Changes {
             if locks && self.left.iter().any(is_left) {
                 return Err(table.name.clone());
             }
-            let is_changed = |c: &&Change| c.table == table.oid || c.others.contains(&table.oid);
+            // Until the statement has ended keys have changed nothing, whoever looks.
+            let is_changed =
+                |c: &&Change| c.table == table.oid || c.others.contains(&table.oid) && (has_triggers || !c.waits);
             let changes = self.running.values().filter(is_changed);
             let changes = changes.map(|c| (c.scans, c.anchor.as_ref().filter(|_| !locks)));
             // Rows that have come to the table are left out of a scan for rows to change.
@@ -192,11 +202,38 @@ impl Changes {
         Ok(earliest.cloned())
     }
 
-    /// A row of this table is changed, and was found or not. True: a foreign key has changed it before with another row
-    /// of this statement or one around it, as one PostgreSQL would do later.
-    pub fn is_cascaded(&mut self, table: Oid, row: usize, found: bool) -> bool {
-        let by_key = self.running.values().any(|c| c.others.contains(&table));
-        by_key && self.touched.insert(row) && !found
+    /// Tables whose rows change with those that are being changed now.
+    pub fn is_other(&self, table: Oid) -> bool {
+        self.running.values().any(|c| c.others.contains(&table))
+    }
+
+    /// A row of a table with foreign keys is changed, and was found or not. True: a key has changed it before with another
+    /// row of this statement or one around it, as one PostgreSQL would do later.
+    pub fn is_cascaded(&mut self, group: GroupId, place: &str, found: bool) -> bool {
+        self.touched.insert((group, place.to_owned())) && !found
+    }
+
+    /// Keys that act when a statement has ended may change rows of this table.
+    pub fn waits_to_change(&self, table: Oid) -> bool {
+        self.running.values().any(|c| c.waits && c.table != table && c.others.contains(&table))
+    }
+
+    /// The workers have changed rows of this table, or of all that were to change.
+    pub fn are_made(&mut self, table: Option<Oid>) {
+        let made = self.running.values_mut().filter(|c| table.is_none_or(|oid| c.table == oid));
+        made.for_each(|change| change.waits = false);
+    }
+
+    /// Where rows were is of no interest once no statement changes any.
+    fn forget_touched(&mut self) {
+        if self.running.is_empty() {
+            self.touched.clear();
+        }
+    }
+
+    /// Rows that have been changed together.
+    pub fn touched_all(&mut self, rows: HashSet<(GroupId, String)>) {
+        self.touched.extend(rows);
     }
 
     /// A row that a statement has moved to another partition, where it is not to find it again.
@@ -260,7 +297,7 @@ impl Session {
             None if keeps && rereads => (highest, Some(self.anchor_inside(groups, highest + 1).await?)),
             None => (highest, None),
         };
-        let change = Change::new(table.oid, others, scans, depth, anchor);
+        let change = Change { waits: true, ..Change::new(table.oid, others, scans, depth, anchor) };
         self.cursors.changes.running.insert(name.to_owned(), change);
         Ok(())
     }
@@ -271,6 +308,7 @@ impl Session {
 
     pub(crate) fn end_change(&mut self, name: &str) {
         let Some(change) = self.cursors.changes.running.remove(name) else { return };
+        self.cursors.changes.forget_touched();
         let shared = |anchor: &Anchor| {
             let kept = self.txn.log.iter().any(|item| matches!(item, LogItem::Anchor(known) if known == anchor));
             let moving = self.cursors.changes.moving.iter().filter_map(|m| m.anchor.as_ref());
@@ -426,8 +464,11 @@ impl Session {
     /// A subtransaction of the coordinator has failed, and statements in it are never closed. Its cursors are gone.
     pub(crate) fn forget_changes(&mut self, depth: u32) {
         let changes = &mut self.cursors.changes;
+        // What waited before it has been changed before it.
+        changes.later = Waiting::default();
         changes.running.retain(|name, c| c.depth < depth && !name.starts_with(crate::inside::INSERTING));
         changes.moving.retain(|m| m.depth < depth);
+        changes.forget_touched();
         if changes.moving.is_empty() {
             changes.moved.clear();
         }

@@ -576,15 +576,27 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
     }
     let keys = connection
         .query(
-            "SELECT confrelid, conrelid, confdeltype IN ('c', 'n', 'd'), confupdtype IN ('c', 'n', 'd') \
-             FROM pg_catalog.pg_constraint \
-             WHERE contype = 'f' AND (confdeltype IN ('c', 'n', 'd') OR confupdtype IN ('c', 'n', 'd'))",
+            "SELECT confrelid, conrelid, confdeltype IN ('c', 'n', 'd'), confupdtype IN ('c', 'n', 'd'), \
+               (SELECT pg_catalog.string_agg(a.attname, pg_catalog.chr(1)) FROM pg_catalog.pg_attribute a \
+                WHERE a.attrelid = k.confrelid AND a.attnum = ANY (k.confkey)), \
+               (SELECT pg_catalog.string_agg(a.attname, pg_catalog.chr(1)) FROM pg_catalog.pg_attribute a \
+                WHERE a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey)) \
+             FROM pg_catalog.pg_constraint k WHERE contype = 'f'",
         )
         .await?;
     for row in 0..keys.rows.len() {
         let oid = |column| keys.text(row, column).and_then(|text| text.parse().ok()).unwrap_or_default();
         let cascade = Cascade { to: oid(1), on_delete: truth(&keys, row, 2), on_update: truth(&keys, row, 3) };
-        snapshot.cascades.entry(oid(0)).or_default().push(cascade);
+        let is_distributed = |oid| snapshot.by_oid.get(&oid).is_some_and(|table| !table.is_reference());
+        if is_distributed(oid(0)) && is_distributed(oid(1)) {
+            for (table, column) in [(oid(0), 4), (oid(1), 5)] {
+                let columns = string(&keys, row, column);
+                snapshot.key_columns.entry(table).or_default().extend(columns.split('\u{1}').map(str::to_owned));
+            }
+        }
+        if cascade.on_delete || cascade.on_update {
+            snapshot.cascades.entry(oid(0)).or_default().push(cascade);
+        }
     }
     // Bodies would be cut to a name's length if the first column were one.
     let names = connection
@@ -604,6 +616,19 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
                AND typnamespace <> 'pgherd'::pg_catalog.regnamespace \
              UNION SELECT 'T', '' WHERE EXISTS (SELECT FROM pg_catalog.pg_trigger WHERE NOT tgisinternal AND tgname !~* '^pgherd_guard') \
                OR EXISTS (SELECT FROM pg_catalog.pg_rewrite WHERE rulename <> '_RETURN' AND oid >= 16384) \
+             UNION SELECT 'X' || t.tgrelid, '' FROM pg_catalog.pg_trigger t \
+                 WHERE NOT t.tgisinternal AND t.tgname !~* '^pgherd_guard' AND t.tgtype::int4 & 24 <> 0 \
+                   AND t.tgtype::int4 & 3 <> 1 \
+             UNION SELECT 'C' || proname, '' FROM pg_catalog.pg_proc \
+               WHERE oid >= 16384 AND prosrc ~* '\\mset\\s+constraints\\M' \
+             UNION SELECT 'D', '' WHERE EXISTS ( \
+                 SELECT FROM pg_catalog.pg_constraint k JOIN pgherd.pg_dist_partition p ON p.logicalrelid = k.conrelid \
+                 WHERE k.condeferrable AND p.partmethod = 'h') \
+             UNION SELECT 'A', '' WHERE EXISTS (SELECT FROM pg_catalog.pg_trigger t \
+                 JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid \
+                 WHERE NOT t.tgisinternal AND t.tgname !~* '^pgherd_guard' AND t.tgtype::int4 & 66 = 0 \
+                   AND c.relnamespace <> 'pgherd'::pg_catalog.regnamespace AND NOT EXISTS ( \
+                     SELECT FROM pgherd.pg_dist_partition p WHERE p.logicalrelid = c.oid AND p.partmethod = 'h')) \
              UNION SELECT 'r', c.relname FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid = r.ev_class \
                WHERE r.ev_type <> '1' AND r.oid >= 16384 \
              UNION SELECT 'p', c.relname FROM pg_catalog.pg_class c \
@@ -667,6 +692,22 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
             }
             Some(table) if table.starts_with('B') => {
                 snapshot.behind_barriers.insert(table[1..].parse().unwrap_or_default());
+                continue;
+            }
+            Some(table) if table.starts_with('X') => {
+                snapshot.changing_triggers.insert(table[1..].parse().unwrap_or_default());
+                continue;
+            }
+            Some(function) if function.starts_with('C') => {
+                snapshot.constraining_functions.insert(function[1..].to_owned());
+                continue;
+            }
+            Some("D") => {
+                snapshot.has_deferrable = true;
+                continue;
+            }
+            Some("A") => {
+                snapshot.after_triggers = true;
                 continue;
             }
             _ => {

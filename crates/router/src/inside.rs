@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use pgherd_catalog::{Column, ColumnDefault, GroupId, Resolved, Table};
 use pgherd_sql::Statement;
-use pgherd_sql::ast::{Expr, ExprKind, Tree};
+use pgherd_sql::ast::{Expr, ExprKind, Tree, Update};
 use pgherd_wire::backend;
 use pgherd_wire::frame::Frame;
 
@@ -152,12 +152,7 @@ impl Session {
         if !update.set.iter().any(|a| a.column == key.name) {
             return None;
         }
-        let parameter = |e: &Expr| match &e.kind {
-            ExprKind::Param(n) => Some(usize::from(*n).saturating_sub(1)),
-            _ => None,
-        };
-        let set = update.set.iter().map(|a| (a.column.clone(), parameter(&a.value))).collect();
-        Some((table.clone(), set))
+        Some((table.clone(), assigned(update)))
     }
 
     /// Takes the row from where it is and puts it, changed, where it belongs.
@@ -236,6 +231,14 @@ impl Session {
         }
         Ok("UPDATE 1".to_owned())
     }
+}
+
+pub(crate) fn assigned(update: &Update) -> Assigned {
+    let parameter = |e: &Expr| match &e.kind {
+        ExprKind::Param(n) => Some(usize::from(*n).saturating_sub(1)),
+        _ => None,
+    };
+    update.set.iter().map(|a| (a.column.clone(), parameter(&a.value))).collect()
 }
 
 /// So many words, of which the last may have spaces in it.

@@ -30,6 +30,7 @@ mod startup;
 mod text;
 mod transaction;
 mod upsert;
+mod waiting;
 
 pub use database::init;
 pub use listen::{AuthMode, CoordinatorUrl, ServeConfig, ServeError, serve};

@@ -9,7 +9,7 @@ use pgherd_wire::backend;
 
 use super::request::{Announce, Errors};
 use super::{Call, Completion};
-use crate::error::Result;
+use crate::error::{Failure, Result};
 use crate::session::Session;
 use crate::transaction::Block;
 
@@ -140,6 +140,28 @@ impl Session {
         found
     }
 
+    /// What the coordinator runs by itself must not say when workers check constraints.
+    fn check_constraints_inside(&self, call: &Call<'_>) -> Result<()> {
+        let Some(statement) = &call.prepared.statement else { return Ok(()) };
+        let catalog = self.catalog();
+        if !catalog.has_deferrable {
+            return Ok(());
+        }
+        let sets = |body: &str| {
+            let lower = body.to_lowercase();
+            let words: Vec<&str> = lower.split_whitespace().collect();
+            words.windows(2).any(|pair| pair[0] == "set" && pair[1] == "constraints")
+        };
+        let calls = statement.calls.iter().any(|(_, name)| catalog.constraining_functions.contains(name));
+        let in_body = matches!(&statement.kind, StatementKind::Do { body, .. } if sets(body));
+        match calls || in_body {
+            true => Err(Failure::refused("cannot run SET CONSTRAINTS inside a function or DO block")
+                .detail("The workers check the constraints of distributed tables, and do not hear of it.")
+                .hint("Send SET CONSTRAINTS by itself.")),
+            false => Ok(()),
+        }
+    }
+
     /// The general way for a statement that only reads, whatever its plan is.
     pub(super) async fn federate(&mut self, call: &Call<'_>) -> Result<Completion> {
         let sql = self.coordinator_text(call).await?;
@@ -155,6 +177,7 @@ impl Session {
         in_block: bool,
     ) -> Result<Completion> {
         self.let_functions_sample(call, true).await?;
+        self.check_constraints_inside(call)?;
         let announce = self.announce_on_coordinator(call).await?;
         if in_block || call.max_rows > 0 {
             self.open_implicit_block();
@@ -295,6 +318,7 @@ impl Session {
     /// DO, CALL, NOTIFY and statements we know nothing of. What a body does with distributed tables arrives as
     /// callbacks; it is atomic with the rest, unless the body ends transactions itself.
     pub(super) async fn run_procedural(&mut self, call: &Call<'_>, kind: &StatementKind) -> Result<Completion> {
+        self.check_constraints_inside(call)?;
         let own_transactions = match kind {
             StatementKind::Do { body, .. } => ends_transactions(body),
             StatementKind::Call => self.procedure_ends_transactions(call).await?,
