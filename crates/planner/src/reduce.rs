@@ -158,7 +158,9 @@ impl Context<'_> {
                 }
             }
         }
-        let best = ways.into_iter().max_by_key(|way| way.columns.len()).filter(|way| !way.columns.is_empty());
+        let columns = |way: &Reducing| way.columns.iter().filter(|c| matches!(c.own, Own::Column(_))).count();
+        let best = ways.into_iter().max_by_key(|way| (way.columns.len(), columns(way)));
+        let best = best.filter(|way| !way.columns.is_empty());
         best.map(|way| {
             let at = |c: &ReducingColumn| match &c.own {
                 Own::Column(own) => names.iter().position(|name| name == own),
