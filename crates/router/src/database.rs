@@ -614,10 +614,7 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
                WHERE o.oid >= 16384 AND l.lanname NOT IN ('internal', 'c') \
              UNION SELECT 't', typname FROM pg_catalog.pg_type WHERE oid >= 16384 \
                AND typnamespace <> 'pgherd'::pg_catalog.regnamespace \
-             UNION SELECT 'T', '' WHERE EXISTS (SELECT FROM pg_catalog.pg_trigger t \
-                 JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid \
-                 WHERE NOT t.tgisinternal AND t.tgname !~* '^pgherd_guard' \
-                   AND c.relnamespace <> 'pgherd'::pg_catalog.regnamespace) \
+             UNION SELECT 'T', '' WHERE EXISTS (SELECT FROM pg_catalog.pg_trigger WHERE NOT tgisinternal AND tgname !~* '^pgherd_guard') \
                OR EXISTS (SELECT FROM pg_catalog.pg_rewrite WHERE rulename <> '_RETURN' AND oid >= 16384) \
              UNION SELECT 'X' || t.tgrelid, '' FROM pg_catalog.pg_trigger t \
                  WHERE NOT t.tgisinternal AND t.tgname !~* '^pgherd_guard' AND t.tgtype::int4 & 24 <> 0 \
