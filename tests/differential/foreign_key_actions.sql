@@ -535,6 +535,31 @@ ROLLBACK;
 REVOKE ALL ON a, loc FROM fka_reader;
 DROP FUNCTION sweep();
 DROP ROLE fka_reader;
+-- Tables that were distributed before a key led to them.
+CREATE TABLE elder (k int PRIMARY KEY, n int);
+CREATE TABLE other (k int PRIMARY KEY, n int);
+--@ cluster: SELECT create_distributed_table('elder', 'k'), create_distributed_table('other', 'k')
+CREATE TABLE younger (k int PRIMARY KEY, n int);
+--@ cluster: SELECT create_distributed_table('younger', 'k')
+ALTER TABLE younger ADD FOREIGN KEY (k) REFERENCES elder ON DELETE CASCADE;
+BEGIN;
+WITH made AS (INSERT INTO elder SELECT x, y FROM loc RETURNING k) INSERT INTO younger SELECT k, k * 2 FROM made RETURNING *;
+SELECT * FROM elder ORDER BY 1;
+SELECT * FROM younger ORDER BY 1;
+ROLLBACK;
+--@ error: 23503
+--@ loose: which row comes first
+WITH made AS (INSERT INTO elder SELECT x, y FROM loc RETURNING k) INSERT INTO younger SELECT k + 10, k FROM made;
+ALTER TABLE other ADD FOREIGN KEY (k) REFERENCES younger;
+INSERT INTO elder VALUES (50, 1);
+BEGIN;
+WITH made AS (INSERT INTO younger SELECT 50, x FROM loc WHERE x = 1 RETURNING k) INSERT INTO other SELECT k, k FROM made RETURNING *;
+ROLLBACK;
+BEGIN;
+WITH made AS (INSERT INTO elder SELECT x, y FROM loc RETURNING k), more AS (INSERT INTO younger SELECT k, k FROM made RETURNING k) INSERT INTO other SELECT k, k FROM more RETURNING *;
+SELECT * FROM younger ORDER BY 1;
+ROLLBACK;
+DROP TABLE other, younger, elder;
 DROP TABLE kinds_of, tree, d, c, b, a, words, ref, loc, seen;
 DROP TYPE mood;
 DROP FUNCTION note_row, keep_row, drop_a, drop_sql, seen_it, fails, adds, count_b, look, saw, goes_over;

@@ -431,6 +431,30 @@ CREATE FUNCTION met_subquery(x int) RETURNS void LANGUAGE plpgsql AS $$ BEGIN IN
 SELECT met_subquery(4);
 SELECT * FROM met;
 SELECT * FROM other_met;
+-- Functions that it calls for each row have subtransactions which fail; one in there begins with the same table.
+CREATE TABLE caught (k int PRIMARY KEY, n int);
+CREATE FUNCTION caught_read(i int) RETURNS int LANGUAGE plpgsql AS $$ DECLARE c int; BEGIN
+  BEGIN c := (SELECT count(*) FROM other_met WHERE k = i); RAISE division_by_zero;
+  EXCEPTION WHEN division_by_zero THEN RETURN i; END; END $$;
+CREATE FUNCTION caught_write(i int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN
+  INSERT INTO caught VALUES (i + 1, 70), (i + 1, 80) ON CONFLICT (k) DO UPDATE SET n = doubled(excluded.n); RETURN 0;
+  EXCEPTION WHEN cardinality_violation THEN RETURN i; END $$;
+--@ cluster: SELECT create_distributed_table('caught', 'k')
+INSERT INTO caught SELECT g, g FROM generate_series(1, 6) g;
+DO $$ BEGIN INSERT INTO caught SELECT g, caught_read(g) FROM generate_series(1, 4) g ON CONFLICT (k) DO UPDATE SET n = excluded.n + (SELECT sum(n) FROM caught); END $$;
+SELECT * FROM caught;
+BEGIN;
+SAVEPOINT s;
+DO $$ BEGIN INSERT INTO caught SELECT g, CASE WHEN g > 1 THEN caught_read(g) ELSE 1 END FROM generate_series(1, 4) g ON CONFLICT (k) DO UPDATE SET n = excluded.n + (SELECT sum(n) FROM caught); END $$;
+COMMIT;
+DO $$ BEGIN INSERT INTO caught SELECT g, CASE WHEN g > 1 THEN caught_read(g) ELSE 1 END FROM generate_series(1, 4) g ON CONFLICT (k) DO UPDATE SET n = excluded.n + (SELECT sum(n) FROM caught); END $$;
+DO $$ BEGIN INSERT INTO caught SELECT g, caught_write(g) FROM generate_series(1, 8) g ON CONFLICT (k) DO UPDATE SET n = excluded.n + (SELECT sum(n) FROM caught); END $$;
+SELECT * FROM caught;
+--@ error: 21000
+DO $$ BEGIN INSERT INTO caught SELECT 1, caught_read(g) FROM generate_series(1, 2) g ON CONFLICT (k) DO UPDATE SET n = excluded.n + (SELECT sum(n) FROM caught); END $$;
+--@ error: 21000
+DO $$ BEGIN INSERT INTO caught SELECT 50, caught_read(g) FROM generate_series(1, 2) g ON CONFLICT (k) DO UPDATE SET n = doubled(excluded.n); END $$;
+SELECT * FROM caught;
 -- With triggers.
 CREATE FUNCTION tally_trigger() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.v = 'skip' THEN RETURN NULL; END IF; NEW.v := left(TG_OP || NEW.v, 6); RETURN NEW; END $$;
 CREATE TRIGGER tally_trigger BEFORE INSERT OR UPDATE ON tally FOR EACH ROW EXECUTE FUNCTION tally_trigger();

@@ -310,6 +310,7 @@ BEGIN
     ELSE
         PERFORM pgherd.guard_heap(relation);
     END IF;
+    PERFORM pgherd.guard_keys(relation);
     IF is_partitioned AND NOT is_leaf THEN
         RETURN;
     END IF;
@@ -1355,11 +1356,23 @@ END
 $$;
 REVOKE EXECUTE ON FUNCTION pgherd.let_function_sample(oid) FROM PUBLIC;
 
--- All functions: a table has been distributed, or has a new name.
+-- All functions: a table has been distributed, or has a new name. What cannot be written anew stays as it is, and is refused
+-- where it is planned (pgherd.unsampled): the statement at hand need not have to do with it.
 CREATE OR REPLACE FUNCTION pgherd.let_functions_sample() RETURNS void
-LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT pgherd.let_function_sample(p.oid) FROM pg_proc p
-    WHERE p.oid >= 16384 AND (p.prosrc ~* 'tablesample' OR p.prosqlbody::text ~ ':tablesample [{]')
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    function oid;
+BEGIN
+    FOR function IN SELECT p.oid FROM pg_proc p
+        WHERE p.oid >= 16384 AND (p.prosrc ~* 'tablesample' OR p.prosqlbody::text ~ ':tablesample [{]')
+    LOOP
+        BEGIN
+            PERFORM pgherd.let_function_sample(function);
+        EXCEPTION WHEN feature_not_supported THEN
+            NULL;
+        END;
+    END LOOP;
+END
 $$;
 
 -- Functions as they come into existence. What else is kept has been written anew by the router, or is refused.
@@ -1521,11 +1534,16 @@ BEGIN
         ('pg_views', 'schemaname <> ''pgherd'''),
         ('pg_indexes', 'schemaname <> ''pgherd'''),
         ('pg_sequences', 'schemaname <> ''pgherd'''),
+        ('pg_stats_ext', 'statistics_schemaname <> ''pgherd'''),
+        ('pg_stats_ext_exprs', 'statistics_schemaname <> ''pgherd'''),
         ('pg_user_mappings', 'srvname <> ''pgherd_router''')
         ) AS x(name, condition)
     LOOP
+        -- Columns of type anyarray are for the system's own relations.
+        PERFORM set_config('allow_system_table_mods', CASE v.name WHEN 'pg_stats_ext_exprs' THEN 'on' ELSE 'off' END, true);
         EXECUTE format('CREATE OR REPLACE VIEW pgherd.%I AS SELECT * FROM pg_catalog.%I WHERE %s', v.name, v.name, v.condition);
     END LOOP;
+    PERFORM set_config('allow_system_table_mods', 'off', true);
     FOR v IN SELECT * FROM (VALUES
         ('schemata', 'schema_name <> ''pgherd'''),
         ('tables', 'table_schema <> ''pgherd'''),

@@ -355,15 +355,12 @@ BEGIN
         OR NOT EXISTS (SELECT FROM pgherd.pg_dist_partition p WHERE p.logicalrelid = relation AND p.partmethod = 'h') THEN
         RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = 'only triggers of distributed tables may do this';
     END IF;
-    IF EXISTS (SELECT FROM pg_rewrite r WHERE r.ev_class = relation AND r.ev_type = '4') THEN
-        PERFORM pgherd.empty_heap_with_rules(relation);
-    ELSE
-        EXECUTE format('DELETE FROM ONLY %s', relation);
-    END IF;
+    PERFORM pgherd.empty_heap_quietly(relation);
 END
 $$;
 
-CREATE OR REPLACE FUNCTION pgherd.empty_heap_with_rules(relation regclass) RETURNS void
+-- Neither rules nor foreign keys hear of it: rows that refer to these may be in another heap still.
+CREATE OR REPLACE FUNCTION pgherd.empty_heap_quietly(relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET session_replication_role = replica AS $$
 BEGIN
     IF EXISTS (SELECT FROM pg_rewrite r WHERE r.ev_class = relation AND r.ev_type = '4' AND r.ev_enabled IN ('A', 'R')) THEN
@@ -374,7 +371,7 @@ BEGIN
     EXECUTE format('DELETE FROM ONLY %s', relation);
 END
 $$;
-REVOKE EXECUTE ON FUNCTION pgherd.empty_heap_with_rules(regclass) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION pgherd.empty_heap_quietly(regclass) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION pgherd.empty_heap(regclass) TO PUBLIC;
 
 -- AFTER INSERT on the heap: what SQL inside the coordinator inserted goes through the foreign child to the worker that owns
@@ -437,14 +434,36 @@ BEGIN
     EXECUTE format('CREATE TRIGGER pgherd_guard_row BEFORE INSERT ON %s FOR EACH ROW '
         'WHEN (pg_catalog.current_setting(%L, true) <> '''') EXECUTE FUNCTION pgherd.upsert_local_row()', relation,
         'pgherd.upsert_' || relation::oid);
-    -- Its name puts it before RI_ConstraintTrigger_…. What is referenced goes before what refers to it, if it came first.
-    IF EXISTS (SELECT FROM pg_constraint k JOIN pgherd.pg_dist_partition p ON p.logicalrelid = k.confrelid
-               WHERE relation IN (k.conrelid, k.confrelid) AND k.contype = 'f' AND p.partmethod = 'h') THEN
-        EXECUTE format('CREATE TRIGGER "PGHERD_guard_rows" AFTER INSERT ON %s REFERENCING NEW TABLE AS pgherd_rows '
-            'FOR EACH ROW EXECUTE FUNCTION pgherd.forward_rows_%s()', relation, owner);
-    END IF;
     FOR guard IN SELECT t.tgname FROM pg_trigger t WHERE t.tgrelid = relation AND NOT t.tgisinternal AND t.tgname ~* '^pgherd_guard' LOOP
         EXECUTE format('ALTER TABLE ONLY %s ENABLE ALWAYS TRIGGER %I', relation, guard);
+    END LOOP;
+END
+$$;
+
+-- Tables that refer to each other, this one among them: what is referenced goes before what refers to it, if it came first. The
+-- name puts the trigger before RI_ConstraintTrigger_…. A table may have had its guard before it had the key.
+CREATE OR REPLACE FUNCTION pgherd.guard_keys(relation regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+    -- No event triggers, the user's least of all.
+    SET session_replication_role = replica AS $$
+DECLARE
+    guarded record;
+BEGIN
+    FOR guarded IN SELECT DISTINCT c.oid, c.oid::regclass AS name, c.relowner FROM pg_constraint k
+        JOIN pgherd.pg_dist_partition p ON p.logicalrelid = k.confrelid AND p.partmethod = 'h'
+        JOIN pg_class c ON c.oid IN (k.conrelid, k.confrelid) AND c.relkind = 'r'
+        WHERE relation IN (k.conrelid, k.confrelid) AND k.contype = 'f'
+            AND EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid AND t.tgname = 'pgherd_guard')
+            AND NOT EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid AND t.tgname = 'PGHERD_guard_rows')
+    LOOP
+        IF to_regprocedure(format('pgherd.forward_rows_%s()', guarded.relowner)) IS NULL THEN
+            PERFORM pgherd.create_forwarder(guarded.relowner);
+        END IF;
+        EXECUTE format('CREATE TRIGGER "PGHERD_guard_rows" AFTER INSERT ON %s REFERENCING NEW TABLE AS pgherd_rows '
+            'FOR EACH ROW EXECUTE FUNCTION pgherd.forward_rows_%s()', guarded.name, guarded.relowner);
+        -- ENABLE ALWAYS, which ALTER TABLE refuses where a statement around this one reads the other table.
+        UPDATE pg_trigger t SET tgenabled = 'A' WHERE t.tgrelid = guarded.oid AND t.tgname = 'PGHERD_guard_rows';
+        UPDATE pg_class c SET relname = c.relname WHERE c.oid = guarded.oid;
     END LOOP;
 END
 $$;
@@ -531,6 +550,9 @@ BEGIN
             PERFORM pgherd.guard_reference(t.relation);
         END IF;
     END LOOP;
+    -- Those that had their guard before rows went by keys.
+    PERFORM pgherd.guard_keys(p.logicalrelid) FROM pgherd.pg_dist_partition p JOIN pg_class c ON c.oid = p.logicalrelid
+        WHERE p.partmethod = 'h' AND EXISTS (SELECT FROM pg_constraint k WHERE k.contype = 'f' AND k.confrelid = c.oid);
     DROP FUNCTION IF EXISTS pgherd.forward_local_rows();
     DROP FUNCTION IF EXISTS pgherd.looks_for_conflicts(text, text);
 END

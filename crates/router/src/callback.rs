@@ -410,7 +410,11 @@ impl Session {
         match &statement.kind {
             // Its settings make values unambiguous; ours are handled when a cursor is read.
             K::Set(_) => Ok("SET".into()),
-            K::Begin(_) => Ok("START TRANSACTION".into()),
+            K::Begin(_) => {
+                // What ended with the transaction before was not told. Subtransactions that there are follow.
+                self.cursors.changes.depth = 1;
+                Ok("START TRANSACTION".into())
+            }
             K::Commit { .. } => Ok("COMMIT".into()),
             K::Rollback { .. } => Ok("ROLLBACK".into()),
             K::Deallocate { name: Some(name) } => {

@@ -10,6 +10,7 @@ use pgherd_sql::Statement;
 use pgherd_sql::ast::Tree;
 
 use crate::error::{Failure, Result};
+use crate::inside::INSERTING;
 use crate::run::Anchor;
 use crate::session::Session;
 use crate::settings::quote_literal;
@@ -42,7 +43,8 @@ pub struct Changes {
     pub sight: Sight,
     /// The table of the row that was there already when the coordinator was asked last what becomes of it.
     pub asked: Option<String>,
-    /// How deep the coordinator's subtransactions are nested, as far as postgres_fdw has told.
+    /// How deep the coordinator's subtransactions are nested, as far as postgres_fdw has told; which it does before it
+    /// sends anything from inside one.
     pub depth: u32,
 }
 
@@ -118,6 +120,12 @@ impl Changes {
     pub fn insert(&mut self, name: String, table: Oid, anchor: Option<Anchor>) {
         let depth = self.depth;
         self.running.entry(name).or_insert_with(|| Change::new(table, HashSet::new(), 0, depth, anchor));
+    }
+
+    /// The name of an INSERT whose rows come one by one. Its triggers speak at its own depth, whatever subtransactions
+    /// there are in the functions that it calls: one in there that inserts into the same table has another name.
+    pub fn inserting(&self, relation: &str) -> String {
+        format!("{INSERTING}{} {relation}", self.depth)
     }
 
     /// A row of an INSERT … ON CONFLICT is there now, where `place` says.
@@ -466,7 +474,7 @@ impl Session {
         let changes = &mut self.cursors.changes;
         // What waited before it has been changed before it.
         changes.later = Waiting::default();
-        changes.running.retain(|name, c| c.depth < depth && !name.starts_with(crate::inside::INSERTING));
+        changes.running.retain(|_, c| c.depth < depth);
         changes.moving.retain(|m| m.depth < depth);
         changes.forget_touched();
         if changes.moving.is_empty() {

@@ -19,7 +19,7 @@ use crate::session::{Bound, Session};
 use crate::settings::{quote_ident, quote_literal};
 use crate::upsert::{Found, Upsert};
 
-/// Begins the name of a statement whose rows go to the workers one by one; the table's follows.
+/// Begins the name of a statement whose rows go to the workers one by one; its depth and the table's name follow.
 pub(crate) const INSERTING: &str = "insert ";
 
 impl Session {
@@ -47,7 +47,8 @@ impl Session {
                 Ok(vec![row_of(Some(b"done"))])
             }
             (Some("inserted"), Some(relation)) => {
-                self.end_change(&format!("{INSERTING}{relation}"));
+                let name = self.cursors.changes.inserting(relation);
+                self.end_change(&name);
                 Ok(vec![row_of(Some(b"done"))])
             }
             (Some(word @ ("updating" | "updated")), Some(relation)) => {

@@ -13,7 +13,7 @@ use pgherd_wire::backend::ErrorFields;
 use pgherd_wire::frame::Frame;
 
 use crate::error::{Failure, Result};
-use crate::inside::{INSERTING, not_understood, row_of};
+use crate::inside::{not_understood, row_of};
 use crate::run::{Rows, fields_of, refuse};
 use crate::session::Session;
 use crate::settings::{quote_ident, quote_literal};
@@ -49,11 +49,6 @@ struct Written {
 }
 
 impl Upsert<'_> {
-    /// The name of the statement among those that change rows one by one.
-    fn change(&self) -> String {
-        format!("{INSERTING}{}", self.relation)
-    }
-
     fn refused(&self, reason: &str) -> Failure {
         Failure::refused(format!(
             "cannot run this ON CONFLICT on distributed table {} inside a function",
@@ -129,7 +124,7 @@ impl Session {
         let alias = quote_ident(insert.target.reference_name());
         let head = format!("INSERT INTO {} AS {alias} {row}", upsert.relation);
         let returning = returning(table, &alias);
-        let change = upsert.change();
+        let change = self.cursors.changes.inserting(upsert.relation);
         self.cursors.changes.lend_anchor(&change, false);
         let Some(conflict) = insert.on_conflict.as_ref() else {
             self.cursors.changes.insert(change, table.oid, None);
@@ -218,7 +213,8 @@ impl Session {
         values: &str,
         text: &str,
     ) -> Result<Vec<Bytes>> {
-        self.cursors.changes.lend_anchor(&upsert.change(), false);
+        let change = self.cursors.changes.inserting(upsert.relation);
+        self.cursors.changes.lend_anchor(&change, false);
         let written = self.written(&upsert, text)?;
         let table = &written.table;
         let insert = written.insert().ok_or_else(not_understood)?;
@@ -344,7 +340,7 @@ impl Session {
         remainder: usize,
         rows: Vec<Bytes>,
     ) -> Result<Vec<Bytes>> {
-        let change = upsert.change();
+        let change = self.cursors.changes.inserting(upsert.relation);
         let mut written = Vec::with_capacity(rows.len());
         for raw in rows {
             let fields = fields_of(&Frame { raw })?;

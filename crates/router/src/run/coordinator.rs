@@ -487,7 +487,15 @@ fn names_table_oid(text: &str) -> bool {
 
 /// A catalog, and no view of it.
 fn has_table_oid(name: &str, view: &str) -> bool {
-    const VIEWS: &[&str] = &["pg_tables", "pg_views", "pg_indexes", "pg_sequences", "pg_user_mappings"];
+    const VIEWS: &[&str] = &[
+        "pg_tables",
+        "pg_views",
+        "pg_indexes",
+        "pg_sequences",
+        "pg_stats_ext",
+        "pg_stats_ext_exprs",
+        "pg_user_mappings",
+    ];
     view.rsplit('.').next() == Some(name) && !VIEWS.contains(&name)
 }
 

@@ -323,9 +323,8 @@ impl Staged {
     /// What servers do not join by. Rows that came as parameters have no index, and their columns no statistics: with
     /// many of them a nested loop or a merge that seems cheap can take for ever, a hash join cannot.
     pub fn avoided(&self) -> &'static [&'static str] {
-        let in_arrays = |part: &usize| {
-            self.tables.get(*part).is_none_or(Option::is_none) && !self.unread_on_workers.contains(part)
-        };
+        let in_arrays =
+            |part: &usize| self.tables.get(*part).is_none_or(Option::is_none) && !self.unread_on_workers.contains(part);
         let rows: usize = (0..self.sizes.len()).filter(in_arrays).map(|part| self.sizes[part].0).sum();
         match rows > AVOIDED_FROM {
             true => &["enable_nestloop", "enable_mergejoin"],
