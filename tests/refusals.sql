@@ -132,7 +132,9 @@ RESET pgherd.fanout;
 DO $$ DECLARE r record; BEGIN FOR r IN EXECUTE 'INSERT INTO d (k) VALUES (1) ON CONFLICT DO NOTHING RETURNING k' LOOP NULL; END LOOP; END $$;
 --@ refused: cannot run this ON CONFLICT on distributed table … inside a function
 DO $$ DECLARE x int := 3; BEGIN INSERT INTO d (k) VALUES (1) ON CONFLICT (k) DO UPDATE SET n = x; END $$;
--- without a case: `cannot insert into distributed table "…" while another statement does`: a default that inserts into its own table
+CREATE FUNCTION more_of_d() RETURNS int LANGUAGE plpgsql AS $$ BEGIN INSERT INTO d (k) VALUES (77); RETURN 78; END $$;
+--@ refused: cannot insert into distributed table "…" while another statement does
+DO $$ BEGIN INSERT INTO d (k) SELECT more_of_d() ON CONFLICT (k) DO UPDATE SET n = 1; END $$;
 --@ refused: cannot move rows to another partition from inside the coordinator
 DO $$ BEGIN WITH a AS (UPDATE parted_1 SET at = at RETURNING k) UPDATE parted SET at = 11 FROM a; END $$;
 CREATE FUNCTION counted(i bigint) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT count(*) FROM d WHERE n < i); END $$;

@@ -431,14 +431,11 @@ CREATE FUNCTION met_subquery(x int) RETURNS void LANGUAGE plpgsql AS $$ BEGIN IN
 SELECT met_subquery(4);
 SELECT * FROM met;
 SELECT * FROM other_met;
--- Functions that it calls for each row have subtransactions which fail; one in there begins with the same table.
+-- Functions that it calls for each row have subtransactions which fail.
 CREATE TABLE caught (k int PRIMARY KEY, n int);
 CREATE FUNCTION caught_read(i int) RETURNS int LANGUAGE plpgsql AS $$ DECLARE c int; BEGIN
   BEGIN c := (SELECT count(*) FROM other_met WHERE k = i); RAISE division_by_zero;
   EXCEPTION WHEN division_by_zero THEN RETURN i; END; END $$;
-CREATE FUNCTION caught_write(i int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN
-  INSERT INTO caught VALUES (i + 1, 70), (i + 1, 80) ON CONFLICT (k) DO UPDATE SET n = doubled(excluded.n); RETURN 0;
-  EXCEPTION WHEN cardinality_violation THEN RETURN i; END $$;
 --@ cluster: SELECT create_distributed_table('caught', 'k')
 INSERT INTO caught SELECT g, g FROM generate_series(1, 6) g;
 DO $$ BEGIN INSERT INTO caught SELECT g, caught_read(g) FROM generate_series(1, 4) g ON CONFLICT (k) DO UPDATE SET n = excluded.n + (SELECT sum(n) FROM caught); END $$;
@@ -448,12 +445,25 @@ SAVEPOINT s;
 DO $$ BEGIN INSERT INTO caught SELECT g, CASE WHEN g > 1 THEN caught_read(g) ELSE 1 END FROM generate_series(1, 4) g ON CONFLICT (k) DO UPDATE SET n = excluded.n + (SELECT sum(n) FROM caught); END $$;
 COMMIT;
 DO $$ BEGIN INSERT INTO caught SELECT g, CASE WHEN g > 1 THEN caught_read(g) ELSE 1 END FROM generate_series(1, 4) g ON CONFLICT (k) DO UPDATE SET n = excluded.n + (SELECT sum(n) FROM caught); END $$;
-DO $$ BEGIN INSERT INTO caught SELECT g, caught_write(g) FROM generate_series(1, 8) g ON CONFLICT (k) DO UPDATE SET n = excluded.n + (SELECT sum(n) FROM caught); END $$;
 SELECT * FROM caught;
 --@ error: 21000
 DO $$ BEGIN INSERT INTO caught SELECT 1, caught_read(g) FROM generate_series(1, 2) g ON CONFLICT (k) DO UPDATE SET n = excluded.n + (SELECT sum(n) FROM caught); END $$;
 --@ error: 21000
 DO $$ BEGIN INSERT INTO caught SELECT 50, caught_read(g) FROM generate_series(1, 2) g ON CONFLICT (k) DO UPDATE SET n = doubled(excluded.n); END $$;
+SELECT * FROM caught;
+-- Others insert into the same table.
+CREATE FUNCTION caught_more(i int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN
+  INSERT INTO caught SELECT i + 100, 0; INSERT INTO caught VALUES (i + 100, 7) ON CONFLICT (k) DO UPDATE SET n = excluded.n + caught.n; RETURN i; END $$;
+DO $$ BEGIN INSERT INTO caught SELECT caught_more(g), g FROM generate_series(11, 13) g; END $$;
+SELECT * FROM caught;
+INSERT INTO caught SELECT caught_more(g), g FROM generate_series(21, 23) g;
+SELECT * FROM caught;
+CREATE FUNCTION caught_deep(i int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN
+  INSERT INTO caught SELECT caught_more(i + 200), 5; RETURN i; EXCEPTION WHEN unique_violation THEN RETURN i + 1000; END $$;
+DO $$ BEGIN INSERT INTO caught SELECT caught_deep(g % 3) + 5000, g FROM generate_series(1, 3) g; INSERT INTO caught SELECT caught_deep(g % 3 + 2) + 6000, g FROM generate_series(1, 3) g; END $$;
+SELECT * FROM caught;
+--@ refused: PH001
+DO $$ BEGIN INSERT INTO caught SELECT caught_more(g), g FROM generate_series(31, 33) g ON CONFLICT (k) DO UPDATE SET n = 1; END $$;
 SELECT * FROM caught;
 -- With triggers.
 CREATE FUNCTION tally_trigger() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.v = 'skip' THEN RETURN NULL; END IF; NEW.v := left(TG_OP || NEW.v, 6); RETURN NEW; END $$;

@@ -242,14 +242,20 @@ $$;
 
 -- BEFORE INSERT statement trigger: what the row triggers must know. pgherd.inserted: the depth and table of statements whose
 -- rows are on the workers already; pgherd.upsert_<table>: the depth of an INSERT … ON CONFLICT, which runs row by row there,
--- whether it is the client's own or some function's, and its text, or INSERT where the table has row triggers.
+-- whether it is the client's own or some function's, and its text, or INSERT where the table has row triggers;
+-- pgherd.inserting_<table>: how many statements insert there, one in a function that another calls for each row.
 CREATE OR REPLACE FUNCTION pgherd.begin_local_rows() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     mark CONSTANT text := format(' %s:%s ', pg_trigger_depth(), TG_RELID);
     context text;
     statement text;
+    around CONSTANT int := coalesce(nullif(current_setting('pgherd.inserting_' || TG_RELID, true), ''), '0');
 BEGIN
+    IF around > 0 AND coalesce(current_setting('pgherd.upsert_' || TG_RELID, true), '') <> '' THEN
+        RAISE EXCEPTION USING ERRCODE = 'PH001', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME,
+            MESSAGE = format('cannot insert into distributed table "%s" while another statement does', TG_TABLE_NAME);
+    END IF;
     GET DIAGNOSTICS context = PG_CONTEXT;
     statement := coalesce(pgherd.statement_of(context), pgherd.insert_in_body(context, TG_RELID));
     IF pgherd.text_or_bodies(context, statement) !~* 'on\s+conflict|merge\s+into' THEN
@@ -264,6 +270,7 @@ BEGIN
         statement := format('%s %s %s', pg_trigger_depth(), CASE WHEN strpos(context, E'\n') = 0 THEN 'top' ELSE 'inner' END, statement);
     END IF;
     PERFORM set_config('pgherd.upsert_' || TG_RELID, statement, true);
+    PERFORM set_config('pgherd.inserting_' || TG_RELID, (around + 1)::text, true);
     PERFORM set_config('pgherd.inserted', replace(coalesce(current_setting('pgherd.inserted', true), ''), mark, ''), true);
     RETURN NULL;
 END
@@ -385,21 +392,31 @@ BEGIN
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS %L', owner, $$
 DECLARE
     mark CONSTANT text := format(' %s:%s ', pg_trigger_depth(), TG_RELID);
+    inserted CONSTANT text := coalesce(current_setting('pgherd.inserted', true), '');
     columns text;
+    around int;
 BEGIN
-    IF strpos(current_setting('pgherd.inserted', true), mark) > 0 THEN
+    IF strpos(inserted, mark) = 0 THEN
+        IF coalesce(current_setting('pgherd.upsert_' || TG_RELID, true), '') = '' THEN
+            SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) INTO STRICT columns
+                FROM pg_attribute a
+                WHERE a.attrelid = TG_RELID AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '';
+            EXECUTE format('INSERT INTO pgherd.%I (%s) SELECT %s FROM pgherd_rows', 'ft_' || TG_RELID, columns, columns);
+        ELSE
+            EXECUTE format('SELECT r.result FROM pgherd.remote_statement r WHERE r.command = %L',
+                format(E'inserted %I.%I\n', TG_TABLE_SCHEMA, TG_TABLE_NAME)) INTO columns;
+        END IF;
+        PERFORM pgherd.empty_heap(TG_RELID);
+    END IF;
+    IF TG_LEVEL = 'ROW' THEN
+        PERFORM set_config('pgherd.inserted', replace(inserted, mark, '') || mark, true);
         RETURN NULL;
     END IF;
-    IF coalesce(current_setting('pgherd.upsert_' || TG_RELID, true), '') = '' THEN
-        SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) INTO STRICT columns
-            FROM pg_attribute a WHERE a.attrelid = TG_RELID AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '';
-        EXECUTE format('INSERT INTO pgherd.%I (%s) SELECT %s FROM pgherd_rows', 'ft_' || TG_RELID, columns, columns);
-    ELSE
-        EXECUTE format('SELECT r.result FROM pgherd.remote_statement r WHERE r.command = %L',
-            format(E'inserted %I.%I\n', TG_TABLE_SCHEMA, TG_TABLE_NAME)) INTO columns;
-    END IF;
-    PERFORM pgherd.empty_heap(TG_RELID);
-    PERFORM set_config('pgherd.inserted', mark || coalesce(current_setting('pgherd.inserted', true), ''), true);
+    -- The last of the statement. One around it, which has called a function for a row, goes on with rows of its own.
+    around := current_setting('pgherd.inserting_' || TG_RELID)::int - 1;
+    PERFORM set_config('pgherd.inserted', replace(inserted, mark, ''), true),
+        set_config('pgherd.inserting_' || TG_RELID, greatest(around, 0)::text, true),
+        set_config('pgherd.upsert_' || TG_RELID, '', true);
     RETURN NULL;
 END
 $$);
@@ -550,6 +567,8 @@ BEGIN
             PERFORM pgherd.guard_reference(t.relation);
         END IF;
     END LOOP;
+    PERFORM pgherd.create_forwarder(r.oid) FROM pg_roles r
+        WHERE to_regprocedure(format('pgherd.forward_rows_%s()', r.oid)) IS NOT NULL;
     -- Those that had their guard before rows went by keys.
     PERFORM pgherd.guard_keys(p.logicalrelid) FROM pgherd.pg_dist_partition p JOIN pg_class c ON c.oid = p.logicalrelid
         WHERE p.partmethod = 'h' AND EXISTS (SELECT FROM pg_constraint k WHERE k.contype = 'f' AND k.confrelid = c.oid);
