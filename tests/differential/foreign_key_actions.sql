@@ -27,6 +27,7 @@ SELECT count(*), sum(n) FROM b;
 SELECT count(*), count(b), sum(n) FROM c;
 ROLLBACK;
 --@ error: 23503
+--@ loose: which row comes first
 DELETE FROM a USING loc WHERE a.id = x AND x = 1 RETURNING a.*;
 BEGIN;
 DELETE FROM d;
@@ -45,6 +46,7 @@ SELECT * FROM a ORDER BY 1, 2;
 SELECT k, id, a FROM b ORDER BY 1, 2;
 ROLLBACK;
 --@ error: 23503
+--@ loose: which row comes first
 UPDATE b SET id = b.id + 100 FROM loc WHERE b.id = x AND x = 2;
 BEGIN;
 DELETE FROM d;
