@@ -417,11 +417,6 @@ BEGIN;
 --@ refused: 0A000
 DELETE FROM a USING loc WHERE a.id = x AND x > 3 RETURNING a.k, count_b();
 ROLLBACK;
-CREATE FUNCTION goes_over(v int) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN UPDATE b SET a = 4 FROM loc WHERE b.k = v AND b.id = x AND x = 1; RETURN true; END $$;
-BEGIN;
---@ refused: 0A000
-DELETE FROM a USING loc WHERE a.id = x AND x = 4 AND goes_over(a.k);
-ROLLBACK;
 CREATE VIEW va AS SELECT a.k, a.id, a.n FROM a WHERE n > 11 WITH CHECK OPTION;
 BEGIN;
 DELETE FROM d;
@@ -564,4 +559,4 @@ ROLLBACK;
 DROP TABLE other, younger, elder;
 DROP TABLE kinds_of, tree, d, c, b, a, words, ref, loc, seen;
 DROP TYPE mood;
-DROP FUNCTION note_row, keep_row, drop_a, drop_sql, seen_it, fails, adds, count_b, look, saw, goes_over;
+DROP FUNCTION note_row, keep_row, drop_a, drop_sql, seen_it, fails, adds, count_b, look, saw;

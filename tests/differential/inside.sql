@@ -403,10 +403,6 @@ WITH r AS (SELECT max(n) AS m FROM met_two.met), i AS (INSERT INTO other_met SEL
 --@ error: 23505
 WITH i AS (INSERT INTO other_met VALUES (1, 1) RETURNING *) INSERT INTO met (k, a, n) SELECT k, 1, n FROM i ON CONFLICT (k, a) DO UPDATE SET n = 0;
 --@ refused: 0A000
-WITH i AS (INSERT INTO other_met VALUES (1, 1) RETURNING *) INSERT INTO other_met SELECT k + 100, n FROM i ON CONFLICT (k) DO UPDATE SET n = 0;
---@ refused: 0A000
-WITH i AS (INSERT INTO met_two.met VALUES (1, 1) RETURNING *) INSERT INTO met (k, a, n) SELECT k + 100, 1, n FROM i ON CONFLICT (k, a) DO UPDATE SET n = 0;
---@ refused: 0A000
 WITH r AS (SELECT 5 AS n) INSERT INTO other_met SELECT 2, n FROM r ON CONFLICT (k) DO UPDATE SET n = (SELECT count(*) FROM r);
 CREATE FUNCTION met_cte(i int, x int) RETURNS int LANGUAGE plpgsql AS $$ DECLARE r int; BEGIN WITH w AS (INSERT INTO other_met (k, n) VALUES (i, x) ON CONFLICT (k) DO UPDATE SET n = other_met.n + excluded.n RETURNING n) SELECT n INTO r FROM w; RETURN r; END $$;
 --@ repeat: 1

@@ -450,18 +450,18 @@ CREATE FUNCTION sampled_before() RETURNS bigint LANGUAGE sql STABLE AS 'SELECT c
 CREATE FUNCTION sampled_before_set() RETURNS SETOF int STABLE BEGIN ATOMIC SELECT k FROM sampled_late TABLESAMPLE SYSTEM (0); END;
 CREATE FUNCTION sampled_name() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT count(*) FROM sampled_later TABLESAMPLE SYSTEM (0)); END $$;
 -- One that names physical rows stays as it is, and is nothing to the others.
-CREATE FUNCTION sampled_places() RETURNS bigint LANGUAGE sql AS 'SELECT count(ctid) FROM sampled_late TABLESAMPLE SYSTEM (0)';
+CREATE FUNCTION sampled_positions() RETURNS bigint LANGUAGE sql AS 'SELECT count(ctid) FROM sampled_late TABLESAMPLE SYSTEM (0)';
 SELECT sampled_before(), (SELECT count(*) FROM sampled_before_set());
 --@ cluster: SELECT create_distributed_table('sampled_late', 'k')
 SELECT sampled_before(), (SELECT count(*) FROM sampled_before_set());
 --@ refused: 0A000
-SELECT sampled_places();
+SELECT sampled_positions();
 SELECT count(*) FROM sampled_before_set();
 ALTER TABLE sampled_late RENAME TO sampled_later;
 SELECT sampled_name(), (SELECT count(*) FROM sampled_before_set());
 --@ cluster: SELECT undistribute_table('sampled_later')
 SELECT sampled_name(), (SELECT count(*) FROM sampled_before_set());
-DROP FUNCTION sampled_before, sampled_before_set, sampled_name, sampled_places;
+DROP FUNCTION sampled_before, sampled_before_set, sampled_name, sampled_positions;
 DROP TABLE sampled_later;
 DROP VIEW sampled_view;
 DROP MATERIALIZED VIEW sampled_rows;

@@ -74,7 +74,8 @@ impl Session {
         );
         let found = self.collect_on(COORDINATOR_GROUP, &sql).await?;
         let Some(table) = found.text(0, 0) else { return Ok(()) };
-        Err(Failure::refused("cannot carry out REASSIGN OWNED from inside the coordinator")
+        let what = "REASSIGN OWNED";
+        Err(Failure::refused(format!("cannot carry out {what} from inside the coordinator"))
             .detail(format!("It concerns distributed table \"{table}\"."))
             .hint("Send it as a statement of its own through the router."))
     }
