@@ -215,8 +215,8 @@ impl Changes {
         self.running.values().any(|c| c.others.contains(&table))
     }
 
-    /// A row of a table with foreign keys is changed, and was found or not. True: a key has changed it before with another
-    /// row of this statement or one around it, as one PostgreSQL would do later.
+    /// A row of a table with foreign keys is changed, and was found or not. True: a key has changed it before with
+    /// another row of this statement or one around it, as one PostgreSQL would do later.
     pub fn is_cascaded(&mut self, group: GroupId, place: &str, found: bool) -> bool {
         self.touched.insert((group, place.to_owned())) && !found
     }

@@ -229,8 +229,8 @@ impl Session {
         Ok(completion)
     }
 
-    /// A rule's SELECT returns rows in the simple protocol only: the extended one could not announce them. And only there
-    /// FETCH from a binary cursor gives binary values without being asked for them.
+    /// A rule's SELECT returns rows in the simple protocol only: the extended one could not announce them. And only
+    /// there FETCH from a binary cursor gives binary values without being asked for them.
     fn answers_to_query_only(&self, call: &Call<'_>) -> bool {
         use StatementKind as K;
         let Some(statement) = call.prepared.statement.as_ref().filter(|_| call.bound.is_none()) else { return false };

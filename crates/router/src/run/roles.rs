@@ -1,6 +1,6 @@
 //! Roles, memberships and settings that SQL inside the coordinator makes (DO blocks, functions). They have no event
-//! triggers; the coordinator counts what a transaction changes of them (`pgherd.changes_roles`), and workers are brought
-//! from what was committed to what the transaction sees.
+//! triggers; the coordinator counts what a transaction changes of them (`pgherd.changes_roles`), and workers are
+//! brought from what was committed to what the transaction sees.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! A session that goes to another thread: between two messages of its client it is taken apart into what can be sent, and
-//! built up again there. What it has open keeps it where it is.
+//! A session that goes to another thread: between two messages of its client it is taken apart into what can be sent,
+//! and built up again there. What it has open keeps it where it is.
 
 use std::net::TcpStream;
 use std::rc::Rc;
