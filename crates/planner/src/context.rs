@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use pgherd_catalog::{ColumnDefault, Snapshot, Table, TableKind};
+use pgherd_catalog::{Snapshot, Table, TableKind};
 use pgherd_sql::ast::*;
 use pgherd_sql::{Edits, Splice, Statement, own_names};
 
@@ -81,33 +81,27 @@ fn replace_time(statement: &Statement, now: &str, edits: &mut Edits) {
 }
 
 /// Where DEFAULT is assigned to a column that gets the transaction's time so, and that default.
-fn defaults_of_time<'a>(tree: &Tree, analysis: &Analysis<'a>) -> Vec<(Span, &'a str)> {
-    let merged = |m: &pgherd_sql::ast::Merge| -> Vec<Assignment> {
-        let sets = m.clauses.iter().filter_map(|c| match &c.action {
-            MergeAction::Update(set) => Some(set),
-            _ => None,
-        });
-        sets.flatten().cloned().collect()
+fn defaults_of_time<'a, 't>(tree: &'t Tree, analysis: &Analysis<'a>) -> Vec<(Span, &'a str)> {
+    let updates = |clause: &'t MergeClause| match &clause.action {
+        MergeAction::Update(set) => Some(set),
+        _ => None,
     };
-    let (target, set) = match tree {
-        Tree::Update(update) => (&update.target, update.set.clone()),
-        Tree::Insert(insert) => (&insert.target, insert.on_conflict.iter().flat_map(|c| c.set.clone()).collect()),
-        Tree::Merge(merge) => (&merge.target, merged(merge)),
+    let (target, set): (_, Vec<&Assignment>) = match tree {
+        Tree::Update(update) => (&update.target, update.set.iter().collect()),
+        Tree::Insert(insert) => (&insert.target, insert.on_conflict.iter().flat_map(|c| &c.set).collect()),
+        Tree::Merge(merge) => (&merge.target, merge.clauses.iter().filter_map(updates).flatten().collect()),
         Tree::Query(_) | Tree::Delete(_) | Tree::Utility => return Vec::new(),
     };
     let Some(instance) = analysis.instances.iter().find(|i| i.is_target && std::ptr::eq(i.relation, target)) else {
         return Vec::new();
     };
     let table: &'a Table = instance.table;
-    let assigned = set.iter().filter(|a| matches!(a.value.kind, ExprKind::Default));
-    assigned
-        .filter_map(|a| match &table.columns.iter().find(|c| c.name == a.column)?.default {
-            ColumnDefault::Expression { sql, immutable: false } if crate::insert::default_reads_now(sql) => {
-                Some((a.value.span, sql.as_str()))
-            }
-            _ => None,
-        })
-        .collect()
+    let assigned = set.into_iter().filter(|a| matches!(a.value.kind, ExprKind::Default));
+    let of_time = assigned.filter_map(|a| {
+        let column = table.columns.iter().find(|c| c.name == a.column)?;
+        Some((a.value.span, crate::insert::time_default(column)?))
+    });
+    of_time.collect()
 }
 
 impl<'a> Context<'a> {

@@ -209,13 +209,8 @@ impl Context<'_> {
         }
         let many = rows.len() > 1;
         // One time for all rows, and the transaction's.
-        let default_of_time = |column: &Column| match &column.default {
-            ColumnDefault::Expression { sql, immutable: false } => {
-                let fixed = many || self.session.multi_statement_txn_now.is_some();
-                (fixed && default_reads_now(sql)).then(|| sql.clone())
-            }
-            _ => None,
-        };
+        let fixed = many || self.session.multi_statement_txn_now.is_some();
+        let default_of_time = |column: &Column| time_default(column).filter(|_| fixed).map(str::to_owned);
         let worker = self.worker_edits();
         let coordinator = self.coordinator_edits();
         let text = self.text();
@@ -309,8 +304,7 @@ impl Context<'_> {
             plan.uses_now |= table.columns.iter().any(|c| {
                 let given = columns.iter().position(|given| given.name == c.name).and_then(|at| rows.first()?.get(at));
                 let omitted = given.is_none_or(|value| matches!(value.kind, ExprKind::Default));
-                let ColumnDefault::Expression { sql, immutable: false } = &c.default else { return false };
-                omitted && default_reads_now(sql)
+                omitted && time_default(c).is_some()
             });
             return plan;
         }
@@ -349,11 +343,7 @@ impl Context<'_> {
             needs_coordinator,
         };
         let mut plan = self.plan(Tier::InsertRows(rows), reason);
-        plan.uses_now |= many
-            && table.columns.iter().any(|c| match &c.default {
-                ColumnDefault::Expression { sql, immutable: false } => default_reads_now(sql),
-                _ => false,
-            });
+        plan.uses_now |= many && table.columns.iter().any(|c| time_default(c).is_some());
         plan
     }
 
@@ -598,10 +588,10 @@ impl Context<'_> {
         if table.has_triggers {
             return Err("the table has triggers".to_owned());
         }
-        let default_time = table.columns.iter().any(|c| {
-            !columns.iter().any(|given| given.name == c.name)
-                && matches!(&c.default, ColumnDefault::Expression { sql, immutable: false } if default_reads_now(sql))
-        });
+        let default_time = table
+            .columns
+            .iter()
+            .any(|c| !columns.iter().any(|given| given.name == c.name) && time_default(c).is_some());
         if default_time && self.snapshot.groups_of(table).len() > 1 {
             return Err("a column's default is the current time, which must be the same on every server".to_owned());
         }
@@ -708,6 +698,14 @@ pub fn default_reads_now(sql: &str) -> bool {
     match pgherd_sql::split(&format!("SELECT {sql}")) {
         Ok(statements) => statements.iter().any(safety::uses_now),
         Err(_) => true,
+    }
+}
+
+/// A column's default, where that gives the transaction's time.
+pub(crate) fn time_default(column: &Column) -> Option<&str> {
+    match &column.default {
+        ColumnDefault::Expression { sql, immutable: false } if default_reads_now(sql) => Some(sql),
+        _ => None,
     }
 }
 

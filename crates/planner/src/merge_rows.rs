@@ -12,7 +12,7 @@ use pgherd_sql::Splice;
 use pgherd_sql::ast::*;
 
 use crate::context::{Context, qualified, quote_ident};
-use crate::insert::{default_reads_now, default_sql};
+use crate::insert::{default_sql, time_default};
 use crate::merge_source::{Names, SOURCE, single_name};
 use crate::modify::{fires, sets_to_sequence};
 use crate::plan::*;
@@ -238,8 +238,7 @@ impl Context<'_> {
             let is_computed = match &column.default {
                 _ if a.multi || !matches!(a.value.kind, ExprKind::Default) => false,
                 ColumnDefault::Sequence { .. } | ColumnDefault::Identity { always: false, .. } => true,
-                ColumnDefault::Expression { sql, immutable: false } => default_reads_now(sql),
-                _ => false,
+                _ => time_default(column).is_some(),
             };
             default_sql(column).filter(|_| is_computed)
         };

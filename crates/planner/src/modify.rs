@@ -6,7 +6,7 @@ use pgherd_catalog::{ColumnDefault, Table};
 use pgherd_sql::ast::*;
 
 use crate::context::{Context, quote_ident};
-use crate::insert::default_reads_now;
+use crate::insert::time_default;
 use crate::plan::*;
 use crate::spread::Spread;
 use crate::{literal, safety};
@@ -361,7 +361,7 @@ impl Context<'_> {
         let inserted = self.inserted_keys(merge, table, &|_| false)?;
         let by_source = merge.clauses.iter().any(|c| c.matched == MergeMatch::NotMatchedBySource);
         // One shard: what is read and what is written is pinned to one value.
-        let plan_table = table;
+        let target_table = table;
         if let (Ok((table, value)), false) = (self.route_key(), by_source) {
             let same = |e: &&Expr| {
                 if literal::stored_value(e, key, self.snapshot).as_ref() == Some(&value) {
@@ -378,13 +378,11 @@ impl Context<'_> {
                     _ => false,
                 }
             };
-            if inserted.iter().all(same) && self.session.multi_statement_txn_now.is_none() {
+            let uses_now = inserts_time(merge, target_table);
+            if inserted.iter().all(same) && !(uses_now && self.session.multi_statement_txn_now.is_some()) {
                 let mut plan = self.route(table, value);
-                plan.uses_now |= inserts_time(merge, plan_table);
+                plan.uses_now |= uses_now;
                 return Ok(plan);
-            }
-            if inserted.iter().all(same) && !inserts_time(merge, plan_table) {
-                return Ok(self.route(table, value));
             }
         }
         if inserts_time(merge, table) {
@@ -490,14 +488,10 @@ impl Context<'_> {
 
 /// An inserted row gets the transaction's time by a default.
 pub(crate) fn inserts_time(merge: &pgherd_sql::ast::Merge, table: &Table) -> bool {
-    let reads_now = |c: &pgherd_catalog::Column| match &c.default {
-        ColumnDefault::Expression { sql, immutable: false } => default_reads_now(sql),
-        _ => false,
-    };
     merge.clauses.iter().any(|clause| {
         let MergeAction::Insert { columns, values, .. } = &clause.action else { return false };
         let star = values.iter().any(|e| matches!(e.kind, ExprKind::Star(_)));
-        table.columns.iter().enumerate().filter(|(_, c)| reads_now(c)).any(|(number, c)| {
+        table.columns.iter().enumerate().filter(|(_, c)| time_default(c).is_some()).any(|(number, c)| {
             let at = if columns.is_empty() { Some(number) } else { columns.iter().position(|name| *name == c.name) };
             let given = at.and_then(|at| values.get(at));
             star || given.is_none_or(|e| matches!(e.kind, ExprKind::Default))
