@@ -249,7 +249,7 @@ DECLARE
 BEGIN
     GET DIAGNOSTICS context = PG_CONTEXT;
     IF pass <> '' THEN
-        PERFORM pgherd.check_pass(pass, 'definition ' || pg_current_xact_id(), current_setting('pgherd.definer'));
+        PERFORM pgherd.check_pass(pass, 'definition ' || pg_current_xact_id(), current_setting('pgherd.definer', true));
     ELSIF EXISTS (SELECT FROM regexp_split_to_table(context, E'\n') line WHERE line !~ '^[^"]* pgherd\.[a-z_]+\('
             AND line !~ '"SELECT pgherd\.[a-z_]+\([a-z_.]+\)"$' AND line !~ '^[^"(]* inline_code_block [^(]*$') THEN
         RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = 'only the router may change what it knows of distributed tables';
@@ -571,7 +571,7 @@ BEGIN
     -- The router says, with a pass that nobody else has, that the workers will hear of a schema's new name.
     IF TG_EVENT = 'ddl_command_end' AND TG_TAG = 'ALTER SCHEMA' THEN
         IF coalesce(current_setting('pgherd.schema_follows', true), '') <> '' THEN
-            PERFORM pgherd.check_pass(current_setting('pgherd.schema_follows'), 'schema follows', '');
+            PERFORM pgherd.check_pass(current_setting('pgherd.schema_follows', true), 'schema follows', '');
             PERFORM pgherd.follow_schemas();
         END IF;
         SELECT c.oid, c.relname INTO changed
