@@ -284,7 +284,7 @@ REVOKE EXECUTE ON FUNCTION pgherd.keep_child(regclass) FROM PUBLIC;
 CREATE OR REPLACE FUNCTION pgherd.attach_child(relation regclass) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET client_min_messages = warning
     -- No event triggers, the user's least of all.
-    SET session_replication_role = replica AS $$
+    SET session_replication_role = replica SET jit = off AS $$
 DECLARE
     table_schema name;
     table_name name;
@@ -344,7 +344,7 @@ $$;
 CREATE OR REPLACE FUNCTION pgherd.detach_child(relation regclass) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET client_min_messages = warning
     -- No event triggers, the user's least of all.
-    SET session_replication_role = replica AS $$
+    SET session_replication_role = replica SET jit = off AS $$
 DECLARE
     table_name text;
 BEGIN
@@ -1046,7 +1046,7 @@ CREATE OR REPLACE VIEW pgherd.pgherd_operation_steps AS
 
 -- Nodes, colocation groups, tables and shards as crates/control reads them (ClusterState).
 CREATE OR REPLACE FUNCTION pgherd.cluster_state() RETURNS jsonb
-LANGUAGE sql STABLE AS $$
+LANGUAGE sql STABLE SET jit = off AS $$
     SELECT pg_catalog.jsonb_build_object(
         'epoch', (SELECT epoch FROM pgherd.epoch),
         'nodes', (SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object('id', n.nodeid, 'group', n.groupid,

@@ -447,11 +447,11 @@ LANGUAGE sql STABLE AS $$
     FROM described d WHERE d.kind <> 'derived'
 $$;
 
--- Everything. NULL where there is no such relation.
+-- Everything. NULL where there is no such relation. Beside many tables PostgreSQL would compile each of its queries, for seconds.
 CREATE OR REPLACE FUNCTION pgherd.describe_table(relation oid) RETURNS jsonb
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET quote_all_identifiers = off
-SET bytea_output = 'hex' SET extra_float_digits = 1 SET xmlbinary = 'base64'
+SET bytea_output = 'hex' SET extra_float_digits = 1 SET xmlbinary = 'base64' SET jit = off
 AS $$
     SELECT pg_catalog.jsonb_build_object(
         'oid', c.oid::bigint,

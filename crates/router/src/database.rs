@@ -14,6 +14,7 @@ use pgherd_control::schema::SCHEMA_VERSION;
 
 use crate::error::{Failure, Result};
 use crate::listen::{CoordinatorUrl, ServeError};
+use crate::settings::quote_literal;
 use crate::shared::Shared;
 
 /// Routers of one database tell each other of changes on this channel.
@@ -296,9 +297,11 @@ pub async fn load(connection: &mut Connection) -> std::result::Result<Snapshot, 
 
 /// The same through whatever answers; `own_block`: it was opened for this.
 pub async fn load_from<S: Source>(connection: &mut S, own_block: bool) -> std::result::Result<Snapshot, S::Error> {
-    // Type names must print qualified, whatever the user's search path is; put back at the end.
-    let path = connection.query("SHOW search_path").await?.text(0, 0).unwrap_or_default().to_owned();
-    connection.query("SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)").await?;
+    // Type names must print qualified, whatever the user's search path is. Where there are many tables PostgreSQL believes
+    // its catalog worth compiling for, and takes seconds. Both are put back at the end.
+    let before = "SELECT pg_catalog.current_setting('search_path'), pg_catalog.current_setting('jit')";
+    let before = connection.query(before).await?;
+    connection.query(&set_local("pg_catalog, pg_temp", "off")).await?;
     let mut snapshot = Snapshot::default();
     let result = connection.query("SELECT epoch FROM pgherd.epoch").await?;
     snapshot.epoch = number(&result, 0, 0);
@@ -308,10 +311,17 @@ pub async fn load_from<S: Source>(connection: &mut S, own_block: bool) -> std::r
     if own_block {
         connection.query("COMMIT").await?;
     } else {
-        let path = path.replace('\'', "''");
-        connection.query(&format!("SELECT pg_catalog.set_config('search_path', '{path}', true)")).await?;
+        connection.query(&set_local(&string(&before, 0, 0), &string(&before, 0, 1))).await?;
     }
     Ok(snapshot)
+}
+
+fn set_local(search_path: &str, jit: &str) -> String {
+    format!(
+        "SELECT pg_catalog.set_config('search_path', {}, true), pg_catalog.set_config('jit', {}, true)",
+        quote_literal(search_path),
+        quote_literal(jit)
+    )
 }
 
 fn number<T: std::str::FromStr + Default>(result: &QueryResult, row: usize, column: usize) -> T {
