@@ -289,3 +289,23 @@ RESET lock_timeout;
 SELECT n FROM kept_local;
 SELECT score FROM users WHERE id = 2;
 DROP TABLE kept_local;
+
+-- What is wrong with a text is said in a failed transaction too, whatever the servers have not been told yet.
+CREATE TABLE kept_local (k int UNIQUE, v int);
+INSERT INTO kept_local VALUES (1, 1), (2, 2);
+BEGIN;
+SAVEPOINT one;
+SAVEPOINT two;
+--@ error: 23505
+UPDATE kept_local l SET k = 0 FROM (SELECT DISTINCT id FROM users) u WHERE u.id = l.k;
+--@ error: 42601
+SELECT k = v = 1 FROM kept_local;
+--@ error: 25P02
+SELECT k FROM kept_local;
+ROLLBACK TO one;
+SELECT k, v FROM kept_local;
+--@ error: 42601
+SELECT k FROM kept_local WHERE;
+--@ error: 42601
+SELECT k = v = 1 FROM kept_local;
+COMMIT;

@@ -188,7 +188,9 @@ impl Session {
     /// Parse and Describe on the coordinator, inside the open block where that may have changed what names mean.
     pub async fn describe_on_coordinator(&mut self, sql: &str, types: &[u32]) -> Result<Described> {
         let takes_part = self.txn.participants.contains_key(&COORDINATOR_GROUP) || self.txn.catalog.is_some();
-        if takes_part || self.pinned.is_some() || self.txn.block == Block::None {
+        // In a failed transaction only the parser is asked, and the transaction's own connection is told nothing more.
+        let failed = self.txn.block == Block::Failed;
+        if !failed && (takes_part || self.pinned.is_some() || self.txn.block == Block::None) {
             self.join(COORDINATOR_GROUP).await?;
             let mut participant = self.take(COORDINATOR_GROUP)?;
             let result = self.describe_inside(&mut participant, sql, types).await;

@@ -166,11 +166,11 @@ impl Session {
     }
 
     async fn parse_message(&mut self, name: &str, sql: &str, param_types: Vec<u32>) -> Result<()> {
+        let declared = param_types.clone();
+        let prepared = self.prepare(sql, param_types).await?;
         if !name.is_empty() && self.statements.contains_key(name) {
             return Err(Failure::new("42P05", format!("prepared statement \"{name}\" already exists")));
         }
-        let declared = param_types.clone();
-        let prepared = self.prepare(sql, param_types).await?;
         if name.is_empty() {
             self.learn_parsed(sql, &declared, &prepared);
         }
