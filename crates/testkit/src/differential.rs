@@ -124,11 +124,9 @@ pub struct Runner<'a> {
     pub modes: Vec<Mode>,
     /// `ALTER DATABASE … SET` of each database on the tested side.
     pub database_settings: Vec<(&'static str, String)>,
-    /// In short: every fourth file in one of the modes, so that four times as many turns as modes run each file in
-    /// each; and nothing is executed again only to see whether the answer is the same.
+    /// In short: every eighth file in one of the modes, so that eight turns run each file once; and nothing is executed
+    /// again only to see whether the answer is the same.
     pub turn: Option<usize>,
-    /// Each file in the last mode and in one of the others.
-    pub alternating: bool,
     /// Prints what breaks a connection when it happens, and not at the end of its file.
     pub print_at_once: bool,
     /// Lines as [`Runner::known_lines`] writes them.
@@ -148,7 +146,6 @@ impl<'a> Runner<'a> {
             modes: Mode::ALL.to_vec(),
             database_settings: Vec::new(),
             turn: None,
-            alternating: false,
             print_at_once: std::env::var_os("PGHERD_DIFF_FILES").is_some(),
             known: BTreeSet::new(),
             shared: Mutex::default(),
@@ -215,13 +212,8 @@ impl<'a> Runner<'a> {
     /// The modes of a file, which has this number in the list.
     fn modes_of(&self, number: usize) -> Vec<Mode> {
         match self.turn {
-            None if self.alternating => {
-                let Some((last, others)) = self.modes.split_last() else { return Vec::new() };
-                let other = others.get(number % others.len().max(1));
-                other.into_iter().chain([last]).copied().collect()
-            }
             None => self.modes.clone(),
-            Some(turn) if (number + turn).is_multiple_of(4) => vec![self.modes[(number + turn) / 4 % self.modes.len()]],
+            Some(turn) if (number + turn).is_multiple_of(8) => vec![self.modes[(number + turn) / 8 % self.modes.len()]],
             Some(_) => Vec::new(),
         }
     }
