@@ -210,3 +210,54 @@ COPY nowhere TO STDOUT;
 SELECT count(*) FROM t WHERE k >= 300;
 -- No data: the client cancels the COPY.
 SELECT count(*), sum(k) FROM t;
+
+-- Files and programs of the server.
+CREATE TABLE filed (k int, v text, n int DEFAULT 7, id serial, made int GENERATED ALWAYS AS (k * 2) STORED);
+--@ cluster: SELECT create_distributed_table('filed', 'k')
+COPY filed (k, v) FROM PROGRAM 'seq 1 40 | sed "s/$/ row/"' (DELIMITER ' ');
+SELECT * FROM filed ORDER BY id;
+COPY filed (k) FROM PROGRAM 'echo head; seq 41 50' WITH CSV HEADER;
+COPY filed (v, k) FROM PROGRAM 'printf "a,51\n\\\\N,52\n,53\n"' (FORMAT csv, NULL '\N') WHERE k > 51;
+SELECT k, v, n, made FROM filed WHERE k > 40;
+COPY filed (k, v, n, id) FROM '/dev/null';
+COPY filed TO '/dev/null';
+COPY filed (v, k) TO '/dev/null' (FORMAT csv, HEADER, FORCE_QUOTE (v));
+COPY filed TO PROGRAM 'cat > /dev/null' (FORMAT binary);
+COPY (SELECT k, count(*) FROM filed GROUP BY k) TO '/dev/null';
+BEGIN;
+DELETE FROM filed WHERE k % 2 = 0;
+COPY filed TO PROGRAM 'cat > /dev/null';
+COPY filed (k) FROM PROGRAM 'seq 61 65';
+SELECT count(*), sum(n), sum(made) FROM filed;
+ROLLBACK;
+SELECT count(*) FROM filed;
+--@ error: 58P01
+COPY filed FROM '/nowhere/at/all';
+--@ error: 42602
+COPY filed TO 'relative';
+--@ error: 38000
+COPY filed (k) FROM PROGRAM 'exit 3';
+--@ error: 22P02
+COPY filed (k) FROM PROGRAM 'echo 1; echo two';
+--@ error: 42703
+COPY filed (nope) FROM '/dev/null';
+--@ error: 42703
+COPY filed (nope) TO '/dev/null';
+SELECT count(*) FROM filed;
+CREATE TABLE filed_code (id int PRIMARY KEY, label text);
+--@ cluster: SELECT create_reference_table('filed_code')
+COPY filed_code FROM PROGRAM 'printf "1 one\n2 two\n"' (DELIMITER ' ');
+--@ error: 23505
+COPY filed_code FROM PROGRAM 'printf "3 three\n2 two\n"' (DELIMITER ' ');
+COPY filed_code TO '/dev/null';
+SELECT f.k, c.label FROM filed f JOIN filed_code c ON c.id = f.k;
+CREATE ROLE copy_filer;
+GRANT ALL ON filed TO copy_filer;
+SET ROLE copy_filer;
+--@ error: 42501
+COPY filed FROM '/dev/null';
+--@ error: 42501
+COPY filed TO PROGRAM 'cat';
+RESET ROLE;
+DROP OWNED BY copy_filer;
+DROP ROLE copy_filer;

@@ -15,7 +15,7 @@ use super::request::Errors;
 use super::{Call, Completion};
 use crate::error::{Failure, Result};
 use crate::session::Session;
-use crate::settings::quote_ident;
+use crate::settings::{quote_ident, quote_literal};
 use crate::transaction::Participant;
 
 impl Session {
@@ -32,13 +32,10 @@ impl Session {
         if !info.from && table.is_reference() {
             return self.copy_on_coordinator(call, text).await;
         }
-        if info.target != CopyTarget::Client {
-            return Err(Failure::refused(
-                "COPY between a distributed or reference table and a file on the server is not supported",
-            )
-            .hint("Use COPY FROM STDIN or TO STDOUT, or psql's \\copy."));
+        match info.from {
+            true => self.copy_from(call, info, table).await,
+            false => self.copy_to(call, info, table).await,
         }
-        if info.from { self.copy_from(call, info, table).await } else { self.copy_to(call, info, table).await }
     }
 
     /// COPY of a local table or a query: the coordinator does it, the bytes pass through.
@@ -156,6 +153,12 @@ impl Session {
         let options = info.options_span.map_or("", |s| s.of(text));
         let relation = format!("{}.{}", quote_ident(&table.schema), quote_ident(&table.name));
         self.open_implicit_block();
+        if info.target != CopyTarget::Client {
+            // Files and programs are the coordinator's, and so is the right to them.
+            let target = at_server(&info.target);
+            let sql = format!("COPY (SELECT {} FROM {relation}) TO {target} {options}", columns.join(", "));
+            return self.copy_on_coordinator(call, &sql).await;
+        }
         let catalog = self.catalog();
         let mut rows = 0;
         let binary = info.options.format == CopyFormat::Binary;
@@ -237,7 +240,7 @@ impl Session {
         // What drops rows must be decided once, and in one place.
         let drops_rows = info.filter.is_some()
             || info.options.others.iter().any(|(name, _)| name == "on_error" || name == "reject_limit");
-        if !filled.is_empty() || drops_rows {
+        if !filled.is_empty() || drops_rows || info.target != CopyTarget::Client {
             return self.copy_by_temporary_table(call, info, table, columns).await;
         }
         let options = without_freeze(info, text);
@@ -431,8 +434,8 @@ impl Session {
             .collect()
     }
 
-    /// COPY that leaves out serial columns, or drops rows: the coordinator loads it into a temporary table, numbers
-    /// the rows, and they go on from there.
+    /// COPY that leaves out serial columns, drops rows, or reads a file of the server's: the coordinator loads it into a
+    /// temporary table, numbers the rows, and they go on from there.
     async fn copy_by_temporary_table(
         &mut self,
         call: &Call<'_>,
@@ -441,6 +444,10 @@ impl Session {
         columns: Vec<String>,
     ) -> Result<Completion> {
         let text = call.prepared.text();
+        if info.options.default.is_some() {
+            return Err(Failure::refused("COPY with DEFAULT is not supported through a temporary table")
+                .detail("It leaves out columns with sequences, has a condition, or reads a file on the server."));
+        }
         let list: Vec<String> = columns.iter().map(|c| quote_ident(c)).collect();
         let relation = format!("{}.{}", quote_ident(&table.schema), quote_ident(&table.name));
         self.join(COORDINATOR_GROUP).await?;
@@ -454,8 +461,9 @@ impl Session {
         if let Some(filter) = info.filter {
             options.push_str(&format!(" WHERE {}", filter.of(text)));
         }
-        let sql = format!("COPY pg_temp.pgherd_copy ({}) FROM STDIN {options}", list.join(", "));
-        let completion = self.copy_on_coordinator(call, &sql).await?;
+        let source = at_server(&info.target);
+        let sql = format!("COPY pg_temp.pgherd_copy ({}) FROM {source} {options}", list.join(", "));
+        let completion = self.copy_on_coordinator(call, &sql).await.map_err(|failure| of_table(failure, &table))?;
         let insert = format!("INSERT INTO {relation} ({0}) SELECT {0} FROM pg_temp.pgherd_copy", list.join(", "));
         let mut statements = pgherd_sql::split(&insert)
             .map_err(|e| Failure::new("XX000", format!("could not load the copied rows: {}", e.message)))?;
@@ -496,6 +504,25 @@ fn remainder_here(table: &Table, value: &[u8], binary: bool) -> Option<usize> {
         Hashed::Value(hash) => Some(hash::remainder(hash, table.shards().len().max(1) as u32) as usize),
         Hashed::AskServer => None,
     }
+}
+
+/// What the coordinator reads from, or writes to.
+fn at_server(target: &CopyTarget) -> String {
+    match target {
+        CopyTarget::Client => "STDIN".to_owned(),
+        CopyTarget::File(path) => quote_literal(path),
+        CopyTarget::Program(command) => format!("PROGRAM {}", quote_literal(command)),
+    }
+}
+
+/// The line and column of an error are those of the copied data, whatever table they came to first.
+fn of_table(failure: Failure, table: &Table) -> Failure {
+    let Failure::Statement(mut fields) = failure else { return failure };
+    if let Some(rest) = fields.get(b'W').and_then(|context| context.strip_prefix("COPY pgherd_copy,")) {
+        let context = format!("COPY {},{rest}", table.name);
+        fields.set(b'W', context);
+    }
+    Failure::Statement(fields)
 }
 
 /// How the client's side of a COPY ended.
