@@ -6,8 +6,8 @@
 //! Two things keep such a subquery out of there; everything else about it stays PostgreSQL's. What a condition compares
 //! a column with becomes a common table expression, which EXISTS beside the condition has filled before any scan begins
 //! (PostgreSQL checks what has no columns first of all): the scan is sent its value as before. Any other subquery gets
-//! COALESCE around it, which postgres_fdw leaves on the coordinator, with the condition that it stands in; it is computed
-//! where PostgreSQL would, or not at all.
+//! COALESCE around it, which postgres_fdw leaves on the coordinator with the condition that it stands in; there it is
+//! computed where PostgreSQL would, or not at all.
 
 use std::collections::{HashMap, HashSet};
 
@@ -25,8 +25,22 @@ use crate::safety;
 const FIRST: &str = "pgherd_first_";
 /// Types whose values are the same text, and read the same, under any settings.
 const PLAIN_TYPES: &[&str] = &[
-    "bit", "bool", "bytea", "date", "float4", "float8", "int2", "int4", "int8", "numeric", "time", "timestamp",
-    "timestamptz", "timetz", "uuid", "varbit",
+    "bit",
+    "bool",
+    "bytea",
+    "date",
+    "float4",
+    "float8",
+    "int2",
+    "int4",
+    "int8",
+    "numeric",
+    "time",
+    "timestamp",
+    "timestamptz",
+    "timetz",
+    "uuid",
+    "varbit",
 ];
 /// Functions whose name is a type that anything becomes by its text.
 const TEXT_TYPES: &[&str] = &["bpchar", "char", "json", "jsonb", "name", "text", "varchar", "xml"];
@@ -231,10 +245,10 @@ impl<'c> Early<'c, '_> {
     }
 
     fn from(&mut self, items: &'c [FromItem], gate: Gate) {
-        items.iter().for_each(|item| self.from_item(item, gate));
+        items.iter().for_each(|item| self.source(item, gate));
     }
 
-    fn from_item(&mut self, item: &'c FromItem, gate: Gate) {
+    fn source(&mut self, item: &'c FromItem, gate: Gate) {
         match item {
             FromItem::Join(join) => {
                 let sides = match join.kind {
@@ -243,8 +257,8 @@ impl<'c> Early<'c, '_> {
                     JoinKind::Right => [Gate::Nowhere, gate, Gate::Nowhere],
                     JoinKind::Full => [Gate::Nowhere; 3],
                 };
-                self.from_item(&join.left, sides[0]);
-                self.from_item(&join.right, sides[1]);
+                self.source(&join.left, sides[0]);
+                self.source(&join.right, sides[1]);
                 self.filter(join.on.as_ref(), sides[2]);
             }
             FromItem::Subquery { query, .. } if gate == Gate::Nowhere => self.apart(|this| {
@@ -252,7 +266,7 @@ impl<'c> Early<'c, '_> {
             }),
             FromItem::Subquery { query, .. } => self.query(query, gate, false),
             FromItem::Function { calls, .. } => calls.iter().for_each(|e| self.inside(e)),
-            FromItem::Sample { relation, .. } => self.from_item(relation, gate),
+            FromItem::Sample { relation, .. } => self.source(relation, gate),
             FromItem::Relation(relation) => self.named(relation),
             FromItem::Other(_) => {}
         }
@@ -354,7 +368,9 @@ impl<'c> Early<'c, '_> {
         computed.retain(|e| {
             let ExprKind::Sublink(link) = &e.kind else { return false };
             let fits = matches!(link.kind, SublinkKind::Scalar | SublinkKind::Array) && e.span.is_known() && has_home;
-            fits && !by_rows.iter().any(|(link, _)| std::ptr::eq(*link, *e)) && self.is_early(link) && self.is_closed(&link.query)
+            fits && !by_rows.iter().any(|(link, _)| std::ptr::eq(*link, *e))
+                && self.is_early(link)
+                && self.is_closed(&link.query)
         });
         for expr in &computed {
             self.number += 1;
@@ -391,8 +407,9 @@ impl<'c> Early<'c, '_> {
         // An item of the transaction's time gets its name where that is put in.
         expr.walk(&mut |e| now |= safety::now_replacement(e, &self.statement.text, "").is_some());
         let name = column_name(expr);
-        let named = item.alias.is_none() && named_by_subquery(expr);
-        if !(named && (now || name == "?column?")) && self.wrap(expr, &[]) && named {
+        if item.alias.is_some() || !named_by_subquery(expr) {
+            self.wrap(expr, &[]);
+        } else if !now && name != "?column?" && self.wrap(expr, &[]) {
             let end = with_brackets(&self.statement.text, expr.span).end;
             self.insert(end, format!(" AS {}", quote_ident(&name)));
         }
@@ -437,7 +454,8 @@ impl<'c> Early<'c, '_> {
         let inside = |r: &&Relation| !query.span.is_known() || query.span.contains(r.full_span);
         found
             || self.statement.relations.iter().filter(inside).any(|r| {
-                let trees = self.ctes.get(r.name.as_str()).filter(|_| r.schema.is_none() && seen.insert(r.name.clone()));
+                let trees =
+                    self.ctes.get(r.name.as_str()).filter(|_| r.schema.is_none() && seen.insert(r.name.clone()));
                 let (snapshot, session) = (self.analysis.snapshot, self.analysis.session);
                 snapshot.passing_on.contains(&r.name) && resolve(snapshot, session, r).is_none()
                     || trees.into_iter().flatten().any(|tree| match tree {
@@ -478,9 +496,9 @@ impl<'c> Early<'c, '_> {
         let Some(level) = analysis.levels.iter().find(|l| is_it(l)) else { return false };
         let others = analysis.levels.iter().filter_map(|l| l.query);
         let single = level.arms.is_none()
-            && others.filter(|q| q.span.is_known() && query.span.is_known()).all(|q| {
-                std::ptr::eq(q, query) || !query.span.contains(q.span)
-            });
+            && others
+                .filter(|q| q.span.is_known() && query.span.is_known())
+                .all(|q| std::ptr::eq(q, query) || !query.span.contains(q.span));
         let mut around = Vec::new();
         let mut next = analysis.scopes.get(level.scope).and_then(|s| s.parent);
         while let Some(scope) = next.and_then(|at| analysis.scopes.get(at)) {

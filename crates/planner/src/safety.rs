@@ -104,7 +104,8 @@ const LOCAL_TYPES: &[&str] = &[
 
 /// Functions and words that give the time of the transaction.
 pub(crate) const NOW_CALLS: &[&str] = &["now", "transaction_timestamp", "statement_timestamp"];
-pub(crate) const NOW_WORDS: &[&str] = &["current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"];
+pub(crate) const NOW_WORDS: &[&str] =
+    &["current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"];
 
 /// Why a worker must not evaluate a call; none: it may.
 pub(crate) fn call_reason(snapshot: &Snapshot, schema: Option<&str>, name: &str) -> Option<String> {

@@ -73,7 +73,10 @@ impl Splice {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Replacement {
     Text(String),
-    Table { table: u32, as_written: String },
+    Table {
+        table: u32,
+        as_written: String,
+    },
     /// Made of other ranges of the text.
     Splice(Splice),
 }
