@@ -35,6 +35,50 @@ SELECT id FROM users WHERE id = (SELECT orders_of(a) FROM friends);
 --@ error: P0001
 SELECT id FROM users WHERE id = (SELECT never('asked'));
 
+--@ error: 42703
+SELECT id FROM users WHERE id = (SELECT orders_of(idd));
+--@ error: 42703
+SELECT idd FROM users WHERE id = (SELECT orders_of(14)) AND name = 'x';
+--@ error: 42883
+SELECT id FROM users WHERE name <> 'ä' AND id = (SELECT no_orders_of(14)) AND active;
+--@ error: 42883
+SELECT id FROM users WHERE name = (SELECT orders_of(14));
+--@ error: 42601
+SELECT id FROM users WHERE id = (SELECT orders_of(14), 2);
+SELECT id FROM users WHERE id = (SELECT orders_of(14)) FOR UPDATE;
+SELECT u.id FROM users u JOIN local_notes n ON n.user_id = u.id AND u.id <= (SELECT orders_of(14)) FOR UPDATE OF n;
+SELECT id /* one */ FROM users -- the other
+WHERE /* is */ id = ( -- this
+  SELECT orders_of(14) -- and that
+) /* alone */ AND active;
+CREATE SEQUENCE asked;
+SELECT count(*) FROM users WHERE id <> (SELECT nextval('asked'));
+SELECT count(*) FROM users WHERE id = 100 OR id = (SELECT nextval('asked'));
+SELECT nextval('asked');
+
+-- Types.
+CREATE TYPE pair AS (a bigint, b text);
+CREATE TYPE grade AS ENUM ('low', 'high');
+CREATE DOMAIN small AS bigint CHECK (VALUE < 1000);
+CREATE FUNCTION pair_of(u bigint) RETURNS pair LANGUAGE sql STABLE AS $$ SELECT count(*), max(status) FROM orders WHERE user_id = u $$;
+CREATE FUNCTION ids_of(u bigint) RETURNS bigint[] LANGUAGE sql STABLE AS $$ SELECT array_agg(id / 10 ORDER BY id) FROM orders WHERE user_id = u $$;
+CREATE FUNCTION small_of(u bigint) RETURNS small LANGUAGE sql STABLE AS $$ SELECT count(*) FROM orders WHERE user_id = u $$;
+CREATE FUNCTION grade_of(u bigint) RETURNS grade LANGUAGE sql STABLE AS $$ SELECT CASE WHEN count(*) > 2 THEN 'high' ELSE 'low' END::grade FROM orders WHERE user_id = u $$;
+SELECT id FROM users WHERE id = (SELECT pair_of(14)).a;
+SELECT id FROM users WHERE id = 3 OR id = (SELECT pair_of(14)).a;
+SELECT user_id, id FROM orders WHERE status = (SELECT (pair_of(14)).b) AND user_id < 9;
+SELECT id FROM users WHERE (id, name) = (SELECT p.a, 'user ' || p.a FROM pair_of(14) p);
+SELECT id FROM users WHERE ROW(id, 'sent')::pair = (SELECT pair_of(14));
+SELECT id FROM users WHERE id = (SELECT ids_of(14))[2];
+SELECT id FROM users WHERE id = ANY ((SELECT ids_of(14))::bigint[]);
+SELECT id FROM users WHERE ARRAY[id] <@ (SELECT ids_of(14));
+SELECT id FROM users WHERE id = (SELECT small_of(14));
+SELECT id FROM users WHERE (CASE WHEN id = 2 THEN 'low' ELSE 'high' END)::grade < (SELECT grade_of(14));
+SELECT id FROM users WHERE name = (SELECT 'user ' || orders_of(14)) COLLATE "C";
+SELECT id FROM users WHERE name > (SELECT ('user ' || orders_of(14)) COLLATE "C") AND id < 20;
+SELECT id, pg_typeof(v), v FROM (SELECT id, (SELECT small_of(14)) FROM users) x(id, v) WHERE id = v;
+SELECT id, v FROM (SELECT id, (SELECT note_of(12)::varchar(4)) FROM users) x(id, v) WHERE id < 4 AND v > '';
+
 -- In other places.
 SELECT id FROM users WHERE id = 3 OR id = (SELECT orders_of(14));
 SELECT id FROM users WHERE CASE WHEN active THEN id = (SELECT orders_of(14)) ELSE id = 7 END;
@@ -84,6 +128,10 @@ WITH x AS (SELECT orders_of(14) AS v) DELETE FROM clicks WHERE user_id = (SELECT
 INSERT INTO local_notes (user_id, body) SELECT id, name FROM users WHERE id = (SELECT orders_of(14)) RETURNING user_id, body;
 INSERT INTO clicks (user_id, url) SELECT id, name FROM users WHERE id > (SELECT orders_of(14)) + 50;
 WITH gone AS (DELETE FROM local_notes WHERE body = 'note 3' RETURNING user_id) SELECT id FROM users WHERE id = (SELECT max(g.user_id) FROM gone g);
+MERGE INTO regions r USING (SELECT country, count(*) AS n FROM users WHERE id > (SELECT orders_of(14)) GROUP BY country) s ON r.code = s.country AND r.code <> (SELECT shown_path()) WHEN MATCHED THEN UPDATE SET tax = s.n;
+SELECT * FROM regions;
+MERGE INTO users u USING local_notes n ON u.id = n.user_id AND u.id > (SELECT orders_of(14)) WHEN MATCHED AND n.stars > (SELECT orders_of(3)) THEN UPDATE SET score = n.stars;
+SELECT sum(score) FROM users;
 SELECT count(*), sum(user_id) FROM clicks;
 INSERT INTO orders (user_id, id, placed) VALUES (14, 149, '2022-01-01');
 SELECT id FROM users WHERE id = (SELECT orders_of(14));

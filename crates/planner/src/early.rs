@@ -16,7 +16,7 @@ use pgherd_sql::ast::*;
 use pgherd_sql::{Edits, Splice, Statement};
 
 use crate::SessionView;
-use crate::analysis::{Analysis, Found, resolve};
+use crate::analysis::{Analysis, Entry, Found, Level, resolve};
 use crate::context::{quote_ident, with_brackets};
 use crate::naming::column_name;
 use crate::safety;
@@ -75,7 +75,8 @@ pub(crate) fn early(analysis: &Analysis<'_>, statement: &Statement, edits: &mut 
         Tree::Insert(insert) => insert.with.as_ref(),
         Tree::Update(update) => update.with.as_ref(),
         Tree::Delete(delete) => delete.with.as_ref(),
-        Tree::Query(_) | Tree::Merge(_) | Tree::Utility => None,
+        Tree::Merge(merge) => merge.with.as_ref(),
+        Tree::Query(_) | Tree::Utility => None,
     });
     let mut ctes: HashMap<&str, Vec<&Tree>> = HashMap::new();
     for cte in own.chain(analysis.levels.iter().map(|l| l.query?.with.as_ref())).flatten().flat_map(|w| &w.ctes) {
@@ -179,7 +180,12 @@ impl<'c> Early<'c, '_> {
                 self.filter(delete.filter.as_ref(), Gate::Here);
                 self.settle();
             }
-            Tree::Merge(_) | Tree::Utility => {}
+            Tree::Merge(merge) => {
+                self.with(merge.with.as_ref());
+                self.source(&merge.source, Gate::Nowhere);
+                self.filter(Some(&merge.on), Gate::Nowhere);
+            }
+            Tree::Utility => {}
         }
     }
 
@@ -195,6 +201,8 @@ impl<'c> Early<'c, '_> {
             };
             self.homes.push(word.is_known().then(|| Home::new(word.start, query.with.as_ref())));
         }
+        // With such expressions of its own it stays what it is.
+        let gate = if has_home { gate } else { Gate::Here };
         match &query.body {
             Body::SetOp { left, right, .. } => {
                 self.arm(left);
@@ -492,31 +500,34 @@ impl<'c> Early<'c, '_> {
     /// Nothing in a subquery means a column of what is around it, as far as columns are known.
     fn is_closed(&self, query: &Query) -> bool {
         let analysis = self.analysis;
-        let is_it = |l: &crate::analysis::Level<'_>| l.query.is_some_and(|q| std::ptr::eq(q, query));
+        let is_it = |l: &Level<'_>| l.query.is_some_and(|q| std::ptr::eq(q, query));
         let Some(level) = analysis.levels.iter().find(|l| is_it(l)) else { return false };
-        let others = analysis.levels.iter().filter_map(|l| l.query);
-        let single = level.arms.is_none()
-            && others
-                .filter(|q| q.span.is_known() && query.span.is_known())
-                .all(|q| std::ptr::eq(q, query) || !query.span.contains(q.span));
+        let is_within =
+            |l: &&Level<'_>| is_it(l) || l.query.is_some_and(|q| q.span.is_known() && query.span.contains(q.span));
+        let levels: Vec<_> = analysis.levels.iter().filter(is_within).collect();
+        let single = level.arms.is_none() && levels.len() == 1;
+        let within: Vec<_> =
+            levels.iter().filter_map(|l| analysis.scopes.get(l.scope)).flat_map(|s| &s.entries).collect();
         let mut around = Vec::new();
         let mut next = analysis.scopes.get(level.scope).and_then(|s| s.parent);
         while let Some(scope) = next.and_then(|at| analysis.scopes.get(at)) {
             around.extend(&scope.entries);
             next = scope.parent;
         }
-        let may_mean = |path: &[String]| match path {
-            [name] => around.iter().any(|e| {
+        let may_mean = |path: &[String], entries: &[&Entry]| match path {
+            [name] => entries.iter().any(|e| {
                 e.name == *name || e.columns.as_ref().is_none_or(|columns| columns.iter().any(|(c, _)| c == name))
             }),
-            [.., qualifier, _] => around.iter().any(|e| e.name == *qualifier || e.name.is_empty()),
+            [.., qualifier, _] => entries.iter().any(|e| e.name == *qualifier || e.name.is_empty()),
             [] => false,
         };
         let mut closed = query.span.is_known() && !analysis.has_parts_unknown;
         query.walk_all(&mut |_, e| match &e.kind {
-            ExprKind::Column(path) if may_mean(path) => {
+            ExprKind::Column(path) if may_mean(path, &around) => {
                 closed &= single && matches!(analysis.resolve_column(path, level.scope), Found::Column(_, true));
             }
+            // What PostgreSQL says of a name that is wrong may name columns around it.
+            ExprKind::Column(path) => closed &= may_mean(path, &within),
             ExprKind::Star(path) => {
                 closed &= path.last().is_none_or(|name| !around.iter().any(|e| e.name == *name || e.name.is_empty()));
             }
