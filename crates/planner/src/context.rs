@@ -196,7 +196,9 @@ impl<'a> Context<'a> {
     }
 
     pub fn coordinator_sql(&self) -> Splice {
-        self.coordinator_edits().apply(self.text())
+        let mut edits = self.coordinator_edits();
+        crate::early::early(&self.analysis, self.statement, &mut edits, (self.text(), 0));
+        edits.apply(self.text())
     }
 
     /// The edits of a text for workers: each table's name marked, the transaction's time fixed where it is given.

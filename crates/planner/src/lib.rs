@@ -8,6 +8,7 @@ mod context;
 mod ddl;
 mod decorrelate;
 mod display;
+mod early;
 mod insert;
 mod literal;
 mod merge;
@@ -27,6 +28,7 @@ use std::collections::{HashMap, HashSet};
 
 pub use context::fix_time;
 pub use ddl::*;
+pub use early::compute_first;
 pub use insert::{default_at, default_reads_now, default_sql, evaluation_type};
 pub use plan::*;
 

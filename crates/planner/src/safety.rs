@@ -104,7 +104,8 @@ const LOCAL_TYPES: &[&str] = &[
 
 /// Functions and words that give the time of the transaction.
 pub(crate) const NOW_CALLS: &[&str] = &["now", "transaction_timestamp", "statement_timestamp"];
-const NOW_WORDS: &[&str] = &["current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"];
+pub(crate) const NOW_WORDS: &[&str] =
+    &["current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"];
 
 /// Why a worker must not evaluate a call; none: it may.
 pub(crate) fn call_reason(snapshot: &Snapshot, schema: Option<&str>, name: &str) -> Option<String> {
@@ -132,7 +133,7 @@ pub(crate) fn type_reason(snapshot: &Snapshot, schema: Option<&str>, name: &str)
     LOCAL_TYPES.contains(&name).then(|| format!("values of type {name} differ between servers"))
 }
 
-fn operator_reason(snapshot: &Snapshot, expr: &Expr) -> Option<String> {
+pub(crate) fn operator_reason(snapshot: &Snapshot, expr: &Expr) -> Option<String> {
     let (schema, name) = match &expr.kind {
         ExprKind::Op(op) => (op.schema.as_deref(), op.name.as_str()),
         ExprKind::Sublink(link) => (None, link.op.as_deref().unwrap_or("=")),

@@ -106,6 +106,8 @@ pub struct Cte {
 
 #[derive(Debug, Clone, Default)]
 pub struct Select {
+    /// The word SELECT, where a WITH clause of its own may stand or end; not known where it was not found.
+    pub word: Span,
     pub distinct: Distinct,
     pub items: Vec<SelectItem>,
     pub from: Vec<FromItem>,

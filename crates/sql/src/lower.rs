@@ -79,7 +79,15 @@ impl<'a> Lower<'a> {
         let with = self.with(&s.with_clause);
         let body = if s.op == pb::SetOperation::SetopNone as i32 {
             if s.values_lists.is_empty() {
-                Body::Select(Box::new(self.select(s)))
+                let mut select = self.select(s);
+                // A WITH clause may stand outside of brackets that are around the rest.
+                if let Some(with) = &s.with_clause {
+                    let around = |at: Option<usize>| at.and_then(|at| self.tokens.around(at));
+                    if around(self.token(with.location)) != around(self.tokens.at(select.word.start)) {
+                        select.word = Span::default();
+                    }
+                }
+                Body::Select(Box::new(select))
             } else {
                 Body::Values(s.values_lists.iter().map(|row| self.list_of(row)).collect())
             }
@@ -130,6 +138,25 @@ impl<'a> Lower<'a> {
             Body::Values(_) => return None,
         };
         Some(tokens.span(open + 1, close))
+    }
+
+    /// The word SELECT of a query with a target list.
+    fn select_word(&self, s: &pb::SelectStmt) -> Span {
+        let tokens = self.tokens;
+        let first = match s.target_list.first().and_then(|n| n.node.as_ref()) {
+            Some(NodeEnum::ResTarget(first)) => self.token(first.location),
+            _ => None,
+        };
+        let mut at = first.unwrap_or_default();
+        while let Some(before) = at.checked_sub(1) {
+            at = match tokens.kind(before) {
+                Token::Select => return tokens.span(before, at),
+                Token::Ascii41 => tokens.mate(before),
+                Token::Distinct | Token::All | Token::On => before,
+                _ => break,
+            };
+        }
+        Span::default()
     }
 
     /// The word in front of an expression and the brackets around that.
@@ -210,6 +237,7 @@ impl<'a> Lower<'a> {
         let filter = s.where_clause.as_ref().map(|n| self.expr(n));
         let filter_word = filter.as_ref().map_or(Span::default(), |filter| self.word_before(filter.span, Token::Where));
         Select {
+            word: self.select_word(s),
             distinct,
             items: self.targets(&s.target_list),
             from: s.from_clause.iter().map(|n| self.table_ref(n)).collect(),

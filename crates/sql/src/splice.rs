@@ -73,7 +73,12 @@ impl Splice {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Replacement {
     Text(String),
-    Table { table: u32, as_written: String },
+    Table {
+        table: u32,
+        as_written: String,
+    },
+    /// Made of other ranges of the text.
+    Splice(Splice),
 }
 
 /// Collects replacements of ranges of one text and writes the [`Splice`]. Ranges may come in any order; one that
@@ -116,6 +121,12 @@ impl Edits {
         self
     }
 
+    /// Inserts what is made of other ranges of the text.
+    pub fn insert_splice(&mut self, at: usize, splice: Splice) -> &mut Self {
+        self.add(Span::new(at, at), Replacement::Splice(splice));
+        self
+    }
+
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -137,6 +148,7 @@ impl Edits {
             splice.push_text(Span::new(at, span.start).of(text), Some(at));
             match replacement {
                 Replacement::Text(new) => splice.push_text(new, None),
+                Replacement::Splice(new) => splice.append(new.clone()),
                 Replacement::Table { table, as_written } => splice.parts.push(Part::Table {
                     table: *table,
                     as_written: as_written.clone(),

@@ -79,9 +79,12 @@ impl Session {
         for (span, stand_in) in self.stand_ins(statement).into_iter().chain(self.encoding_calls(statement)) {
             edits.replace(span, stand_in);
         }
-        if self.txn.now.is_some() {
-            self.with_view(&path, false, |view| pgherd_planner::fix_time(statement, &catalog, view, &mut edits));
-        }
+        self.with_view(&path, false, |view| {
+            if self.txn.now.is_some() {
+                pgherd_planner::fix_time(statement, &catalog, view, &mut edits);
+            }
+            pgherd_planner::compute_first(statement, &catalog, view, &mut edits);
+        });
         Ok(edits.apply(&statement.text))
     }
 
