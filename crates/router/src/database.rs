@@ -297,8 +297,8 @@ pub async fn load(connection: &mut Connection) -> std::result::Result<Snapshot, 
 
 /// The same through whatever answers; `own_block`: it was opened for this.
 pub async fn load_from<S: Source>(connection: &mut S, own_block: bool) -> std::result::Result<Snapshot, S::Error> {
-    // Type names must print qualified, whatever the user's search path is. Where there are many tables PostgreSQL believes
-    // its catalog worth compiling for, and takes seconds. Both are put back at the end.
+    // Type names must print qualified, whatever the user's search path is. Where there are many tables PostgreSQL
+    // believes its catalog worth compiling for, and takes seconds. Both are put back at the end.
     let before = "SELECT pg_catalog.current_setting('search_path'), pg_catalog.current_setting('jit')";
     let before = connection.query(before).await?;
     connection.query(&set_local("pg_catalog, pg_temp", "off")).await?;
