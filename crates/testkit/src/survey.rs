@@ -337,8 +337,9 @@ Each statement of these files is run on one plain PostgreSQL and on clusters of 
 1, 4 and 32 shards: as simple queries, as unnamed statements of the extended protocol, and as prepared statements
 that are executed again and again with text and binary results. Everything that a client can see must be the same:
 rows (in order where a statement says how to sort, else as a multiset), names and types of columns, command tags,
-notices, every field of errors, reported settings and the state of the transaction. `make test` runs all of it prepared on
-three workers with 4 shards and a part on each of the eight other shapes; `make differential` runs all of it on all.
+notices, every field of errors, reported settings and the state of the transaction. `make test` runs all of it
+prepared on three workers with 4 shards and a part on each of the eight other shapes; `make differential` runs all of
+it on all.
 
 Not compared: numbers of object ids; results of float sums beyond 1e-9 of their size; which rows LIMIT without a
 total order, or a sample of neither all rows nor none, gives; names in an error where a statement says why.

@@ -111,7 +111,7 @@ impl Pair {
         }
         expected = send(&mut self.oracle, step, &name).map_err(|e| format!("postgres: {e}"))?;
         if let Some(fields) = expected.iter().find_map(|r| r.error()) {
-            // A plan for any parameters may be one that PostgreSQL does not have where values left nothing to be joined.
+            // PostgreSQL may have no plan for any parameters where values left nothing to be joined.
             let no_plan = fields.message().starts_with("FULL JOIN is only supported with");
             if fields.sqlstate() == "57014" || no_plan {
                 // What it changed on the cluster is not on the other side.
