@@ -145,3 +145,26 @@ SELECT r.code, r.name, p.id, count(i.qty) FROM regions r CROSS JOIN products p L
 SELECT u.country, r.name, count(*) FROM users u JOIN regions r ON r.code = u.country GROUP BY u.country;
 SELECT r.name, r.tax + 1, count(*) FROM users u JOIN regions r ON r.code = u.country GROUP BY r.code ORDER BY count(*) DESC, r.name;
 SELECT r, count(u.id) FROM regions r LEFT JOIN users u ON u.country = r.code GROUP BY r.code ORDER BY r.code;
+
+-- Aggregates that stand in a subquery and are over the rows of the query around it.
+SELECT (SELECT max(u.score)) FROM users u;
+SELECT (SELECT max(u.score) FROM regions WHERE code = 'de') FROM users u;
+SELECT (SELECT max((SELECT count(*) FROM orders o WHERE o.user_id = u.id))) FROM users u;
+SELECT (SELECT max((SELECT o.id FROM orders o WHERE o.user_id = u.id ORDER BY o.id LIMIT 1)) FILTER (WHERE u.id < 10)) FROM users u;
+SELECT u.country, (SELECT sum(u.score)) FROM users u GROUP BY u.country ORDER BY 1;
+SELECT 1 FROM users u HAVING (SELECT max(u.id)) > 3;
+SELECT 1 FROM users u HAVING EXISTS (SELECT FROM regions r WHERE max(u.id) > 3 AND r.code = 'de');
+SELECT (SELECT count(u.id) FILTER (WHERE u.id > 5)), (SELECT (SELECT min(u.id))) FROM users u;
+SELECT (SELECT string_agg(u.name, ',' ORDER BY u.id)) FROM users u WHERE u.id < 6;
+SELECT (SELECT max(u.id + o.id) FROM orders o WHERE o.user_id = u.id) FROM users u WHERE u.id < 5;
+SELECT (SELECT max(id)) FROM users;
+SELECT (SELECT count(*) FROM orders WHERE user_id = id) FROM users WHERE id < 4;
+SELECT u.id FROM users u WHERE u.id = (SELECT max(o.user_id) FROM orders o WHERE o.user_id <= u.id) ORDER BY 1;
+SELECT u.id, (SELECT grouping(u.id)) FROM users u WHERE u.id < 4 GROUP BY u.id ORDER BY 1;
+--@ error: 42803
+SELECT u.id, (SELECT max(u.score)) FROM users u;
+--@ error: 42803
+SELECT u.id FROM users u WHERE (SELECT max(u.score)) > 3;
+SELECT count(*) FROM (SELECT (SELECT max(u.score)) AS m FROM users u) s;
+INSERT INTO local_notes (user_id) SELECT (SELECT max(u.id)) FROM users u;
+SELECT max(user_id), count(*) FROM local_notes;

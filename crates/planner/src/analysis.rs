@@ -1143,7 +1143,7 @@ fn is_scalar_set(calls: &[Expr]) -> bool {
     }
 }
 
-fn lookup(scope: &Scope, path: &[String], own: bool) -> Option<Found> {
+pub(crate) fn lookup(scope: &Scope, path: &[String], own: bool) -> Option<Found> {
     let as_found = |id: &Option<ColumnId>| id.map_or(Found::Computed, |id| Found::Column(id, own));
     match path {
         [name] => {

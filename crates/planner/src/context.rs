@@ -130,6 +130,8 @@ impl<'a> Context<'a> {
             Some("ONLY of a partitioned table has no rows".to_owned())
         } else if analysis.has_system_column && !session.callback {
             Some("a system column names physical rows".to_owned())
+        } else if safety::has_outer_aggregate(&analysis) {
+            Some("an aggregate in a subquery is one of the query around it".to_owned())
         } else {
             safety::statement_reason(statement, snapshot)
         };

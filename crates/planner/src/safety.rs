@@ -5,6 +5,8 @@ use pgherd_catalog::Snapshot;
 use pgherd_sql::Statement;
 use pgherd_sql::ast::*;
 
+use crate::analysis::{Analysis, Found, lookup};
+
 /// Volatile built-in functions that are as good on a worker as anywhere. All other volatile ones are not.
 const VOLATILE_ANYWHERE: &[&str] = &[
     "clock_timestamp",
@@ -259,4 +261,86 @@ pub(crate) fn moving_reason(statement: &Statement) -> Option<String> {
         _ => {}
     });
     found
+}
+
+/// A subquery has an aggregate without a column of its own: it is over the rows of the query around it, which has one
+/// row then. What may be either counts as one.
+pub(crate) fn has_outer_aggregate(analysis: &Analysis<'_>) -> bool {
+    analysis.levels.iter().any(|level| {
+        let inside = analysis.scopes.get(level.scope).is_some_and(|scope| scope.parent.is_some());
+        let Some(Query { body: Body::Select(select), order_by, .. }) = level.query.filter(|_| inside) else { return false };
+        let mut found = false;
+        let mut look = |expr: &Expr| {
+            expr.walk(&mut |e| match &e.kind {
+                ExprKind::Call(call) if analysis.is_aggregate(call) => {
+                    let ordered = call.order_by.iter().map(|s| &s.expr);
+                    found |= is_outer(analysis, call.args.iter().chain(ordered).chain(&call.filter), level.scope);
+                }
+                ExprKind::Grouping(list) => found |= is_outer(analysis, list.iter(), level.scope),
+                _ => {}
+            });
+        };
+        select.items.iter().for_each(|item| look(&item.expr));
+        if let Distinct::On(list) = &select.distinct {
+            list.iter().for_each(&mut look);
+        }
+        select.from.iter().for_each(|item| conditions(item, &mut look));
+        select.filter.iter().chain(&select.group_by).chain(&select.having).for_each(&mut look);
+        select.windows.iter().for_each(|window| window.for_each_expr(&mut look));
+        order_by.iter().for_each(|s| look(&s.expr));
+        found
+    })
+}
+
+/// What stands in FROM beside subqueries, whose levels are their own.
+fn conditions<'a>(item: &'a FromItem, look: &mut dyn FnMut(&'a Expr)) {
+    match item {
+        FromItem::Join(join) => {
+            conditions(&join.left, look);
+            conditions(&join.right, look);
+            join.on.iter().for_each(look);
+        }
+        FromItem::Function { calls, .. } => calls.iter().for_each(look),
+        FromItem::Sample { relation, args, .. } => {
+            conditions(relation, look);
+            args.iter().for_each(look);
+        }
+        FromItem::Relation(_) | FromItem::Subquery { .. } | FromItem::Other(_) => {}
+    }
+}
+
+/// The arguments of an aggregate have no column of the query that they stand in, but one of those around it.
+fn is_outer<'a>(analysis: &Analysis<'_>, arguments: impl Iterator<Item = &'a Expr>, scope: usize) -> bool {
+    let around = |path: &[String]| {
+        let mut next = analysis.scopes.get(scope).and_then(|s| s.parent);
+        while let Some(at) = next.and_then(|at| analysis.scopes.get(at)) {
+            if lookup(at, path, false).is_some() {
+                return true;
+            }
+            next = at.parent;
+        }
+        false
+    };
+    let (mut own, mut outer) = (false, false);
+    let mut column = |path: &[String], nested: bool| {
+        match analysis.scopes.get(scope).and_then(|s| lookup(s, path, true)).filter(|_| !nested) {
+            // Of a table whose columns nobody knows, or of one around it.
+            Some(Found::Unknown) if around(path) => outer = true,
+            Some(_) => own = true,
+            None => outer |= around(path),
+        }
+    };
+    for argument in arguments {
+        argument.walk(&mut |e| match &e.kind {
+            ExprKind::Column(path) | ExprKind::Star(path) => column(path, false),
+            // Which of its columns are its own does not matter: it is no wrong answer to take some for those around.
+            ExprKind::Sublink(link) => link.query.walk_all(&mut |_, e| {
+                if let ExprKind::Column(path) | ExprKind::Star(path) = &e.kind {
+                    column(path, true);
+                }
+            }),
+            _ => {}
+        });
+    }
+    outer && !own
 }
