@@ -268,7 +268,9 @@ pub(crate) fn moving_reason(statement: &Statement) -> Option<String> {
 pub(crate) fn has_outer_aggregate(analysis: &Analysis<'_>) -> bool {
     analysis.levels.iter().any(|level| {
         let inside = analysis.scopes.get(level.scope).is_some_and(|scope| scope.parent.is_some());
-        let Some(Query { body: Body::Select(select), order_by, .. }) = level.query.filter(|_| inside) else { return false };
+        let Some(Query { body: Body::Select(select), order_by, .. }) = level.query.filter(|_| inside) else {
+            return false;
+        };
         let mut found = false;
         let mut look = |expr: &Expr| {
             expr.walk(&mut |e| match &e.kind {
