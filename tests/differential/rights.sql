@@ -389,6 +389,50 @@ RESET ROLE;
 REASSIGN OWNED BY rights_brief TO rights_other;
 REVOKE CREATE ON SCHEMA public FROM rights_brief;
 DROP ROLE rights_brief;
+
+-- A session of somebody who owns none of the tables: what changes nothing of them is its own affair.
+CREATE ROLE rights_reader;
+GRANT SELECT ON pay, plain_local TO rights_reader;
+GRANT CREATE ON SCHEMA public TO rights_reader;
+SET SESSION AUTHORIZATION rights_reader;
+CREATE VIEW reader_pay AS SELECT k, amount FROM pay;
+CREATE OR REPLACE VIEW reader_pay AS SELECT k, amount, note FROM pay JOIN plain_local USING (k);
+CREATE MATERIALIZED VIEW reader_sums AS SELECT count(*) AS n, sum(amount) AS total FROM pay;
+CREATE FUNCTION reader_count() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM pay';
+SELECT count(*), sum(amount) FROM reader_pay;
+SELECT n, total FROM reader_sums;
+SELECT reader_count();
+GRANT SELECT ON pay TO PUBLIC;
+GRANT ALL ON pay TO PUBLIC;
+GRANT INSERT ON pay TO rights_other;
+--@ error: 42501
+ALTER TABLE pay ADD COLUMN more int;
+--@ error: 42501
+ALTER TABLE pay RENAME TO paid;
+--@ error: 42501
+CREATE INDEX ON pay (amount);
+--@ error: 42501
+CREATE POLICY reader_all ON pay USING (true);
+--@ error: 42501
+CREATE TRIGGER reader_fires AFTER INSERT ON pay FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger();
+--@ error: 42501
+COMMENT ON TABLE pay IS 'mine';
+--@ error: 42501
+TRUNCATE pay;
+--@ error: 42501
+DROP TABLE pay;
+CREATE VIEW reader_lines AS SELECT * FROM pay_lines;
+--@ error: 42501
+SELECT * FROM reader_lines;
+DO $$ BEGIN CREATE VIEW reader_more AS SELECT k FROM pay; END $$;
+SELECT count(*) FROM reader_more;
+DROP VIEW reader_pay, reader_more, reader_lines;
+DROP MATERIALIZED VIEW reader_sums;
+RESET SESSION AUTHORIZATION;
+SELECT count(*) FROM pay;
+ALTER TABLE pay ADD COLUMN later int;
+DROP OWNED BY rights_reader;
+DROP ROLE rights_reader;
 DROP TYPE pay_mood CASCADE;
 DROP DOMAIN pay_part CASCADE;
 DROP OWNED BY rights_ann, rights_ben, rights_own, rights_other CASCADE;

@@ -290,9 +290,8 @@ impl Session {
                 continue;
             }
             let description = self.describe_table(table.oid).await?;
-            // What may reach tables that it does not name reaches few of them, and others' hardly ever.
-            let is_others = touches_unnamed(info) && !description.caller_owns;
-            if !table.is_reference() && !is_others {
+            // Of others' tables only what does not change them is taken: a view of them, a grant that comes to nothing.
+            if !table.is_reference() && description.caller_owns {
                 self.run_quiet(COORDINATOR_GROUP, &distribute::detach_child_sql(table.oid)).await?;
             }
             before.push((table, description));
@@ -478,7 +477,7 @@ impl Session {
                 continue;
             }
             let new = self.describe_table(table.oid).await?;
-            if touches_unnamed(info) && !old.caller_owns && *old == new {
+            if !old.caller_owns && *old == new {
                 continue;
             }
             let oids = |t: &TableDescription| t.indexes.iter().map(|i| i.oid).collect::<Vec<_>>();
