@@ -109,7 +109,7 @@ INSERT INTO accounts VALUES (203, 'corpus_ben', 1, 'x');
 --@ error: 42501
 INSERT INTO accounts VALUES (204, 'corpus_ann', 1, 'x'), (205, 'corpus_ann', 2000, 'x');
 --@ error: 42501
-INSERT INTO accounts SELECT k + 1000, owner, amount, secret FROM ledger JOIN limits USING (owner) CROSS JOIN LATERAL (SELECT 1 AS amount, 'y' AS secret) x;
+INSERT INTO accounts SELECT k + 1000, owner, amount, secret FROM ledger JOIN limits USING (owner) CROSS JOIN LATERAL (SELECT 1 AS amount, 'y' AS secret) x WHERE entry = 1;
 UPDATE accounts SET amount = 7 WHERE k = 200 RETURNING amount;
 UPDATE accounts SET amount = amount + 1;
 UPDATE accounts SET amount = 0 WHERE k = 4;
