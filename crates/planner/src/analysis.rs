@@ -1076,17 +1076,15 @@ impl<'a> Analysis<'a> {
     }
 
     pub fn resolve_column(&self, path: &[String], scope: usize) -> Found {
-        let mut current = Some(scope);
-        let mut own = true;
-        while let Some(at) = current {
-            let Some(scope) = self.scopes.get(at) else { return Found::Unknown };
-            match lookup(scope, path, own) {
-                Some(found) => return found,
-                None => current = scope.parent,
-            }
-            own = false;
-        }
-        Found::Unknown
+        let own = self.scopes.get(scope).and_then(|own| lookup(own, path, true));
+        let found = own.or_else(|| self.around(scope).find_map(|outer| lookup(outer, path, false)));
+        found.unwrap_or(Found::Unknown)
+    }
+
+    /// The scopes around one, from the inside.
+    pub fn around(&self, scope: usize) -> impl Iterator<Item = &Scope> {
+        let parent = |scope: &&Scope| self.scopes.get(scope.parent?);
+        std::iter::successors(self.scopes.get(scope), parent).skip(1)
     }
 
     /// Looks for column names that show which physical table a row is in.

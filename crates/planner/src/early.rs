@@ -48,6 +48,9 @@ const TEXT_TYPES: &[&str] = &["bpchar", "char", "json", "jsonb", "name", "text",
 /// Adds what it takes to `edits`, which has all else that is replaced in the text.
 pub fn compute_first(statement: &Statement, snapshot: &Snapshot, session: &SessionView<'_>, edits: &mut Edits) {
     use pgherd_sql::StatementKind as K;
+    if !statement.has_sublink {
+        return;
+    }
     let inner = match &statement.kind {
         K::DeclareCursor { query, .. } => Some(*query),
         K::CreateTableAs(create) if !create.materialized_view && !create.is_execute => Some(create.query),
@@ -508,12 +511,7 @@ impl<'c> Early<'c, '_> {
         let single = level.arms.is_none() && levels.len() == 1;
         let within: Vec<_> =
             levels.iter().filter_map(|l| analysis.scopes.get(l.scope)).flat_map(|s| &s.entries).collect();
-        let mut around = Vec::new();
-        let mut next = analysis.scopes.get(level.scope).and_then(|s| s.parent);
-        while let Some(scope) = next.and_then(|at| analysis.scopes.get(at)) {
-            around.extend(&scope.entries);
-            next = scope.parent;
-        }
+        let around: Vec<_> = analysis.around(level.scope).flat_map(|s| &s.entries).collect();
         let may_mean = |path: &[String], entries: &[&Entry]| match path {
             [name] => entries.iter().any(|e| {
                 e.name == *name || e.columns.as_ref().is_none_or(|columns| columns.iter().any(|(c, _)| c == name))

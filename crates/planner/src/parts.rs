@@ -122,12 +122,7 @@ impl Context<'_> {
         let prefix = self.ctes_for(&parsed, query)?;
         let alone = Analysis::run(&parsed, self.snapshot, self.session);
         let inner: Vec<_> = alone.scopes.iter().flat_map(|s| &s.entries).collect();
-        let mut outer = Vec::new();
-        let mut scope = self.analysis.scopes[this.scope].parent;
-        while let Some(at) = scope {
-            outer.extend(&self.analysis.scopes[at].entries);
-            scope = self.analysis.scopes[at].parent;
-        }
+        let outer: Vec<_> = self.analysis.around(this.scope).flat_map(|s| &s.entries).collect();
         let mut correlated = None;
         parsed.tree.walk_all(&mut |_, expr| {
             let ExprKind::Column(path) = &expr.kind else { return };

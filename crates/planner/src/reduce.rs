@@ -280,9 +280,9 @@ impl Context<'_> {
     /// Beside an occurrence whose columns have names of their own, nothing in the subquery may mean these: each name is
     /// one of its own FROM, or of nothing around it.
     fn is_surely_closed(&self, level: usize, query: &Query) -> bool {
-        let scopes = &self.analysis.scopes;
-        let scope = &scopes[self.analysis.levels[level].scope];
-        let around: Vec<_> = std::iter::successors(scope.parent, |at| scopes[*at].parent).collect();
+        let at = self.analysis.levels[level].scope;
+        let scope = &self.analysis.scopes[at];
+        let around: Vec<_> = self.analysis.around(at).flat_map(|s| &s.entries).collect();
         let mut closed = true;
         query.walk_all(&mut |_, expr| {
             let ExprKind::Column(path) = &expr.kind else { return };
@@ -291,7 +291,7 @@ impl Context<'_> {
                 names => e.columns.as_ref().map_or(unknown, |list| list.iter().any(|(name, _)| names.contains(name))),
             };
             let own = scope.entries.iter().any(|e| has(e, false));
-            closed &= own || !around.iter().any(|at| scopes[*at].entries.iter().any(|e| has(e, true)));
+            closed &= own || !around.iter().any(|e| has(e, true));
         });
         closed
     }

@@ -313,16 +313,7 @@ fn conditions<'a>(item: &'a FromItem, look: &mut dyn FnMut(&'a Expr)) {
 
 /// The arguments of an aggregate have no column of the query that they stand in, but one of those around it.
 fn is_outer<'a>(analysis: &Analysis<'_>, arguments: impl Iterator<Item = &'a Expr>, scope: usize) -> bool {
-    let around = |path: &[String]| {
-        let mut next = analysis.scopes.get(scope).and_then(|s| s.parent);
-        while let Some(at) = next.and_then(|at| analysis.scopes.get(at)) {
-            if lookup(at, path, false).is_some() {
-                return true;
-            }
-            next = at.parent;
-        }
-        false
-    };
+    let around = |path: &[String]| analysis.around(scope).any(|outer| lookup(outer, path, false).is_some());
     let (mut own, mut outer) = (false, false);
     let mut column = |path: &[String], nested: bool| {
         match analysis.scopes.get(scope).and_then(|s| lookup(s, path, true)).filter(|_| !nested) {

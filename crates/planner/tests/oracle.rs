@@ -753,17 +753,22 @@ impl Generator {
     }
 }
 
-#[test]
-fn generated_statements_answer_as_one_server_does() {
+/// A server with the tables, and as many statements as are to be generated, unless the environment says otherwise.
+fn begin(seed: u64, count: u64) -> (Plain, Setup, Generator, u64) {
     let number = |name: &str, default: u64| std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default);
-    let seed = number("PGHERD_FUZZ_SEED", 20_260_102);
-    let count = number("PGHERD_FUZZ_STATEMENTS", 1500);
+    let seed = number("PGHERD_FUZZ_SEED", seed);
+    let count = number("PGHERD_FUZZ_STATEMENTS", count);
     println!("PGHERD_FUZZ_SEED={seed} PGHERD_FUZZ_STATEMENTS={count}");
     let server = Plain::start(&pg_bin().unwrap(), "postgres").unwrap();
     let mut setup = Setup { client: Client::connect(&server.target).unwrap(), snapshot: fixture::snapshot() };
     create(&mut setup.client, &setup.snapshot);
     setup.client.run("SET statement_timeout = '10s'").unwrap();
-    let mut generator = Generator { random: Random(seed), aliases: 0 };
+    (server, setup, Generator { random: Random(seed), aliases: 0 }, count)
+}
+
+#[test]
+fn generated_statements_answer_as_one_server_does() {
+    let (_server, mut setup, mut generator, count) = begin(20_260_102, 1500);
     let (mut tiers, mut wrong) = (std::collections::BTreeMap::new(), Vec::new());
     for _ in 0..count {
         if generator.random.chance(30) {
@@ -807,7 +812,7 @@ fn generated_statements_answer_as_one_server_does() {
             break;
         }
     }
-    assert!(wrong.is_empty(), "seed {seed}:\n\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "of the seed above:\n\n{}", wrong.join("\n"));
     println!("{tiers:?}");
     // The generator is of use only while much of what it makes is planned.
     assert!(tiers.get("route").is_some_and(|n| n * 20 > count), "{tiers:?}");
@@ -866,16 +871,8 @@ fn with_function(sql: &str, random: &mut Random) -> String {
 
 #[test]
 fn the_coordinator_computes_subqueries_under_the_sessions_settings() {
-    let number = |name: &str, default: u64| std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default);
-    let seed = number("PGHERD_FUZZ_SEED", 20_261_122);
-    let count = number("PGHERD_FUZZ_STATEMENTS", 600);
-    println!("PGHERD_FUZZ_SEED={seed} PGHERD_FUZZ_STATEMENTS={count}");
-    let server = Plain::start(&pg_bin().unwrap(), "postgres").unwrap();
-    let mut setup = Setup { client: Client::connect(&server.target).unwrap(), snapshot: fixture::snapshot() };
-    create(&mut setup.client, &setup.snapshot);
+    let (server, mut setup, mut generator, count) = begin(20_261_122, 600);
     create_foreign(&mut setup, &server);
-    setup.client.run("SET statement_timeout = '10s'").unwrap();
-    let mut generator = Generator { random: Random(seed), aliases: 0 };
     let generated = (0..count).map(|_| {
         let sql = generator.query();
         with_function(&sql, &mut generator.random)
