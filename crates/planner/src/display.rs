@@ -56,7 +56,8 @@ fn write_scatter(f: &mut Formatter<'_>, scatter: &Scatter) -> fmt::Result {
     }
     writeln!(f, "sql: {}", marked(&scatter.sql))?;
     if let Combine::Merge(merge) = &scatter.combine {
-        writeln!(f, "merge: {}", merge.sql)?;
+        let asked = if merge.collated { " (with the collations that columns have)" } else { "" };
+        writeln!(f, "merge: {}{asked}", merge.sql)?;
     }
     Ok(())
 }

@@ -30,15 +30,21 @@ fn outline_of(context: &Context<'_>, select: &Select, query: &Query) -> Result<O
 enum Collation {
     Default,
     C,
+    /// PostgreSQL has to tell; the partial columns then have it ([`Merge::collated`]).
+    Asked,
 }
 
 impl Collation {
     fn suffix(self) -> &'static str {
         match self {
-            Collation::Default => "",
+            Collation::Default | Collation::Asked => "",
             Collation::C => " COLLATE pg_catalog.\"C\"",
         }
     }
+}
+
+fn is_plain(collation: u32) -> bool {
+    collation == 0 || collation == DEFAULT_COLLATION
 }
 
 impl Context<'_> {
@@ -65,20 +71,22 @@ impl Context<'_> {
         if explicit {
             return Err("a collation of its own inside an expression".to_owned());
         }
-        self.combine_collations(&found, matches!(expr.kind, ExprKind::Column(_)))
+        Ok(self.combine_collations(&found, matches!(expr.kind, ExprKind::Column(_))))
     }
 
-    fn combine_collations(&self, found: &[u32], is_column: bool) -> Result<Collation> {
-        let plain = |c: u32| c == 0 || c == DEFAULT_COLLATION;
-        // Where no table has another collation, neither has anything computed from it.
-        let all_plain = || self.analysis.instances.iter().flat_map(|i| &i.table.columns).all(|c| plain(c.collation));
-        if found.iter().all(|c| plain(*c)) || (found.contains(&u32::MAX) && all_plain()) {
-            return Ok(Collation::Default);
+    fn combine_collations(&self, found: &[u32], is_column: bool) -> Collation {
+        if found.iter().all(|c| is_plain(*c)) || (found.contains(&u32::MAX) && self.has_plain_collations()) {
+            return Collation::Default;
         }
         match found {
-            [one] if C_COLLATIONS.contains(one) && is_column => Ok(Collation::C),
-            _ => Err("a column's collation is not the default".to_owned()),
+            [one] if C_COLLATIONS.contains(one) && is_column => Collation::C,
+            _ => Collation::Asked,
         }
+    }
+
+    /// Where no table has another collation, neither has anything computed from it.
+    fn has_plain_collations(&self) -> bool {
+        self.analysis.instances.iter().flat_map(|i| &i.table.columns).all(|c| is_plain(c.collation))
     }
 }
 
@@ -97,11 +105,9 @@ fn outputs<'e>(context: &Context<'_>, select: &'e Select, scope: usize) -> Resul
         if let ExprKind::Star(path) = &item.expr.kind {
             let columns = context.analysis.expand_star(path, scope).ok_or("the columns of * are not known here")?;
             for (name, id) in columns {
-                let collation = match id.and_then(|id| context.analysis.column(id)) {
-                    Some(column) => context.combine_collations(&[column.collation], true),
-                    None => Err("a computed column of *".to_owned()),
-                };
-                all.push(Output { name, expr: None, collation });
+                let column = id.and_then(|id| context.analysis.column(id));
+                let collation = context.combine_collations(&[column.map_or(u32::MAX, |c| c.collation)], true);
+                all.push(Output { name, expr: None, collation: Ok(collation) });
             }
         } else {
             let name = item.alias.clone().unwrap_or_else(|| crate::naming::column_name(&item.expr));
@@ -158,9 +164,10 @@ pub(crate) fn rows(context: &Context<'_>, query: &Query, select: &Select, level:
     let distinct = matches!(select.distinct, Distinct::All);
     // Rows of DISTINCT ON are whole per worker, but the order is part of its meaning there.
     let distinct_on = matches!(select.distinct, Distinct::On(_));
+    let mut collated = false;
     if distinct {
         for output in &outputs {
-            output.collation.as_ref().map_err(Clone::clone)?;
+            collated |= output.collation.clone()? == Collation::Asked;
         }
     }
     let mut hidden: Vec<Span> = Vec::new();
@@ -182,6 +189,7 @@ pub(crate) fn rows(context: &Context<'_>, query: &Query, select: &Select, level:
                 }
             }
         };
+        collated |= collation == Collation::Asked;
         // An output column is named by its number: an expression with COLLATE has to repeat the column.
         let column = match (collation, column.parse::<usize>()) {
             (Collation::C, Ok(n)) if distinct => return Err(format!("the collation of distinct column {n}")),
@@ -235,7 +243,7 @@ pub(crate) fn rows(context: &Context<'_>, query: &Query, select: &Select, level:
     }
     merge.push_str(" FROM {{partial}}");
     finish(&mut merge, &order, &limit, &offset);
-    Ok((sql, Merge { sql: merge, columns: outputs.len() + hidden.len() }))
+    Ok((sql, Merge { sql: merge, columns: outputs.len() + hidden.len(), collated }))
 }
 
 /// UNION, made distinct at the end; UNION ALL with ORDER BY or LIMIT.
@@ -251,10 +259,7 @@ pub(crate) fn set_operation(
     }
     check_shippable(context, &[])?;
     // Columns of all arms meet: only the default collation is followed through.
-    let plain = |c: u32| c == 0 || c == DEFAULT_COLLATION;
-    if context.analysis.instances.iter().flat_map(|i| &i.table.columns).any(|c| !plain(c.collation)) {
-        return Err("a column's collation is not the default".to_owned());
-    }
+    let collated = !context.has_plain_collations();
     let names = context.analysis.levels[level].outputs.as_ref().ok_or("the columns of * are not known here")?;
     let mut order = Vec::new();
     for sort in &query.order_by {
@@ -283,7 +288,7 @@ pub(crate) fn set_operation(
     let word = if distinct { "SELECT DISTINCT" } else { "SELECT" };
     let mut merge = format!("{word} {} FROM {{{{partial}}}}", items.join(", "));
     finish(&mut merge, &order, &limit, &offset);
-    Ok((sql, Merge { sql: merge, columns: names.len() }))
+    Ok((sql, Merge { sql: merge, columns: names.len(), collated }))
 }
 
 /// How many rows of each worker can matter.
@@ -350,6 +355,8 @@ struct Partials<'c, 'e> {
     columns: Vec<Splice>,
     /// What each is, to share equal ones.
     texts: Vec<String>,
+    /// Something of them sorts or compares by a collation that is not known here.
+    collated: bool,
     edits: Edits,
 }
 
@@ -390,6 +397,7 @@ pub(crate) fn aggregates(
         groups: Vec::new(),
         columns: Vec::new(),
         texts: Vec::new(),
+        collated: false,
         edits: context.worker_edits(),
     };
     for item in &select.group_by {
@@ -446,7 +454,8 @@ pub(crate) fn aggregates(
     }
 
     // The workers' text.
-    let Partials { groups, columns, edits, .. } = partials;
+    let Partials { groups, columns, edits, mut collated, .. } = partials;
+    collated |= groups.iter().any(|g| g.collation == Ok(Collation::Asked));
     let mut sql = edits.apply_to(text, Span::new(0, outline.whole.start));
     sql.push_text("SELECT ", None);
     let width = groups.len() + columns.len();
@@ -490,7 +499,7 @@ pub(crate) fn aggregates(
         merge.push_str(&format!(" HAVING {having}"));
     }
     finish(&mut merge, &order, &count_of(query.limit.as_ref()), &count_of(query.offset.as_ref()));
-    Ok((sql, Merge { sql: merge, columns: width.max(1) }))
+    Ok((sql, Merge { sql: merge, columns: width.max(1), collated }))
 }
 
 fn has_sublink(expr: &Expr) -> bool {
@@ -638,7 +647,7 @@ impl<'e> Partials<'_, 'e> {
         if let Some(column) = self.group_of(expr, false) {
             let collation = self.groups[column - 1].collation.clone()?;
             let text = match collation {
-                Collation::Default => format!("c{column}"),
+                Collation::Default | Collation::Asked => format!("c{column}"),
                 Collation::C => format!("(c{column}{})", collation.suffix()),
             };
             out.replace(expr.span, text);
@@ -724,6 +733,7 @@ impl<'e> Partials<'_, 'e> {
             "min" | "max" => {
                 let arg = one.ok_or("min or max of this form")?;
                 let collation = self.context.collation_of(arg, self.scope)?;
+                self.collated |= collation == Collation::Asked;
                 let column = self.column(whole);
                 Ok(format!("pg_catalog.{name}(c{column}{})", collation.suffix()))
             }

@@ -207,6 +207,8 @@ pub struct Merge {
     pub sql: String,
     /// Number of the partial columns.
     pub columns: usize,
+    /// The columns may have other collations than those of their types: a server is asked, and `c1 … cn` get them.
+    pub collated: bool,
 }
 
 impl Merge {

@@ -177,8 +177,9 @@ impl Setup {
             None => (0..WORKERS).collect(),
         };
         let mut all: Option<Answer> = None;
+        let mut sql = String::new();
         for worker in workers {
-            let sql = fill(&self.worker_sql(&scatter.sql, worker), columns, Some(worker));
+            sql = fill(&self.worker_sql(&scatter.sql, worker), columns, Some(worker));
             let part = self.ask(&sql).map_err(|e| format!("{e}\n  on w{worker}: {sql}"))?;
             match &mut all {
                 None => all = Some(part),
@@ -197,13 +198,35 @@ impl Setup {
                     .iter()
                     .map(|c| self.client.value(&format!("SELECT format_type({}, {})", c.type_oid, c.typmod)).unwrap())
                     .collect();
+                let names = match merge.collated {
+                    true => self.with_collations(&sql, &types, names)?,
+                    false => names,
+                };
                 let partial = partial(&all.rows, &names);
-                let merge = pgherd_planner::Merge { sql: fill(&merge.sql, columns, None), columns: merge.columns };
+                let merge = pgherd_planner::Merge { sql: fill(&merge.sql, columns, None), ..merge.clone() };
                 let sql = merge.render(&partial, &types);
                 all = self.ask(&sql).map_err(|e| format!("{e}\n  merge: {}", merge.sql))?;
             }
         }
         Ok(all)
+    }
+
+    /// Names of types with the collations that a text's columns have.
+    fn with_collations(&mut self, sql: &str, types: &[u32], names: Vec<String>) -> Result<Vec<String>, String> {
+        let columns: Vec<String> = (1..=types.len()).map(|i| format!("c{i}")).collect();
+        let mut collated = Vec::new();
+        for ((name, oid), column) in names.into_iter().zip(types).zip(&columns) {
+            let question = format!(
+                "SELECT ' COLLATE ' || pg_collation_for({column}) FROM (SELECT) o LEFT JOIN ({sql}) p({}) ON false",
+                columns.join(", ")
+            );
+            let known = match oid {
+                25 | 1042 | 1043 => self.client.value(&question).map_err(|e| e.to_string())?,
+                _ => String::new(),
+            };
+            collated.push(name + &known);
+        }
+        Ok(collated)
     }
 }
 

@@ -23,7 +23,7 @@ use crate::changes::Changes;
 use crate::client::Client;
 use crate::error::{Failure, Result};
 use crate::inside::MovedRow;
-use crate::rights::{Rights, Use, shows_nothing};
+use crate::rights::{Rights, Use, shows_nothing, with_values};
 use crate::run::{Anchor, Askers, Errors, Request, Rows, Within, add_tags, fields_of, refuse};
 use crate::session::{Bound, Session};
 use crate::settings::{quote_ident, quote_literal};
@@ -219,6 +219,8 @@ impl Scan {
 pub struct Opened {
     pub cursor: String,
     pub groups: Vec<GroupId>,
+    /// The query of one that is sorted, with its values.
+    sql: String,
     merge: Option<Merge>,
     identities: Option<usize>,
 }
@@ -656,14 +658,18 @@ impl Session {
         for group in &scan.groups {
             self.open_on(*group, &cursor, &scan.sql_on(*group), bound, anchor).await?;
         }
-        Ok(Opened { cursor, groups: scan.groups, merge: scan.merge, identities: scan.identities })
+        let sql = match (&scan.merge, scan.groups.first()) {
+            (Some(_), Some(first)) => with_values(&scan.sql_on(*first), bound),
+            _ => String::new(),
+        };
+        Ok(Opened { cursor, groups: scan.groups, sql, merge: scan.merge, identities: scan.identities })
     }
 
     async fn read_opened(&mut self, name: &str, opened: Opened) -> Result<()> {
-        let Opened { cursor, groups, merge, identities } = opened;
+        let Opened { cursor, groups, sql, merge, identities } = opened;
         if let Some(merge) = merge {
-            let rows =
-                self.merge_for_callback(&groups, &|_| format!("FETCH ALL FROM {cursor}"), &merge, None, None).await?;
+            let fetch = |_| format!("FETCH ALL FROM {cursor}");
+            let rows = self.merge_for_callback(&groups, &fetch, Some(&sql), &merge, None, None).await?;
             for group in &groups {
                 if let Some(participant) = self.txn.participants.get_mut(group) {
                     participant.lease.add_step(format!("CLOSE {cursor}"));
@@ -691,7 +697,7 @@ impl Session {
         let sql_on = |group| scan.sql_on(group);
         let owner = scan.owner.as_ref().map(|(table, owner)| (&**table, owner.as_str()));
         match (&scan.merge, owner) {
-            (Some(merge), _) => self.merge_for_callback(&scan.groups, &sql_on, merge, bound, owner).await,
+            (Some(merge), _) => self.merge_for_callback(&scan.groups, &sql_on, None, merge, bound, owner).await,
             (None, Some((table, owner))) => self.read_as_owner(&scan.groups, &sql_on, table, owner, bound).await,
             (None, None) => Ok(Vec::new()),
         }

@@ -420,7 +420,7 @@ fn is_leakproof(filter: &Expr, table: &Table) -> bool {
 }
 
 /// The text with its parameters' values in it.
-pub(crate) fn with_values(sql: &str, bound: Option<&Bound>) -> String {
+pub fn with_values(sql: &str, bound: Option<&Bound>) -> String {
     let Some(bound) = bound else { return sql.to_owned() };
     replace_unquoted(sql, |rest, before| {
         let number = rest.strip_prefix('$').filter(|_| !before.is_some_and(is_in_name))?;

@@ -12,6 +12,7 @@ use pgherd_wire::backend::FieldDescription;
 use pgherd_wire::frame::Frame;
 
 use super::partials::{PARTIAL_TABLE, Partials, Place};
+use super::stage::{collation_question, collations_of};
 use super::request::{Announce, Errors, Request, Rows, fields_of};
 use super::{Call, Completion};
 use crate::describe::Described;
@@ -41,8 +42,16 @@ impl Session {
     ) -> Result<Completion> {
         let described = self.described(call.prepared).await?;
         let text_formats = call.bound.map(|b| Bound { result_formats: Vec::new(), ..b.clone() });
+        let sql = scatter.sql.as_written();
+        let collations = match merge.collated {
+            true => match self.collations_beside(&sql, types).await? {
+                Some(collations) => collations,
+                None => return self.federate(call).await,
+            },
+            false => Vec::new(),
+        };
         let request = Request {
-            sql: scatter.sql.as_written().into(),
+            sql: sql.into(),
             id,
             param_types: types,
             bound: text_formats.as_ref(),
@@ -56,6 +65,7 @@ impl Session {
         // The client learns the columns when a worker has begun: after its rights were checked, before any row.
         let announce = described.fields.clone().filter(|_| call.describes());
         let mut partials = Partials::new(MEMORY_MAX, true, announce);
+        partials.collations = collations;
         for (index, group) in groups.iter().enumerate() {
             if let Err(failure) = self.read_partials(*group, kept, &mut partials, errors).await {
                 self.abandon(&groups[index..]).await;
@@ -81,6 +91,7 @@ impl Session {
             Place::Memory => {
                 let casts = self.casts(groups[0], &partials.fields).await?;
                 let Some(casts) = casts else { return self.federate_instead(call).await };
+                let casts = with_collations(casts, &partials.collations);
                 for column in partials.columns {
                     param_types.push(TEXT_ARRAY_OID);
                     bound.param_formats.push(1);
@@ -140,11 +151,12 @@ impl Session {
 
     /// Sorted rows for a foreign table of the coordinator, which is busy with the statement that reads them: a worker
     /// merges. Whole DataRow messages.
-    /// `sql`: what the worker of a group runs.
+    /// `sql`: what the worker of a group runs; `text`: the query of its rows, where that is not it.
     pub async fn merge_for_callback(
         &mut self,
         groups: &[GroupId],
         sql: &dyn Fn(GroupId) -> String,
+        text: Option<&str>,
         merge: &Merge,
         bound: Option<&Bound>,
         owner: Option<(&Table, &str)>,
@@ -169,6 +181,15 @@ impl Session {
         let casts = self.casts(groups[0], &partials.fields).await?.ok_or_else(cannot_sort)?;
         let types = partials.types();
         let first = bound.map_or(0, |b| b.params.len());
+        let collations = match merge.collated {
+            true => {
+                let text = text.map_or_else(|| sql(groups[0]), str::to_owned);
+                let types = vec![TEXT_OID; first];
+                self.collations(groups[0], &text, &types, &partials.fields).await?.ok_or_else(cannot_sort)?
+            }
+            false => Vec::new(),
+        };
+        let casts = with_collations(casts, &collations);
         let text = merge.render(&source(&casts, first), &types);
         let mut bound = bound.cloned().unwrap_or_default();
         bound.param_formats = (0..first).map(|i| i16::from(bound.is_binary(i))).collect();
@@ -215,7 +236,12 @@ impl Session {
         let Some(first) = groups.first().filter(|_| !arrays.is_empty()) else { return Ok(Vec::new()) };
         // Types have the numbers of the server that merges.
         let fields = self.types_as_owner(*first, table, owner, &sql(*first), bound, arrays.len()).await?;
-        let casts = self.casts(*first, &fields).await?.ok_or_else(cannot_sort)?;
+        let mut casts = self.casts(*first, &fields).await?.ok_or_else(cannot_sort)?;
+        if let Some(question) = collation_question(&sql(*first), &fields).filter(|_| merge.collated) {
+            let raw = self.run_as_owner(*first, table, owner, &question, bound).await?.pop().unwrap_or_default();
+            let collations = collations_of(&fields, &fields_of(&Frame { raw })?).ok_or_else(cannot_sort)?;
+            casts = with_collations(casts, &collations);
+        }
         let types: Vec<u32> = fields.iter().map(|f| f.type_oid).collect();
         let text = merge.render(&source(&casts, 0), &types);
         let close = |mut array: BytesMut| {
@@ -319,6 +345,16 @@ impl Session {
 /// Types that the grammar knows, and that alone have modifiers: nothing of the user's can have their names.
 const KEYWORD_TYPES: &str = "^(bigint|bit|boolean|character|double precision|integer|interval|numeric|real|smallint\
                              |time|timestamp)($|[^a-z0-9_])";
+
+/// Types with the collations that are not theirs.
+pub(super) fn with_collations(mut casts: Vec<String>, collations: &[Option<String>]) -> Vec<String> {
+    for (cast, collation) in casts.iter_mut().zip(collations) {
+        if let Some(collation) = collation {
+            let _ = write!(cast, " COLLATE {collation}");
+        }
+    }
+    casts
+}
 
 /// The FROM item: one text array per column, each element cast to its type.
 fn source(casts: &[String], first_param: usize) -> String {

@@ -8,7 +8,7 @@ use pgherd_wire::copy::write_text_row;
 use pgherd_wire::frame::Frame;
 use pgherd_wire::frontend;
 
-use super::combine::STUCK_MEMORY_MAX;
+use super::combine::{STUCK_MEMORY_MAX, with_collations};
 use super::request::{Errors, fields_of};
 use crate::error::Result;
 use crate::session::Session;
@@ -39,6 +39,8 @@ pub struct Partials {
     bytes_max: usize,
     /// More than that may go to the coordinator.
     may_leave: bool,
+    /// Of its columns, where they are not those of their types.
+    pub collations: Vec<Option<String>>,
     /// The statement's own columns, to be sent to the client once.
     announce: Option<Vec<FieldDescription>>,
 }
@@ -53,6 +55,7 @@ impl Partials {
             bytes: 0,
             bytes_max,
             may_leave,
+            collations: Vec::new(),
             announce,
         }
     }
@@ -156,6 +159,7 @@ impl Session {
     /// False: the types cannot be named, or the user may not have a temporary table now.
     async fn start_partial_table(&mut self, partials: &Partials) -> Result<bool> {
         let Some(types) = self.casts(partials.described_by, &partials.fields).await? else { return Ok(false) };
+        let types = with_collations(types, &partials.collations);
         self.join(COORDINATOR_GROUP).await?;
         let may = self
             .collect_on(

@@ -13,7 +13,7 @@ use pgherd_sql::{Part, Splice, Statement};
 use pgherd_wire::backend::{self, FieldDescription};
 use pgherd_wire::frame::Frame;
 
-use super::combine::TEXT_ARRAY_OID;
+use super::combine::{TEXT_ARRAY_OID, with_collations};
 use super::partials::TextArray;
 use super::request::{Errors, Request, Rows};
 use super::{Call, Completion, fields_of};
@@ -489,7 +489,7 @@ impl Session {
             Rest::Scatter(scatter) => {
                 let combine = match &scatter.combine {
                     Combine::Merge(merge) => {
-                        Combine::Merge(Merge { sql: staged.fill(&merge.sql), columns: merge.columns })
+                        Combine::Merge(Merge { sql: staged.fill(&merge.sql), ..merge.clone() })
                     }
                     other => other.clone(),
                 };
@@ -708,16 +708,12 @@ impl Session {
             }
             let Some(mut casts) = self.casts(COORDINATOR_GROUP, fields).await? else { return Ok(None) };
             let collations = match stage.collated {
-                true => self.collations(&sql, &types, fields).await?,
+                true => self.collations(COORDINATOR_GROUP, &sql, &types, fields).await?,
                 false => Some(vec![None; fields.len()]),
             };
             let Some(collations) = collations else { return Ok(None) };
             let Some(ship) = ship_of(&part.ship, fields, &collations) else { return Ok(None) };
-            for (cast, collation) in casts.iter_mut().zip(&collations) {
-                if let Some(collation) = collation {
-                    *cast = format!("{cast} COLLATE {collation}");
-                }
-            }
+            casts = with_collations(casts, &collations);
             match part.ship {
                 Ship::SplitByLast { .. } => {
                     casts.pop();
@@ -782,18 +778,29 @@ impl Session {
         pgherd_sql::split(sql).map_or(true, |list| list.iter().any(|s| s.has_modifying || calls(s)))
     }
 
-    /// The collations of a part's columns, as names in SQL; none for those of their types. The text is planned and not
+    /// The collations of the columns that a text gives, asked before anything is run.
+    pub(super) async fn collations_beside(
+        &mut self,
+        sql: &str,
+        types: &[u32],
+    ) -> Result<Option<Vec<Option<String>>>> {
+        let Some(described) = self.described_beside(sql, types).await? else { return Ok(None) };
+        let Some(fields) = &described.fields else { return Ok(None) };
+        self.collations(COORDINATOR_GROUP, sql, types, fields).await
+    }
+
+    /// The collations of a query's columns, as names in SQL; none for those of their types. The text is planned and not
     /// run. None: they cannot be told.
     pub(super) async fn collations(
         &mut self,
+        group: GroupId,
         sql: &str,
         types: &[u32],
         fields: &[FieldDescription],
     ) -> Result<Option<Vec<Option<String>>>> {
-        let collatable: Vec<usize> = (0..fields.len()).filter(|at| is_text(fields[*at].type_oid)).collect();
-        let mut found = vec![None; fields.len()];
+        let collatable = collatable(fields);
         if collatable.is_empty() {
-            return Ok(Some(found));
+            return Ok(Some(vec![None; fields.len()]));
         }
         let modifies = modifies(sql);
         if modifies && collatable.iter().any(|at| fields[*at].table_oid == 0) {
@@ -805,36 +812,27 @@ impl Session {
         {
             return Ok(Some(known.to_vec()));
         }
-        let list = |item: &dyn Fn(usize) -> String| (1..=fields.len()).map(item).collect::<Vec<_>>().join(", ");
-        let asked = |at: &usize| match modifies {
-            false => format!("pg_catalog.pg_collation_for(pgherd_p.c{})", at + 1),
+        let asked = |at: &usize| {
             // It is nothing that can stand in FROM; what it gives is of tables.
-            true => format!(
+            format!(
                 "(SELECT attcollation::pg_catalog.regcollation FROM pg_catalog.pg_attribute \
                  WHERE attrelid = {} AND attnum = {})",
                 fields[*at].table_oid, fields[*at].column_id
-            ),
+            )
         };
-        let asked = collatable.iter().map(asked).collect::<Vec<_>>().join(", ");
-        let sql = match modifies {
-            true => format!("SELECT {asked}"),
-            false => format!(
-                "SELECT {asked} FROM (SELECT) AS pgherd_o LEFT JOIN ({sql}) AS pgherd_p({}) ON false",
-                list(&|i| format!("c{i}"))
-            ),
+        let question = match modifies {
+            true => Some(format!("SELECT {}", collatable.iter().map(asked).collect::<Vec<_>>().join(", "))),
+            false => collation_question(sql, fields),
         };
+        let Some(question) = question else { return Ok(None) };
         let nulls = Bound { params: vec![None; types.len()], ..Bound::default() };
-        let request = Request { param_types: types, bound: Some(&nulls), ..Request::text(sql) };
+        let request = Request { param_types: types, bound: Some(&nulls), ..Request::text(question) };
         self.open_implicit_block();
-        self.join(COORDINATOR_GROUP).await?;
+        self.join(group).await?;
         let mut kept = Vec::new();
-        self.run_request(COORDINATOR_GROUP, &request, Rows::Keep(&mut kept), Errors::default()).await?;
+        self.run_request(group, &request, Rows::Keep(&mut kept), Errors::default()).await?;
         let Some(raw) = kept.pop() else { return Ok(None) };
-        let row = Frame { raw };
-        for (at, name) in collatable.iter().zip(backend::parse_data_row(&row)?) {
-            let name = name?.map(|name| String::from_utf8_lossy(name).into_owned());
-            found[*at] = name.filter(|name| name != "\"default\"");
-        }
+        let Some(found) = collations_of(fields, &fields_of(&Frame { raw })?) else { return Ok(None) };
         if let Some(key) = key {
             self.thread.collations.borrow_mut().insert(key, found.clone().into());
         }
@@ -873,6 +871,33 @@ impl Session {
         let capture = std::mem::replace(&mut self.client.capture, outer);
         Ok((result?, capture.map(|c| *c)))
     }
+}
+
+/// The columns of types that have collations.
+fn collatable(fields: &[FieldDescription]) -> Vec<usize> {
+    (0..fields.len()).filter(|at| is_text(fields[*at].type_oid)).collect()
+}
+
+/// A query that tells the collations of another's columns, of those that have any, without running it.
+pub(super) fn collation_question(sql: &str, fields: &[FieldDescription]) -> Option<String> {
+    let asked: Vec<String> =
+        collatable(fields).iter().map(|at| format!("pg_catalog.pg_collation_for(pgherd_p.c{})", at + 1)).collect();
+    let names: Vec<String> = (1..=fields.len()).map(|i| format!("c{i}")).collect();
+    let (items, names) = (asked.join(", "), names.join(", "));
+    let question =
+        format!("SELECT {items} FROM (SELECT) AS pgherd_o LEFT JOIN ({sql}) AS pgherd_p({names}) ON false");
+    (!asked.is_empty()).then_some(question)
+}
+
+/// Its answer, by column: names in SQL where they are not those of the types. None: it is not determined, and whoever
+/// compares values of the column gets an error.
+pub(super) fn collations_of(fields: &[FieldDescription], answer: &[Option<Bytes>]) -> Option<Vec<Option<String>>> {
+    let mut found = vec![None; fields.len()];
+    for (at, name) in collatable(fields).into_iter().zip(answer) {
+        let name = String::from_utf8_lossy(name.as_ref()?).into_owned();
+        found[at] = Some(name).filter(|name| name != "\"default\"");
+    }
+    Some(found)
 }
 
 /// The rows in a command tag.

@@ -1,0 +1,167 @@
+-- Columns with collations of their own: sorted, grouped, compared, made distinct, alone and inside expressions.
+
+CREATE TABLE sayings (id int PRIMARY KEY, w text COLLATE "C", u text COLLATE "en-x-icu", p text, n int);
+--@ cluster: SELECT create_distributed_table('sayings', 'id')
+CREATE TABLE hints (w text COLLATE "en-x-icu" PRIMARY KEY, t text COLLATE "C");
+--@ cluster: SELECT create_reference_table('hints')
+CREATE TABLE notebook (id int PRIMARY KEY, w text COLLATE "en-x-icu", p text);
+INSERT INTO sayings SELECT i, x, x, x, i % 4 FROM generate_series(1, 48) i, LATERAL (SELECT (ARRAY['a', 'B', 'c', 'A', 'b', 'C', 'ä', 'Z', '_x', 'é', 'E', NULL])[1 + i % 12] || CASE WHEN i % 3 = 0 THEN 'n' ELSE 'N' END) v(x);
+INSERT INTO hints SELECT DISTINCT w, w FROM sayings WHERE w IS NOT NULL;
+INSERT INTO notebook SELECT id, u, p FROM sayings WHERE id % 2 = 0;
+
+--@ ordered
+SELECT w, id FROM sayings ORDER BY w, id;
+--@ ordered
+SELECT u, id FROM sayings ORDER BY u, id;
+--@ ordered
+SELECT id FROM sayings ORDER BY u DESC, id LIMIT 7;
+--@ ordered
+SELECT id FROM sayings ORDER BY lower(w), id;
+--@ ordered
+SELECT id FROM sayings ORDER BY upper(u) DESC NULLS LAST, id LIMIT 9 OFFSET 3;
+--@ ordered
+SELECT id, w || 'x' FROM sayings ORDER BY w || 'x', id;
+--@ ordered
+SELECT id FROM sayings ORDER BY CASE WHEN w < 'b' THEN p ELSE '-' END, id;
+--@ ordered
+SELECT id FROM sayings ORDER BY CASE WHEN id % 2 = 0 THEN u ELSE 'm' END, id;
+--@ ordered
+SELECT id FROM sayings ORDER BY length(w), id;
+--@ ordered
+SELECT id FROM sayings ORDER BY p || length(u), id;
+--@ ordered
+SELECT id FROM sayings ORDER BY coalesce(u, 'zz'), id;
+--@ ordered
+SELECT * FROM sayings ORDER BY u || w COLLATE "C", id LIMIT 5;
+--@ ordered
+SELECT id FROM sayings ORDER BY u || p, id;
+--@ ordered
+--@ params: 1
+--@ params: 2
+SELECT id FROM sayings ORDER BY substr(u, $1), id LIMIT 12;
+--@ error: 42P21
+SELECT id FROM sayings ORDER BY u || w, id;
+--@ error: 42P22
+SELECT id FROM sayings WHERE u < w;
+SELECT u < 'b', w < 'b', p < 'b', id FROM sayings;
+SELECT id FROM sayings WHERE lower(u) < 'c' AND upper(w) > 'B';
+
+SELECT max(u), min(u), max(w), min(w), max(p), min(p) FROM sayings;
+SELECT max(lower(u)), min(upper(w)), max(u || '!'), min(coalesce(w, 'a')) FROM sayings;
+SELECT n, max(u), min(w || 'b') FROM sayings GROUP BY n;
+SELECT n, max(u) FROM sayings GROUP BY n HAVING max(u) > 'C' AND min(lower(w)) < 'b';
+--@ ordered
+SELECT max(u) AS m FROM sayings GROUP BY n ORDER BY max(u), n;
+--@ ordered
+SELECT u, count(*) FROM sayings GROUP BY u ORDER BY u;
+--@ ordered
+SELECT lower(w), count(*), sum(n) FROM sayings GROUP BY lower(w) ORDER BY lower(w) DESC;
+--@ ordered
+SELECT lower(u) AS l, count(*) FROM sayings GROUP BY 1 HAVING lower(u) > 'b' ORDER BY 1;
+--@ ordered
+SELECT upper(u) || 'x', count(DISTINCT w), count(DISTINCT u) FROM sayings GROUP BY upper(u) ORDER BY upper(u) || 'x';
+SELECT count(DISTINCT u), count(DISTINCT lower(w)) FROM sayings;
+SELECT string_agg(u, ',' ORDER BY u, id), array_agg(w ORDER BY w, id) FROM sayings;
+SELECT n, string_agg(DISTINCT u, ',' ORDER BY u) FROM sayings GROUP BY n;
+--@ ordered
+SELECT DISTINCT u FROM sayings ORDER BY u;
+--@ ordered
+SELECT DISTINCT w FROM sayings ORDER BY w DESC;
+--@ ordered
+SELECT DISTINCT lower(u) FROM sayings ORDER BY lower(u);
+--@ ordered
+SELECT DISTINCT lower(u), w FROM sayings ORDER BY 1, 2;
+--@ ordered
+SELECT DISTINCT ON (lower(u)) lower(u), id FROM sayings ORDER BY lower(u), id;
+--@ error: 42P21
+SELECT DISTINCT u || w FROM sayings;
+--@ error: 42P21
+SELECT DISTINCT u || w AS uw FROM sayings ORDER BY uw;
+
+--@ ordered
+SELECT u FROM sayings UNION SELECT u FROM sayings WHERE n = 1 ORDER BY u;
+--@ ordered
+SELECT u FROM sayings UNION SELECT w FROM hints ORDER BY 1;
+--@ ordered
+SELECT w, id FROM sayings UNION ALL SELECT w, id FROM sayings ORDER BY w, id LIMIT 9;
+--@ error: 42P21
+SELECT u FROM sayings UNION SELECT w FROM sayings;
+SELECT u FROM sayings UNION ALL SELECT w FROM sayings;
+--@ error: 42P22
+SELECT max(x.u) FROM (SELECT u FROM sayings UNION ALL SELECT w FROM sayings) x;
+--@ ordered
+SELECT u FROM sayings UNION SELECT p FROM sayings ORDER BY 1;
+--@ ordered
+SELECT u FROM sayings EXCEPT SELECT u FROM sayings WHERE n = 1 ORDER BY u;
+
+--@ ordered
+SELECT s.id, h.t FROM sayings s JOIN hints h ON h.w = s.u ORDER BY h.w, h.t || 'b', s.id;
+--@ ordered
+SELECT s.id, h.w FROM sayings s LEFT JOIN hints h ON h.t = s.w ORDER BY lower(h.w), s.id LIMIT 10;
+--@ ordered
+SELECT s.id FROM sayings s JOIN notebook n ON n.id = s.id ORDER BY lower(n.w), s.id;
+--@ ordered
+SELECT s.id FROM sayings s JOIN notebook n ON n.p = s.p AND n.id = s.id ORDER BY lower(s.w), s.id;
+--@ ordered
+SELECT a.id, b.id FROM sayings a JOIN sayings b ON a.n = b.id ORDER BY lower(a.u), b.w || 'x', a.id LIMIT 20;
+--@ ordered
+SELECT x.l, count(*) FROM (SELECT lower(u) AS l FROM sayings) x GROUP BY x.l ORDER BY x.l;
+--@ ordered
+SELECT * FROM (SELECT id, lower(u) AS l, w || '' AS c FROM sayings) x ORDER BY c, l, id;
+--@ ordered
+WITH s AS MATERIALIZED (SELECT id, lower(u) AS l, w FROM sayings) SELECT id FROM s ORDER BY l, w || 'b', id;
+--@ ordered
+SELECT id, row_number() OVER (ORDER BY lower(u), id), rank() OVER (PARTITION BY id ORDER BY w) FROM sayings ORDER BY lower(u), id;
+--@ ordered
+SELECT id FROM sayings WHERE lower(u) IN (SELECT lower(w) FROM notebook) ORDER BY lower(u), id;
+--@ ordered
+SELECT id, (SELECT max(lower(u)) FROM sayings i WHERE i.n = o.n) FROM sayings o ORDER BY lower(w), id;
+--@ ordered
+SELECT id, (SELECT max(w) FROM notebook) FROM sayings ORDER BY CASE WHEN w > 'b' THEN w ELSE u END COLLATE "C", id;
+--@ error: 42P21
+SELECT id FROM sayings ORDER BY CASE WHEN w > 'b' THEN w ELSE u END;
+
+BEGIN;
+UPDATE sayings SET u = 'ÄB', w = 'aB' WHERE id IN (3, 4, 5);
+--@ ordered
+SELECT id, u FROM sayings ORDER BY lower(u), id;
+--@ ordered
+SELECT lower(u), count(*) FROM sayings GROUP BY 1 ORDER BY 1;
+DECLARE c SCROLL CURSOR FOR SELECT id, u FROM sayings ORDER BY lower(u), id;
+--@ ordered
+FETCH 5 FROM c;
+--@ ordered
+FETCH BACKWARD 2 FROM c;
+--@ ordered
+SELECT s.id FROM sayings s JOIN notebook n ON n.id = s.id ORDER BY lower(s.u), s.id FOR UPDATE OF s;
+COMMIT;
+
+-- The same for a login that reads by row security, and through a view.
+CREATE VIEW loud AS SELECT id, upper(u) AS u, w || '!' AS w FROM sayings;
+--@ ordered
+SELECT id FROM loud ORDER BY u, w, id;
+--@ ordered
+SELECT u, min(w) FROM loud GROUP BY u ORDER BY u;
+--@ ordered
+SELECT l.id FROM loud l JOIN notebook n USING (id) ORDER BY l.u, l.id;
+CREATE FUNCTION by_sound() RETURNS SETOF int LANGUAGE plpgsql AS $$ BEGIN RETURN QUERY SELECT id FROM sayings ORDER BY lower(u), w || 'x', id; END $$;
+--@ ordered
+SELECT * FROM by_sound();
+
+-- A collation of the users', by which different texts are equal.
+CREATE COLLATION any_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+CREATE TABLE moods (id int PRIMARY KEY, m text COLLATE any_case, n int);
+--@ cluster: SELECT create_distributed_table('moods', 'id')
+INSERT INTO moods SELECT i, (ARRAY['sad', 'SAD', 'Glad', 'glad', 'odd'])[1 + i % 5], i % 2 FROM generate_series(1, 40) i;
+SELECT count(*), lower(max(m)) FROM moods WHERE m = 'SAd';
+--@ ordered
+SELECT lower(m COLLATE "C"), id FROM moods ORDER BY m, id;
+SELECT count(*), lower(min(m) COLLATE "C") FROM moods GROUP BY m;
+SELECT count(DISTINCT m) FROM moods;
+SELECT count(*) FROM (SELECT DISTINCT m FROM moods) x;
+SELECT count(*) FROM (SELECT m FROM moods UNION SELECT m FROM moods) x;
+SELECT n, count(DISTINCT m), lower(max(m || 'x') COLLATE "C") FROM moods GROUP BY n;
+--@ ordered
+SELECT id FROM moods ORDER BY m || 'x', id LIMIT 8;
+DROP TABLE moods;
+DROP COLLATION any_case;
