@@ -147,6 +147,46 @@ SELECT l.id FROM loud l JOIN notebook n USING (id) ORDER BY l.u, l.id;
 CREATE FUNCTION by_sound() RETURNS SETOF int LANGUAGE plpgsql AS $$ BEGIN RETURN QUERY SELECT id FROM sayings ORDER BY lower(u), w || 'x', id; END $$;
 --@ ordered
 SELECT * FROM by_sound();
+DROP ROLE IF EXISTS collations_reader;
+CREATE ROLE collations_reader;
+GRANT SELECT ON loud, notebook TO collations_reader;
+SET ROLE collations_reader;
+--@ ordered
+SELECT id FROM loud ORDER BY u, w, id LIMIT 20;
+--@ ordered
+SELECT u, max(w || 'b') FROM loud GROUP BY u ORDER BY u;
+--@ ordered
+SELECT l.id FROM loud l JOIN notebook n USING (id) ORDER BY l.u, lower(l.w), l.id;
+--@ error: 42501
+SELECT id FROM sayings ORDER BY lower(u);
+RESET ROLE;
+ALTER TABLE sayings ENABLE ROW LEVEL SECURITY;
+CREATE POLICY half ON sayings USING (id % 2 = 0);
+GRANT SELECT ON sayings TO collations_reader;
+SET ROLE collations_reader;
+--@ ordered
+SELECT id, u FROM sayings ORDER BY lower(u), id;
+--@ ordered
+SELECT lower(u), min(w || 'b') FROM sayings GROUP BY 1 ORDER BY 1;
+--@ ordered
+SELECT s.id FROM sayings s JOIN notebook n ON n.p = s.p AND n.id <> s.id ORDER BY lower(s.u), s.id, n.id LIMIT 20;
+RESET ROLE;
+ALTER TABLE sayings DISABLE ROW LEVEL SECURITY;
+REVOKE ALL ON sayings, loud, notebook FROM collations_reader;
+DROP ROLE collations_reader;
+
+-- More than the router keeps in its own memory.
+CREATE TABLE lengthy (id int PRIMARY KEY, w text COLLATE "en-x-icu", n text);
+--@ cluster: SELECT create_distributed_table('lengthy', 'id')
+INSERT INTO lengthy SELECT i, v || repeat('x', 900), v FROM generate_series(1, 12000) i, LATERAL (SELECT (ARRAY['a', 'B', 'b', 'A'])[1 + i % 4] || i % 3000) x(v);
+SELECT count(*), min(left(w, 6)), max(left(w, 6)) FROM (SELECT DISTINCT w FROM lengthy) x;
+--@ ordered
+SELECT left(w, 6), id FROM lengthy ORDER BY w, id OFFSET 11990;
+--@ ordered
+SELECT left(w, 6), id FROM lengthy ORDER BY w || n, id OFFSET 11990;
+--@ ordered
+SELECT left(max(w), 6), count(*) FROM lengthy GROUP BY w || '' ORDER BY w || '' OFFSET 2990;
+DROP TABLE lengthy;
 
 -- A collation of the users', by which different texts are equal.
 CREATE COLLATION any_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
