@@ -12,8 +12,8 @@ use pgherd_wire::backend::FieldDescription;
 use pgherd_wire::frame::Frame;
 
 use super::partials::{PARTIAL_TABLE, Partials, Place};
-use super::stage::{collation_question, collations_of};
 use super::request::{Announce, Errors, Request, Rows, fields_of};
+use super::stage::{collation_question, collations_of};
 use super::{Call, Completion};
 use crate::describe::Described;
 use crate::error::{Failure, Result};

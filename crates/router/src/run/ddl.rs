@@ -15,7 +15,7 @@ use pgherd_sql::{CreateTable, CreateTableAs, DdlInfo, Name, Splice, StatementKin
 
 use super::distribute::refusal;
 use super::objects::{is_of_database, is_role_grant};
-use super::{Call, Completion};
+use super::{Call, Completion, Definer};
 use crate::error::{Failure, Result};
 use crate::session::Session;
 use crate::settings::{quote_ident, quote_literal};
@@ -509,7 +509,11 @@ impl Session {
                 statements.extend(defaults.iter().cloned());
                 lists.push((group, statements));
             }
-            self.run_ddl_on(lists).await?;
+            let definer = self.definitions.definer.clone();
+            self.lend_owner(info, old);
+            let done = self.run_ddl_on(lists).await;
+            self.definitions.definer = definer;
+            done?;
         }
         if trees.is_empty() {
             return Ok(());
@@ -537,7 +541,26 @@ impl Session {
         } else {
             Vec::new()
         };
-        self.follow_trees(&trees, &using, &renames, &state).await
+        let (own, others): (Vec<_>, Vec<_>) = trees.into_iter().partition(|(_, old, _)| old.caller_owns);
+        if !own.is_empty() {
+            self.follow_trees(&own, &using, &renames, &state).await?;
+        }
+        for tree in others {
+            let definer = self.definitions.definer.clone();
+            self.lend_owner(info, &tree.1);
+            let done = self.follow_trees(&[tree], &using, &renames, &state).await;
+            self.definitions.definer = definer;
+            done?;
+        }
+        Ok(())
+    }
+
+    /// Privileges are given anew on the workers, all of them: in the name of the table's owner where somebody else may
+    /// give some of them on.
+    fn lend_owner(&mut self, info: &DdlInfo, old: &TableDescription) {
+        if matches!(info.tag, "GRANT" | "REVOKE") && !old.caller_owns {
+            self.definitions.definer = Some(Definer { role: old.owner.clone(), path: "pg_catalog".to_owned() });
+        }
     }
 
     /// What must be so on the coordinator before the workers follow. `attach`: gives a distributed table its child
@@ -552,9 +575,11 @@ impl Session {
     ) -> Result<()> {
         if table.is_reference() {
             ddl::check_altered_reference(new, state).map_err(refusal)?;
-            // DISABLE TRIGGER USER means the user's.
-            let sql = format!("SELECT pgherd.guard_reference({})", table.oid);
-            self.run_quiet(COORDINATOR_GROUP, &sql).await?;
+            // DISABLE TRIGGER USER means the user's. Nobody else disables any.
+            if old.caller_owns {
+                let sql = format!("SELECT pgherd.guard_reference({})", table.oid);
+                self.run_quiet(COORDINATOR_GROUP, &sql).await?;
+            }
             if old.name != new.name || old.schema != new.schema {
                 self.run_quiet(COORDINATOR_GROUP, &format!("SELECT pgherd.table_renamed({}, NULL)", table.oid)).await?;
             }

@@ -320,18 +320,13 @@ impl Staged {
         text
     }
 
-    /// What servers do not join by. Rows that came as parameters have no index, and their columns no statistics: with
-    /// many of them a nested loop or a merge that seems cheap can take for ever, a hash join cannot.
+    /// What servers do not join by. Parts' rows have no index, and those that came as parameters no statistics: with many
+    /// of them a nested loop or a merge that seems cheap can take for ever, a hash join cannot. Of those in tables they
+    /// expect too much of hash joins by several columns, which they think as full of duplicates as the best of these.
     pub fn avoided(&self) -> &'static [&'static str] {
-        let in_arrays =
-            |part: &usize| self.tables.get(*part).is_none_or(Option::is_none) && !self.unread_on_workers.contains(part);
-        let rows: usize = (0..self.sizes.len()).filter(in_arrays).map(|part| self.sizes[part].0).sum();
-        match rows > AVOIDED_FROM {
-            true => &["enable_nestloop", "enable_mergejoin"],
-            // What is in tables has no index: it would be sorted.
-            false if self.tables.iter().any(Option::is_some) => &["enable_mergejoin"],
-            false => &[],
-        }
+        let read = |part: &usize| !self.unread_on_workers.contains(part);
+        let rows: usize = (0..self.sizes.len()).filter(read).map(|part| self.sizes[part].0).sum();
+        if rows > AVOIDED_FROM { &["enable_nestloop", "enable_mergejoin"] } else { &[] }
     }
 
     fn fill_splice(&self, splice: &Splice, fill: impl Fn(&str) -> String) -> Splice {
@@ -488,9 +483,7 @@ impl Session {
         match &stage.rest {
             Rest::Scatter(scatter) => {
                 let combine = match &scatter.combine {
-                    Combine::Merge(merge) => {
-                        Combine::Merge(Merge { sql: staged.fill(&merge.sql), ..merge.clone() })
-                    }
+                    Combine::Merge(merge) => Combine::Merge(Merge { sql: staged.fill(&merge.sql), ..merge.clone() }),
                     other => other.clone(),
                 };
                 let filled = Scatter {
@@ -779,11 +772,7 @@ impl Session {
     }
 
     /// The collations of the columns that a text gives, asked before anything is run.
-    pub(super) async fn collations_beside(
-        &mut self,
-        sql: &str,
-        types: &[u32],
-    ) -> Result<Option<Vec<Option<String>>>> {
+    pub(super) async fn collations_beside(&mut self, sql: &str, types: &[u32]) -> Result<Option<Vec<Option<String>>>> {
         let Some(described) = self.described_beside(sql, types).await? else { return Ok(None) };
         let Some(fields) = &described.fields else { return Ok(None) };
         self.collations(COORDINATOR_GROUP, sql, types, fields).await
@@ -884,8 +873,7 @@ pub(super) fn collation_question(sql: &str, fields: &[FieldDescription]) -> Opti
         collatable(fields).iter().map(|at| format!("pg_catalog.pg_collation_for(pgherd_p.c{})", at + 1)).collect();
     let names: Vec<String> = (1..=fields.len()).map(|i| format!("c{i}")).collect();
     let (items, names) = (asked.join(", "), names.join(", "));
-    let question =
-        format!("SELECT {items} FROM (SELECT) AS pgherd_o LEFT JOIN ({sql}) AS pgherd_p({names}) ON false");
+    let question = format!("SELECT {items} FROM (SELECT) AS pgherd_o LEFT JOIN ({sql}) AS pgherd_p({names}) ON false");
     (!asked.is_empty()).then_some(question)
 }
 

@@ -1,0 +1,176 @@
+-- Privileges on distributed and reference tables, given on and taken back by whoever may.
+
+DROP ROLE IF EXISTS grants_own, grants_ann, grants_ben, grants_cal;
+CREATE ROLE grants_own;
+CREATE ROLE grants_ann;
+CREATE ROLE grants_ben;
+CREATE ROLE grants_cal;
+CREATE TABLE shared (k int PRIMARY KEY, a int, b text);
+--@ cluster: SELECT create_distributed_table('shared', 'k')
+CREATE TABLE codes (k int PRIMARY KEY, a int);
+--@ cluster: SELECT create_reference_table('codes')
+CREATE TABLE parted (k int, day int, a int) PARTITION BY RANGE (day);
+CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (1) TO (10);
+CREATE TABLE parted_2 PARTITION OF parted FOR VALUES FROM (10) TO (20);
+--@ cluster: SELECT create_distributed_table('parted', 'k')
+INSERT INTO shared SELECT i, i % 3, 'b' || i FROM generate_series(1, 12) i;
+INSERT INTO codes SELECT i, i FROM generate_series(1, 4) i;
+INSERT INTO parted SELECT i, i, i FROM generate_series(1, 15) i;
+ALTER TABLE shared OWNER TO grants_own;
+ALTER TABLE codes OWNER TO grants_own;
+ALTER TABLE parted OWNER TO grants_own;
+ALTER TABLE parted_1 OWNER TO grants_own;
+ALTER TABLE parted_2 OWNER TO grants_own;
+
+SET ROLE grants_own;
+GRANT SELECT, INSERT ON shared, codes, parted TO grants_ann WITH GRANT OPTION;
+GRANT UPDATE (a) ON shared TO grants_ann WITH GRANT OPTION;
+RESET ROLE;
+
+-- Given on, and on again.
+SET ROLE grants_ann;
+GRANT SELECT ON shared TO grants_ben WITH GRANT OPTION;
+GRANT SELECT, INSERT ON codes TO grants_ben;
+GRANT SELECT ON parted TO grants_ben;
+GRANT UPDATE (a) ON shared TO grants_ben;
+GRANT DELETE ON shared TO grants_ben;
+GRANT SELECT ON shared TO PUBLIC;
+RESET ROLE;
+SET ROLE grants_ben;
+GRANT SELECT ON shared TO grants_cal;
+SELECT k FROM shared WHERE k = 3;
+SELECT count(*) FROM shared;
+UPDATE shared SET a = 7 WHERE k = 3;
+--@ error: 42501
+UPDATE shared SET b = 'x' WHERE k = 3;
+INSERT INTO codes VALUES (5, 5);
+SELECT count(*) FROM codes;
+--@ error: 42501
+INSERT INTO shared VALUES (90, 1, 'no');
+SELECT count(*) FROM parted;
+SELECT a FROM parted WHERE k = 4;
+--@ error: 42501
+SELECT * FROM parted_1;
+--@ error: 42501
+INSERT INTO parted VALUES (3, 3, 3);
+SELECT s.k FROM shared s JOIN codes c ON c.k = s.a JOIN parted p ON p.k = s.k WHERE s.k < 4;
+RESET ROLE;
+SELECT grantee, privilege_type, is_grantable FROM information_schema.table_privileges WHERE table_name IN ('shared', 'codes', 'parted');
+SET ROLE grants_cal;
+SELECT count(*) FROM shared;
+--@ error: 42501
+SELECT count(*) FROM codes;
+RESET ROLE;
+
+-- Who may only add rows to a reference table, or change one column of it.
+SET ROLE grants_own;
+GRANT INSERT ON codes TO grants_cal;
+GRANT UPDATE (a), SELECT (k) ON codes TO grants_cal;
+RESET ROLE;
+SET ROLE grants_cal;
+INSERT INTO codes VALUES (10, 10), (11, 11);
+UPDATE codes SET a = 12 WHERE k = 10;
+--@ error: 42501
+UPDATE codes SET k = 12 WHERE k = 10;
+--@ error: 42501
+DELETE FROM codes;
+BEGIN;
+INSERT INTO codes VALUES (12, 10);
+UPDATE codes SET a = 13 WHERE k = 12;
+SELECT k FROM codes WHERE k > 9;
+COMMIT;
+RESET ROLE;
+CREATE FUNCTION adds(k int) RETURNS int LANGUAGE sql SECURITY DEFINER AS $$ INSERT INTO codes SELECT 20 + max(c.k), adds.k FROM codes c RETURNING a $$;
+CREATE FUNCTION changes(x int) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN UPDATE shared SET a = a + 1 WHERE shared.k = x; RETURN (SELECT sum(a) FROM codes); END $$;
+ALTER FUNCTION adds(int) OWNER TO grants_ann;
+ALTER FUNCTION changes(int) OWNER TO grants_own;
+SET ROLE grants_ben;
+SELECT adds(13), changes(3);
+REVOKE ALL ON codes FROM grants_ben;
+RESET ROLE;
+SET ROLE grants_own;
+REVOKE UPDATE (a), SELECT (k) ON codes FROM grants_cal;
+REVOKE INSERT ON codes FROM grants_cal;
+DELETE FROM codes WHERE k > 9;
+RESET ROLE;
+
+-- In a transaction, with what it changes besides.
+BEGIN;
+SET LOCAL ROLE grants_ann;
+GRANT INSERT ON shared TO grants_cal;
+INSERT INTO shared VALUES (40, 1, 'ann');
+SET LOCAL ROLE grants_cal;
+INSERT INTO shared VALUES (41, 1, 'cal');
+SELECT count(*) FROM shared;
+ROLLBACK;
+SET ROLE grants_cal;
+--@ error: 42501
+INSERT INTO shared VALUES (41, 1, 'cal');
+RESET ROLE;
+BEGIN;
+SET LOCAL ROLE grants_ann;
+GRANT INSERT ON shared TO grants_cal;
+COMMIT;
+SET ROLE grants_cal;
+INSERT INTO shared VALUES (41, 1, 'cal');
+RESET ROLE;
+
+-- Inside a function, and by a SECURITY DEFINER function.
+CREATE FUNCTION gives() RETURNS void LANGUAGE plpgsql AS $$ BEGIN GRANT SELECT ON codes TO grants_cal; END $$;
+CREATE FUNCTION gives_as_ann() RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN GRANT INSERT ON codes TO grants_cal; END $$;
+ALTER FUNCTION gives_as_ann() OWNER TO grants_ann;
+SET ROLE grants_ann;
+SELECT gives();
+RESET ROLE;
+SET ROLE grants_cal;
+SELECT count(*) FROM codes;
+SELECT gives_as_ann();
+INSERT INTO codes VALUES (6, 6);
+RESET ROLE;
+
+-- Taken back.
+SET ROLE grants_ann;
+REVOKE SELECT ON shared FROM PUBLIC;
+--@ error: 2BP01
+REVOKE SELECT ON shared FROM grants_ben;
+REVOKE GRANT OPTION FOR SELECT ON shared FROM grants_ben CASCADE;
+REVOKE INSERT ON codes FROM grants_ben;
+REVOKE INSERT ON codes FROM grants_own;
+RESET ROLE;
+SET ROLE grants_ben;
+SELECT count(*) FROM shared;
+--@ error: 42501
+INSERT INTO codes VALUES (7, 7);
+GRANT SELECT ON shared TO grants_cal;
+RESET ROLE;
+SET ROLE grants_cal;
+--@ error: 42501
+SELECT count(*) FROM shared;
+--@ error: 42501
+SELECT k FROM shared WHERE k = 3;
+INSERT INTO shared VALUES (42, 1, 'cal');
+RESET ROLE;
+SET ROLE grants_own;
+INSERT INTO codes VALUES (8, 8);
+REVOKE ALL ON shared, codes, parted FROM grants_ann CASCADE;
+RESET ROLE;
+SELECT grantee, privilege_type, is_grantable FROM information_schema.table_privileges WHERE table_name IN ('shared', 'codes', 'parted');
+SELECT grantee, column_name, privilege_type FROM information_schema.column_privileges WHERE table_name = 'shared' AND grantee <> 'grants_own';
+SET ROLE grants_ben;
+--@ error: 42501
+SELECT k FROM shared WHERE k = 3;
+--@ error: 42501
+SELECT count(*) FROM parted;
+RESET ROLE;
+SET ROLE grants_ann;
+--@ error: 42501
+SELECT count(*) FROM shared;
+--@ error: 42501
+GRANT SELECT ON shared TO grants_ben;
+RESET ROLE;
+ALTER TABLE shared ADD COLUMN c int DEFAULT 4;
+SELECT sum(c), count(*) FROM shared;
+DROP TABLE shared, codes, parted;
+DROP OWNED BY grants_own, grants_ann, grants_ben, grants_cal;
+DROP FUNCTION gives();
+DROP ROLE grants_own, grants_ann, grants_ben, grants_cal;
