@@ -681,8 +681,8 @@ impl Session {
 }
 
 /// Locks a copy of a reference table against other writers. PostgreSQL gives the lock only to those who may change rows
-/// that are there. Whoever may not takes turns with his like, and waits for the others where his own statement does, which
-/// locks the table for itself. What else is missing the statement says.
+/// that are there. Whoever may not takes turns with his like, and waits for the others where his own statement does,
+/// which locks the table for itself. What else is missing the statement says.
 pub fn lock_of_copy(name: &str) -> String {
     let literal = quote_literal(name);
     format!(

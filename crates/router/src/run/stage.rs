@@ -320,9 +320,9 @@ impl Staged {
         text
     }
 
-    /// What servers do not join by. Parts' rows have no index, and those that came as parameters no statistics: with many
-    /// of them a nested loop or a merge that seems cheap can take for ever, a hash join cannot. Of those in tables they
-    /// expect too much of hash joins by several columns, which they think as full of duplicates as the best of these.
+    /// What servers do not join by. Parts' rows have no index, and those that came as parameters no statistics: with
+    /// many of them a nested loop or a merge that seems cheap can take for ever, a hash join cannot. Of those in tables
+    /// they take hash joins by several columns for much worse than they are: as full of duplicates as one column.
     pub fn avoided(&self) -> &'static [&'static str] {
         let read = |part: &usize| !self.unread_on_workers.contains(part);
         let rows: usize = (0..self.sizes.len()).filter(read).map(|part| self.sizes[part].0).sum();
