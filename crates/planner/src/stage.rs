@@ -28,6 +28,8 @@ const BYTES_MAX: f64 = 256e6;
 const PROBED_FROM: f64 = 100_000.0;
 /// and that spares as many of them, beside its own.
 const PROBED_FOR: f64 = 50_000.0;
+/// What it takes to run a part at all before the rest, in rows sent.
+const PART_COST: f64 = 10_000.0;
 /// How many ways of staging are tried, cheapest first.
 const TRIES_MAX: usize = 24;
 /// How many ways are thought through at all.
@@ -523,7 +525,7 @@ impl Context<'_> {
         };
         // Reading them, and writing each copy.
         piece.cost *= 1.0 + copies;
-        staging.cost += piece.rows * piece.cost;
+        staging.cost += PART_COST + piece.rows * piece.cost;
         staging.bytes += piece.rows * piece.width;
         let number = staging.parts.len();
         staging.parts.push(part);
@@ -563,7 +565,7 @@ impl Context<'_> {
             if known.is_some() {
                 let piece = &staging.pieces[next];
                 (staging.cost, staging.bytes) =
-                    (staging.cost - piece.rows * piece.cost, staging.bytes - piece.rows * piece.width);
+                    (staging.cost - PART_COST - piece.rows * piece.cost, staging.bytes - piece.rows * piece.width);
             } else {
                 order.push(next);
             }
@@ -579,7 +581,7 @@ impl Context<'_> {
                     order.pop();
                     reduced.clear();
                 } else {
-                    staging.cost += taken;
+                    staging.cost += PART_COST + taken;
                     staging.bytes += piece.rows * piece.width;
                 }
             }
