@@ -128,6 +128,48 @@ SELECT gives_as_ann();
 INSERT INTO codes VALUES (6, 6);
 RESET ROLE;
 
+-- On all tables of schemas.
+CREATE SCHEMA grants_one;
+CREATE SCHEMA grants_two;
+CREATE TABLE grants_one.a (k int PRIMARY KEY, v int);
+CREATE TABLE grants_one.b (k int PRIMARY KEY, v int);
+CREATE TABLE grants_two.a (k int PRIMARY KEY, v int);
+--@ cluster: SELECT create_distributed_table('grants_one.a', 'k'), create_reference_table('grants_one.b'), create_distributed_table('grants_two.a', 'k')
+ALTER TABLE grants_one.a OWNER TO grants_own;
+ALTER TABLE grants_one.b OWNER TO grants_ann;
+GRANT SELECT ON grants_one.a TO grants_ann WITH GRANT OPTION;
+GRANT USAGE ON SCHEMA grants_one TO grants_own, grants_ann, grants_ben;
+GRANT USAGE ON SCHEMA grants_two TO grants_ben;
+SET ROLE grants_ann;
+GRANT SELECT ON ALL TABLES IN SCHEMA grants_one TO grants_ben;
+RESET ROLE;
+SET ROLE grants_ben;
+SELECT count(*) FROM grants_one.a JOIN grants_one.b USING (k);
+--@ error: 42501
+SELECT count(*) FROM grants_two.a;
+RESET ROLE;
+GRANT SELECT ON ALL TABLES IN SCHEMA grants_one, grants_two TO grants_ben;
+SET ROLE grants_ben;
+SELECT count(*) FROM grants_two.a;
+RESET ROLE;
+BEGIN;
+REVOKE USAGE ON SCHEMA grants_two FROM grants_ben;
+REVOKE ALL ON ALL TABLES IN SCHEMA grants_one FROM grants_ben;
+SET LOCAL ROLE grants_ben;
+SELECT count(*) FROM grants_one.a;
+ROLLBACK;
+REVOKE USAGE ON SCHEMA grants_two FROM grants_ben;
+SET ROLE grants_ben;
+--@ error: 42501
+SELECT count(*) FROM grants_two.a;
+RESET ROLE;
+GRANT USAGE ON SCHEMA grants_two TO grants_ben;
+SET ROLE grants_ben;
+SELECT count(*) FROM grants_two.a;
+RESET ROLE;
+DROP TABLE grants_one.a, grants_one.b, grants_two.a;
+DROP SCHEMA grants_one, grants_two;
+
 -- Taken back.
 SET ROLE grants_ann;
 REVOKE SELECT ON shared FROM PUBLIC;

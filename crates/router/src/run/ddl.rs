@@ -14,7 +14,7 @@ use pgherd_control::operation;
 use pgherd_sql::{CreateTable, CreateTableAs, DdlInfo, Name, Splice, StatementKind};
 
 use super::distribute::refusal;
-use super::objects::{is_of_database, is_role_grant};
+use super::objects::is_role_grant;
 use super::{Call, Completion, Definer};
 use crate::error::{Failure, Result};
 use crate::session::Session;
@@ -410,7 +410,9 @@ impl Session {
             }
         };
         if touches_unnamed(info) {
-            catalog.all_tables().for_each(|t| add(t.clone()));
+            // Those of schemas that are named, where it is about schemas.
+            let is_meant = |t: &&Arc<Table>| !info.all_in_schema || info.objects.iter().any(|s| s.name == t.schema);
+            catalog.all_tables().filter(is_meant).for_each(|t| add(t.clone()));
             found.sort_by_key(|t| t.oid);
             return Ok(found);
         }
@@ -915,14 +917,14 @@ pub(super) fn touches_unnamed(info: &DdlInfo) -> bool {
     let dependents = info.cascade && info.tag.starts_with("DROP") && info.object != "view";
     let wide = matches!(
         info.tag,
-        "REASSIGN OWNED" | "DROP OWNED" | "ALTER TYPE" | "ALTER DOMAIN" | "DROP SCHEMA" | "ALTER SCHEMA" | "ALTER ROLE"
+        "REASSIGN OWNED" | "DROP OWNED" | "ALTER TYPE" | "ALTER DOMAIN" | "DROP SCHEMA" | "ALTER SCHEMA"
     );
-    let grants_all = matches!(info.tag, "GRANT" | "REVOKE") && info.relations.is_empty() && info.objects.is_empty();
-    let in_schema = matches!(info.tag, "GRANT" | "REVOKE") && info.object != "table" && !is_of_database(info);
+    // Rights on anything but tables are no part of a table's description.
+    let in_schema = info.all_in_schema && info.object == "table";
     // Typed tables have the columns of their type.
     let attributes = info.object == "type" && info.tag == "ALTER TABLE"
         || info.renamed_part.as_ref().is_some_and(|(word, _)| *word == "attribute");
-    dependents || wide || attributes || grants_all || in_schema || info.all_in_schema
+    dependents || wide || attributes || in_schema
 }
 
 /// `ALTER COLUMN name TYPE … USING expression`, as written.

@@ -166,7 +166,7 @@ pub(super) fn is_role_grant(info: &DdlInfo) -> bool {
 }
 
 /// What a database is called, who owns it, and rights on it: CREATE is needed on each node for a schema there.
-pub(super) fn is_of_database(info: &DdlInfo) -> bool {
+fn is_of_database(info: &DdlInfo) -> bool {
     matches!(info.tag, "GRANT" | "REVOKE" | "RENAME" | "ALTER OWNER") && info.object == "database"
 }
 
