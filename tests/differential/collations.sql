@@ -205,3 +205,65 @@ SELECT n, count(DISTINCT m), lower(max(m || 'x') COLLATE "C") FROM moods GROUP B
 SELECT id FROM moods ORDER BY m || 'x', id LIMIT 8;
 DROP TABLE moods;
 DROP COLLATION any_case;
+
+-- What takes its collation from elsewhere: fields of composite values, names, types and arrays of users'.
+CREATE TYPE spoken AS (a text COLLATE "C", b text COLLATE "en-x-icu");
+CREATE DOMAIN said AS text COLLATE "en-x-icu";
+CREATE TYPE tone AS ENUM ('low', 'high');
+CREATE TABLE voices (id int PRIMARY KEY, s spoken, d said, ds said[], ar text[] COLLATE "C", t tone, w text COLLATE "C", u text COLLATE "en-x-icu");
+--@ cluster: SELECT create_distributed_table('voices', 'id')
+INSERT INTO voices SELECT i, ROW(x, x)::spoken, x, ARRAY[x]::said[], ARRAY[x], CASE WHEN i % 2 = 0 THEN 'low'::tone ELSE 'high' END, x, x FROM generate_series(1, 30) i, LATERAL (SELECT (ARRAY['a', 'B', 'c', 'A', 'b', 'C', 'ä', 'Z', '_x', 'é', 'E'])[1 + i % 11]) v(x);
+--@ ordered
+SELECT id FROM voices ORDER BY (s).a, id;
+--@ ordered
+SELECT id FROM voices ORDER BY (s).b DESC, id;
+--@ ordered
+SELECT (s).a, count(*) FROM voices GROUP BY (s).a ORDER BY (s).a;
+--@ ordered
+SELECT id FROM voices ORDER BY d, id;
+--@ ordered
+SELECT d, count(*) FROM voices GROUP BY d ORDER BY d;
+--@ ordered
+SELECT id FROM voices ORDER BY ds, id;
+--@ ordered
+SELECT id FROM voices ORDER BY ds[1], id;
+--@ ordered
+SELECT id FROM voices ORDER BY ar, id;
+--@ ordered
+SELECT id FROM voices ORDER BY ar[1], id;
+--@ ordered
+SELECT id FROM voices ORDER BY u::name, id;
+--@ ordered
+SELECT lower(u)::name, count(*) FROM voices GROUP BY 1 ORDER BY 1;
+--@ ordered
+SELECT t, id FROM voices ORDER BY t, lower(u), id;
+--@ ordered
+SELECT t, max(u), min(d) FROM voices GROUP BY t ORDER BY t;
+--@ ordered
+SELECT s, id FROM voices ORDER BY u, id;
+--@ error: 42P22
+SELECT min(w) < min(u) FROM voices;
+--@ error: 42P22
+SELECT w < u, count(*) FROM voices GROUP BY w, u;
+--@ error: 42P22
+SELECT t FROM voices GROUP BY t HAVING max(w) < max(u);
+--@ error: 42P22
+SELECT upper(max(w) || max(u)) FROM voices;
+--@ error: 42P22
+SELECT greatest(max(w), max(u)) FROM voices;
+SELECT min(w) < min(w || ''), max(u) > 'B' FROM voices;
+--@ ordered
+SELECT u FROM voices UNION SELECT u FROM voices -- all of them
+ORDER BY 1;
+--@ ordered
+(SELECT u FROM voices) UNION (SELECT u FROM voices) ORDER BY u -- some
+LIMIT 2 OFFSET 4;
+--@ ordered
+--@ params: 1
+--@ params: NULL
+SELECT id FROM voices ORDER BY u || coalesce($1, 2), id LIMIT 3;
+--@ params: 1
+SELECT max(u || left('abc', 1 / coalesce($1, 0))) FROM voices;
+DROP TABLE voices;
+DROP TYPE spoken, tone;
+DROP DOMAIN said;

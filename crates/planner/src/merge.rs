@@ -10,9 +10,10 @@ use crate::plan::Merge;
 
 type Result<T> = std::result::Result<T, String>;
 
-/// `pg_collation.oid` of the database's default and of "C".
+/// `pg_collation.oid` of the database's default.
 const DEFAULT_COLLATION: u32 = 100;
-const C_COLLATIONS: [u32; 2] = [950, 951];
+/// Types that users made have numbers from here on.
+const FIRST_USER_OID: u32 = 16_384;
 
 fn outline_of(context: &Context<'_>, select: &Select, query: &Query) -> Result<Outline> {
     let outline = context.statement.outline().ok_or("the statement's clauses are not in one place")?;
@@ -59,9 +60,14 @@ impl Context<'_> {
         }
         let mut found = Vec::new();
         let mut explicit = false;
+        let is_column = matches!(expr.kind, ExprKind::Column(_));
         expr.walk(&mut |e| match &e.kind {
             ExprKind::Column(_) => match self.analysis.resolve_expr(e, scope) {
-                Found::Column(id, _) => found.push(self.analysis.column(id).map_or(u32::MAX, |c| c.collation)),
+                Found::Column(id, _) => found.push(match self.analysis.column(id) {
+                    // A composite value's fields have collations of their own.
+                    Some(c) if c.collation == 0 && c.type_oid >= FIRST_USER_OID && !is_column => u32::MAX - 1,
+                    column => column.map_or(u32::MAX, |c| c.collation),
+                }),
                 // A computed output of a subquery: its collation is not followed.
                 _ => found.push(u32::MAX),
             },
@@ -71,17 +77,12 @@ impl Context<'_> {
         if explicit {
             return Err("a collation of its own inside an expression".to_owned());
         }
-        Ok(self.combine_collations(&found, matches!(expr.kind, ExprKind::Column(_))))
+        Ok(self.combine_collations(&found))
     }
 
-    fn combine_collations(&self, found: &[u32], is_column: bool) -> Collation {
-        if found.iter().all(|c| is_plain(*c)) || (found.contains(&u32::MAX) && self.has_plain_collations()) {
-            return Collation::Default;
-        }
-        match found {
-            [one] if C_COLLATIONS.contains(one) && is_column => Collation::C,
-            _ => Collation::Asked,
-        }
+    fn combine_collations(&self, found: &[u32]) -> Collation {
+        let is_plain = |c: &u32| is_plain(*c) || *c == u32::MAX && self.has_plain_collations();
+        if found.iter().all(is_plain) { Collation::Default } else { Collation::Asked }
     }
 
     /// Where no table has another collation, neither has anything computed from it.
@@ -106,7 +107,7 @@ fn outputs<'e>(context: &Context<'_>, select: &'e Select, scope: usize) -> Resul
             let columns = context.analysis.expand_star(path, scope).ok_or("the columns of * are not known here")?;
             for (name, id) in columns {
                 let column = id.and_then(|id| context.analysis.column(id));
-                let collation = context.combine_collations(&[column.map_or(u32::MAX, |c| c.collation)], true);
+                let collation = context.combine_collations(&[column.map_or(u32::MAX, |c| c.collation)]);
                 all.push(Output { name, expr: None, collation: Ok(collation) });
             }
         } else {

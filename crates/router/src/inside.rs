@@ -14,7 +14,7 @@ use pgherd_wire::frame::Frame;
 
 use crate::callback::{PLACE, command_of, ends_transactions};
 use crate::error::{Failure, Result};
-use crate::run::{Errors, Request, Rows, fields_of, lock_of_copy, written_anew};
+use crate::run::{Errors, Request, Rows, fields_of, written_anew};
 use crate::session::{Bound, Session};
 use crate::settings::{quote_ident, quote_literal};
 use crate::upsert::{Found, Upsert};
@@ -96,7 +96,7 @@ impl Session {
         for group in self.catalog().worker_groups() {
             self.join(group).await?;
             self.mark_writer(group);
-            self.run_quiet(group, &lock_of_copy(relation)).await?;
+            self.run_quiet(group, &format!("LOCK TABLE ONLY {relation} IN SHARE ROW EXCLUSIVE MODE")).await?;
             let tag = self.with_values(group, sql, Rows::Drop).await?;
             if backend::command_tag_rows(&tag) != Some(rows) {
                 let mut answer = Vec::new();

@@ -44,7 +44,7 @@ impl Session {
         let text_formats = call.bound.map(|b| Bound { result_formats: Vec::new(), ..b.clone() });
         let sql = scatter.sql.as_written();
         let collations = match merge.collated {
-            true => match self.collations_beside(&sql, types).await? {
+            true => match self.collations_beside(&sql, types, call.bound).await? {
                 Some(collations) => collations,
                 None => return self.federate(call).await,
             },
@@ -182,10 +182,11 @@ impl Session {
         let types = partials.types();
         let first = bound.map_or(0, |b| b.params.len());
         let collations = match merge.collated {
+            true if self.have_own_collations(groups[0], &partials.fields).await? => return Err(cannot_sort()),
             true => {
                 let text = text.map_or_else(|| sql(groups[0]), str::to_owned);
                 let types = vec![TEXT_OID; first];
-                self.collations(groups[0], &text, &types, &partials.fields).await?.ok_or_else(cannot_sort)?
+                self.collations(groups[0], &text, &types, bound, &partials.fields).await?.ok_or_else(cannot_sort)?
             }
             false => Vec::new(),
         };
@@ -237,6 +238,9 @@ impl Session {
         // Types have the numbers of the server that merges.
         let fields = self.types_as_owner(*first, table, owner, &sql(*first), bound, arrays.len()).await?;
         let mut casts = self.casts(*first, &fields).await?.ok_or_else(cannot_sort)?;
+        if merge.collated && self.have_own_collations(*first, &fields).await? {
+            return Err(cannot_sort());
+        }
         if let Some(question) = collation_question(&sql(*first), &fields).filter(|_| merge.collated) {
             let raw = self.run_as_owner(*first, table, owner, &question, bound).await?.pop().unwrap_or_default();
             let collations = collations_of(&fields, &fields_of(&Frame { raw })?).ok_or_else(cannot_sort)?;
@@ -266,7 +270,7 @@ impl Session {
         let types: Vec<String> =
             names.iter().map(|n| format!("pg_catalog.pg_typeof(coalesce(q.{n}, NULL))::pg_catalog.oid")).collect();
         let question = format!(
-            "SELECT {} FROM (SELECT 1) AS one LEFT JOIN ({sql}) AS q({}) ON false",
+            "SELECT {} FROM (SELECT 1) AS one LEFT JOIN ({sql}\n) AS q({}) ON false",
             types.join(", "),
             names.join(", ")
         );

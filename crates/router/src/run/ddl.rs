@@ -412,7 +412,14 @@ impl Session {
         if touches_unnamed(info) {
             // Those of schemas that are named, where it is about schemas.
             let is_meant = |t: &&Arc<Table>| !info.all_in_schema || info.objects.iter().any(|s| s.name == t.schema);
-            catalog.all_tables().filter(is_meant).for_each(|t| add(t.clone()));
+            match dependents_query(info).filter(|_| !info.all_in_schema) {
+                Some(sql) => {
+                    let result = self.ask_coordinator(&sql).await?;
+                    let oids = (0..result.rows.len()).filter_map(|row| result.text(row, 0)?.parse::<u32>().ok());
+                    oids.filter_map(|oid| catalog.by_oid.get(&oid)).for_each(|t| add(t.clone()));
+                }
+                None => catalog.all_tables().filter(is_meant).for_each(|t| add(t.clone())),
+            }
             found.sort_by_key(|t| t.oid);
             return Ok(found);
         }
@@ -543,11 +550,11 @@ impl Session {
         } else {
             Vec::new()
         };
-        let (own, others): (Vec<_>, Vec<_>) = trees.into_iter().partition(|(_, old, _)| old.caller_owns);
-        if !own.is_empty() {
-            self.follow_trees(&own, &using, &renames, &state).await?;
+        if !matches!(info.tag, "GRANT" | "REVOKE") {
+            return self.follow_trees(&trees, &using, &renames, &state).await;
         }
-        for tree in others {
+        // Each as its owner, where somebody else may give rights on.
+        for tree in trees {
             let definer = self.definitions.definer.clone();
             self.lend_owner(info, &tree.1);
             let done = self.follow_trees(&[tree], &using, &renames, &state).await;
@@ -595,7 +602,7 @@ impl Session {
             if !attach {
                 self.run_quiet(COORDINATOR_GROUP, &distribute::detach_child_sql(table.oid)).await?;
             }
-        } else if attach {
+        } else if attach && old.caller_owns {
             self.run_quiet(COORDINATOR_GROUP, &distribute::attach_child_sql(table.oid)).await?;
         }
         Ok(())
@@ -925,6 +932,48 @@ pub(super) fn touches_unnamed(info: &DdlInfo) -> bool {
     let attributes = info.object == "type" && info.tag == "ALTER TABLE"
         || info.renamed_part.as_ref().is_some_and(|(word, _)| *word == "attribute");
     dependents || wide || attributes || in_schema
+}
+
+/// Asks for the tables among whatever is built on the objects that a statement names, on all that have such names.
+/// None: it is not about objects that have names of their own.
+fn dependents_query(info: &DdlInfo) -> Option<String> {
+    let (catalog, name, schema) = match info.object {
+        "type" | "domain" => ("pg_type", "typname", "typnamespace"),
+        "function" | "procedure" | "routine" | "aggregate" => ("pg_proc", "proname", "pronamespace"),
+        "table" | "foreign table" | "materialized view" | "sequence" | "index" => {
+            ("pg_class", "relname", "relnamespace")
+        }
+        "collation" => ("pg_collation", "collname", "collnamespace"),
+        "schema" => ("pg_namespace", "nspname", ""),
+        _ => return None,
+    };
+    let named = |object: &Name| {
+        let is_named = format!("o.{name} = {}", quote_literal(&object.name));
+        match &object.schema {
+            Some(within) if !schema.is_empty() => format!(
+                "({is_named} AND o.{schema} = (SELECT n.oid FROM pg_catalog.pg_namespace n WHERE n.nspname = {}))",
+                quote_literal(within)
+            ),
+            _ => is_named,
+        }
+    };
+    let named: Vec<String> = info.objects.iter().chain(&info.relations).map(named).collect();
+    // A part of a table is built on it, which it stands for; the row type of a composite type on that.
+    let sql = format!(
+        "WITH RECURSIVE built(classid, objid) AS ( \
+         SELECT 'pg_catalog.{catalog}'::pg_catalog.regclass::oid, o.oid FROM pg_catalog.{catalog} o WHERE {} \
+         UNION SELECT x.classid, x.objid FROM built b, LATERAL ( \
+             SELECT d.classid, d.objid FROM pg_catalog.pg_depend d \
+             WHERE d.refclassid = b.classid AND d.refobjid = b.objid \
+             UNION ALL SELECT d.refclassid, d.refobjid FROM pg_catalog.pg_depend d \
+             WHERE d.classid = b.classid AND d.objid = b.objid AND d.deptype IN ('a', 'i', 'P', 'S') \
+             AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass \
+             UNION ALL SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, t.typrelid FROM pg_catalog.pg_type t \
+             WHERE b.classid = 'pg_catalog.pg_type'::pg_catalog.regclass AND t.oid = b.objid AND t.typrelid <> 0) x) \
+         SELECT DISTINCT objid FROM built WHERE classid = 'pg_catalog.pg_class'::pg_catalog.regclass",
+        named.join(" OR ")
+    );
+    (!named.is_empty()).then_some(sql)
 }
 
 /// `ALTER COLUMN name TYPE … USING expression`, as written.

@@ -44,7 +44,7 @@ use crate::transaction::Block;
 
 pub use current_row::{Followed, name_text};
 pub use define_inside::{Definer, Definitions};
-pub use planned::{add_tags, lock_of_copy, refuse};
+pub use planned::{add_tags, refuse};
 pub use request::{Errors, Request, Rows, TableOrigin, fields_of, send};
 pub use roles::RolesMade;
 use roles::Untold;

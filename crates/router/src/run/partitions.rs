@@ -253,7 +253,8 @@ impl Session {
         }
         self.run_ddl_on(lists).await?;
         let mut made = Vec::new();
-        for (table, old, new) in trees {
+        // Whoever is not the owner has only given rights.
+        for (table, old, new) in trees.iter().filter(|(_, old, _)| old.caller_owns) {
             if new.parent.is_none() || old.parent.is_some() || new.is_partitioned() || table.is_leaf {
                 made.push(table.oid);
             } else {

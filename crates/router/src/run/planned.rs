@@ -16,7 +16,7 @@ use super::{Call, Completion, Staged, fields_of};
 use crate::changes::Sight;
 use crate::error::{Failure, Result};
 use crate::session::{Bound, Progress, Session};
-use crate::settings::{quote_ident, quote_literal};
+use crate::settings::quote_ident;
 use crate::transaction::Block;
 
 /// PostgreSQL's own `max_parallel_workers_per_gather`.
@@ -669,8 +669,13 @@ impl Session {
         for group in groups {
             self.join(*group).await?;
             for table in tables.iter().filter(|t| t.is_reference()) {
-                let name = format!("{}.{}", quote_ident(&table.schema), quote_ident(&table.name));
-                let sql = lock_of_copy(&name);
+                // It takes no snapshot before it waits, as anything else would: copies would differ under REPEATABLE
+                // READ.
+                let sql = format!(
+                    "LOCK TABLE ONLY {}.{} IN SHARE ROW EXCLUSIVE MODE",
+                    quote_ident(&table.schema),
+                    quote_ident(&table.name)
+                );
                 if let Some(participant) = self.txn.participants.get_mut(group) {
                     participant.lease.add_step(sql);
                 }
@@ -678,22 +683,6 @@ impl Session {
         }
         Ok(())
     }
-}
-
-/// Locks a copy of a reference table against other writers. PostgreSQL gives the lock only to those who may change rows
-/// that are there. Whoever may not takes turns with his like, and waits for the others where his own statement does,
-/// which locks the table for itself. What else is missing the statement says.
-pub fn lock_of_copy(name: &str) -> String {
-    let literal = quote_literal(name);
-    format!(
-        "DO $pgherd$ BEGIN \
-         IF pg_catalog.has_table_privilege({literal}::pg_catalog.regclass, 'UPDATE, DELETE, TRUNCATE') THEN \
-         LOCK TABLE ONLY {name} IN SHARE ROW EXCLUSIVE MODE; \
-         ELSE PERFORM pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended({literal}, 1885825124)); \
-         IF pg_catalog.has_table_privilege({literal}::pg_catalog.regclass, 'INSERT') THEN \
-         LOCK TABLE ONLY {name} IN ROW EXCLUSIVE MODE; END IF; END IF; \
-         EXCEPTION WHEN insufficient_privilege THEN NULL; END $pgherd$"
-    )
 }
 
 /// A statement that lets a plan have no more parallel workers than these, until the transaction ends.

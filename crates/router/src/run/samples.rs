@@ -242,7 +242,7 @@ impl Session {
         let Some(casts) = self.casts(COORDINATOR_GROUP, &fields).await? else {
             return Err(refused("A column's values cannot be sent with the statement."));
         };
-        let Some(collations) = self.collations(COORDINATOR_GROUP, &sql, &types, &fields).await? else {
+        let Some(collations) = self.collations(COORDINATOR_GROUP, &sql, &types, None, &fields).await? else {
             return Err(refused("A column's collation is not known."));
         };
         let none = Prepared::new(Some(drawing.clone()), &sql, types.clone());

@@ -25,6 +25,8 @@ use crate::transaction::Block;
 
 /// Rows of one statement's parts kept in memory at the most; more of them go through the coordinator's foreign tables.
 const MEMORY_MAX: usize = 128 << 20;
+/// Types that users made have numbers from here on.
+const FIRST_USER_OID: u32 = 16_384;
 /// The same for all statements of the router.
 const ALL_MEMORY_MAX: usize = 1 << 30;
 /// With more rows in parts than this servers join by hash.
@@ -701,7 +703,7 @@ impl Session {
             }
             let Some(mut casts) = self.casts(COORDINATOR_GROUP, fields).await? else { return Ok(None) };
             let collations = match stage.collated {
-                true => self.collations(COORDINATOR_GROUP, &sql, &types, fields).await?,
+                true => self.collations(COORDINATOR_GROUP, &sql, &types, call.bound, fields).await?,
                 false => Some(vec![None; fields.len()]),
             };
             let Some(collations) = collations else { return Ok(None) };
@@ -772,10 +774,33 @@ impl Session {
     }
 
     /// The collations of the columns that a text gives, asked before anything is run.
-    pub(super) async fn collations_beside(&mut self, sql: &str, types: &[u32]) -> Result<Option<Vec<Option<String>>>> {
+    pub(super) async fn collations_beside(
+        &mut self,
+        sql: &str,
+        types: &[u32],
+        bound: Option<&Bound>,
+    ) -> Result<Option<Vec<Option<String>>>> {
         let Some(described) = self.described_beside(sql, types).await? else { return Ok(None) };
         let Some(fields) = &described.fields else { return Ok(None) };
-        self.collations(COORDINATOR_GROUP, sql, types, fields).await
+        self.join(COORDINATOR_GROUP).await?;
+        if self.have_own_collations(COORDINATOR_GROUP, fields).await? {
+            return Ok(None);
+        }
+        self.collations(COORDINATOR_GROUP, sql, types, bound, fields).await
+    }
+
+    /// Some of these columns are of users' types that sort by a collation.
+    pub(super) async fn have_own_collations(&mut self, group: GroupId, fields: &[FieldDescription]) -> Result<bool> {
+        let own = fields.iter().filter(|field| field.type_oid >= FIRST_USER_OID);
+        let own: Vec<String> = own.map(|field| field.type_oid.to_string()).collect();
+        if own.is_empty() {
+            return Ok(false);
+        }
+        let sql = format!(
+            "SELECT EXISTS (SELECT FROM pg_catalog.pg_type WHERE oid IN ({}) AND typcollation <> 0)",
+            own.join(", ")
+        );
+        Ok(self.collect_on(group, &sql).await?.text(0, 0) == Some("t"))
     }
 
     /// The collations of a query's columns, as names in SQL; none for those of their types. The text is planned and not
@@ -785,6 +810,7 @@ impl Session {
         group: GroupId,
         sql: &str,
         types: &[u32],
+        bound: Option<&Bound>,
         fields: &[FieldDescription],
     ) -> Result<Option<Vec<Option<String>>>> {
         let collatable = collatable(fields);
@@ -815,7 +841,10 @@ impl Session {
         };
         let Some(question) = question else { return Ok(None) };
         let nulls = Bound { params: vec![None; types.len()], ..Bound::default() };
-        let request = Request { param_types: types, bound: Some(&nulls), ..Request::text(question) };
+        // The planner computes with values what is constant then.
+        let bound = bound.filter(|bound| bound.params.len() == types.len()).cloned().unwrap_or(nulls);
+        let bound = Bound { result_formats: Vec::new(), ..bound };
+        let request = Request { param_types: types, bound: Some(&bound), ..Request::text(question) };
         self.open_implicit_block();
         self.join(group).await?;
         let mut kept = Vec::new();
@@ -873,7 +902,9 @@ pub(super) fn collation_question(sql: &str, fields: &[FieldDescription]) -> Opti
         collatable(fields).iter().map(|at| format!("pg_catalog.pg_collation_for(pgherd_p.c{})", at + 1)).collect();
     let names: Vec<String> = (1..=fields.len()).map(|i| format!("c{i}")).collect();
     let (items, names) = (asked.join(", "), names.join(", "));
-    let question = format!("SELECT {items} FROM (SELECT) AS pgherd_o LEFT JOIN ({sql}) AS pgherd_p({names}) ON false");
+    // It may end in a comment.
+    let question =
+        format!("SELECT {items} FROM (SELECT) AS pgherd_o LEFT JOIN ({sql}\n) AS pgherd_p({names}) ON false");
     (!asked.is_empty()).then_some(question)
 }
 
@@ -944,7 +975,7 @@ fn is_the_parts_own(failure: &Failure) -> bool {
 
 /// text, varchar, char and arrays of them.
 fn is_text(type_oid: u32) -> bool {
-    matches!(type_oid, 25 | 1042 | 1043 | 1009 | 1014 | 1015)
+    matches!(type_oid, 19 | 25 | 1042 | 1043 | 1003 | 1009 | 1014 | 1015)
 }
 
 /// The client's values with arrays behind them.
