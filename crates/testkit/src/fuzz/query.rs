@@ -47,7 +47,10 @@ impl Gen<'_> {
         if may_limit && self.random.chance(50) {
             sql += &self.order_all(types.len());
             ordered = true;
-            sql += &self.limit();
+            let limit = self.limit();
+            // PostgreSQL reads the minimum WITH TIES too where an index gives it (21000), or our sorted foreign rows.
+            let chosen = ["min(", "max("].iter().any(|call| sql.contains(call)) && !sql.contains("GROUP BY");
+            sql += if chosen && limit.ends_with("TIES") { " LIMIT 3" } else { &limit };
         } else if with.is_empty() && self.random.chance(10) {
             return self.locking_or_whole_rows();
         }
