@@ -168,3 +168,27 @@ INSERT INTO clicks (user_id, url, ms) VALUES ($1, 'repeat', 5) RETURNING url;
 --@ repeat: 7
 INSERT INTO s (k, v) VALUES (60, 'again');
 SELECT count(*), count(DISTINCT id) FROM s WHERE k = 60;
+
+-- One row of VALUES with functions that return sets stands for several rows.
+INSERT INTO t VALUES (generate_series(20001, 20007), 'set');
+--@ error: 0A000
+INSERT INTO t (v, k) VALUES ('two sets', generate_series(20011, 20014)), ('no set', 20020);
+INSERT INTO t (k, n) VALUES (generate_series(20021, 20024), generate_series(1, 2)) RETURNING k, v, n;
+INSERT INTO s (k, v) VALUES (70, unnest(ARRAY['x', 'y', 'z']));
+SELECT count(*), count(DISTINCT id) FROM s WHERE k = 70;
+INSERT INTO s (k, v) VALUES (generate_series(71, 73), 'each');
+INSERT INTO bykey (v) VALUES (unnest(ARRAY['p', 'q', 'r', 's']));
+SELECT count(*), count(DISTINCT id) FROM bykey WHERE v IN ('p', 'q', 'r', 's');
+INSERT INTO idn (k, v) VALUES (generate_series(501, 503), DEFAULT);
+--@ params: 3
+--@ params: 0
+INSERT INTO clicks (user_id, url) VALUES (generate_series(9001, 9000 + $1), 'sets') RETURNING user_id;
+INSERT INTO t (k, v) VALUES (generate_series(20006, 20008), 'again') ON CONFLICT (k) DO UPDATE SET v = excluded.v || t.v RETURNING k, v;
+INSERT INTO t (k, v) VALUES (generate_series(20006, 20009), 'not again') ON CONFLICT DO NOTHING;
+INSERT INTO ref (id, name) VALUES (generate_series(801, 803), unnest(ARRAY['a', 'b', 'c'])) RETURNING id, name;
+CREATE FUNCTION some_keys(n int) RETURNS SETOF int LANGUAGE sql AS $$ SELECT 20100 + i FROM generate_series(1, n) i $$;
+INSERT INTO t (k, v) VALUES (some_keys(3), 'own');
+WITH w AS (SELECT 1) INSERT INTO t (k, v) VALUES (generate_series(20201, 20203), 'with');
+INSERT INTO t (k) VALUES (generate_series(1, 0));
+SELECT k, v, n FROM t WHERE k > 20000;
+DROP FUNCTION some_keys(int);

@@ -173,6 +173,9 @@ impl Context<'_> {
         if self.analysis.has_parts_unknown || !self.names_are_known() {
             return self.insert_from_coordinator(table, "a construct in it is not understood");
         }
+        if rows.iter().flatten().any(|value| self.returns_set(value)) {
+            return self.insert_from_coordinator(table, "a set-returning function makes rows of the values");
+        }
         // Columns that the statement leaves out but that need a value from the coordinator.
         let given = columns.len();
         let mut appended = Vec::new();
@@ -367,6 +370,15 @@ impl Context<'_> {
             exprs.extend(conflict.set.iter().map(|a| &a.value));
         }
         exprs.into_iter().find_map(|e| safety::field_reason(e, self.snapshot))
+    }
+
+    /// One row of VALUES stands for as many as its set-returning functions return.
+    fn returns_set(&self, value: &Expr) -> bool {
+        let mut found = false;
+        value.walk(&mut |e| {
+            found |= matches!(&e.kind, ExprKind::Call(call) if self.snapshot.set_returning_functions.contains(&call.name));
+        });
+        found
     }
 
     /// WITH … INSERT: one shard or nothing.
