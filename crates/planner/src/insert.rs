@@ -376,7 +376,9 @@ impl Context<'_> {
     fn returns_set(&self, value: &Expr) -> bool {
         let mut found = false;
         value.walk(&mut |e| {
-            found |= matches!(&e.kind, ExprKind::Call(call) if self.snapshot.set_returning_functions.contains(&call.name));
+            if let ExprKind::Call(call) = &e.kind {
+                found |= self.snapshot.set_returning_functions.contains(&call.name);
+            }
         });
         found
     }
