@@ -219,7 +219,7 @@ impl Scan {
 pub struct Opened {
     pub cursor: String,
     pub groups: Vec<GroupId>,
-    /// The query of one that is sorted, with its values.
+    /// The query with its values, where collations are asked for.
     sql: String,
     merge: Option<Merge>,
     identities: Option<usize>,
@@ -659,7 +659,7 @@ impl Session {
             self.open_on(*group, &cursor, &scan.sql_on(*group), bound, anchor).await?;
         }
         let sql = match (&scan.merge, scan.groups.first()) {
-            (Some(_), Some(first)) => with_values(&scan.sql_on(*first), bound),
+            (Some(merge), Some(first)) if merge.collated => with_values(&scan.sql_on(*first), bound),
             _ => String::new(),
         };
         Ok(Opened { cursor, groups: scan.groups, sql, merge: scan.merge, identities: scan.identities })

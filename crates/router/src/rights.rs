@@ -22,6 +22,8 @@ use crate::text::{fields_of_record, is_in_name, replace_unquoted};
 /// A superuser that nobody can drop.
 pub(crate) const FIRST_SUPERUSER: Oid = 10;
 const TEXT_OID: u32 = 25;
+/// Types that users made have numbers from here on.
+pub(crate) const FIRST_USER_OID: u32 = 16_384;
 const EXCLUSION_VIOLATION: &str = "23P01";
 /// What [`check_pass`](../../control/sql/common.sql) says.
 const NO_PASS: &str = "only the router may run this";
@@ -386,7 +388,6 @@ pub(crate) fn shows_nothing(statement: &Statement, table: &Table) -> bool {
 
 /// A column of a type of PostgreSQL's own.
 fn is_sorted_by_postgresql(expr: &Expr, table: &Table) -> bool {
-    const FIRST_USER_OID: u32 = 16384;
     let ExprKind::Column(path) = &expr.kind else { return false };
     path.last().and_then(|name| table.column(name)).is_some_and(|column| column.type_oid < FIRST_USER_OID)
 }
@@ -420,7 +421,7 @@ fn is_leakproof(filter: &Expr, table: &Table) -> bool {
 }
 
 /// The text with its parameters' values in it.
-pub fn with_values(sql: &str, bound: Option<&Bound>) -> String {
+pub(crate) fn with_values(sql: &str, bound: Option<&Bound>) -> String {
     let Some(bound) = bound else { return sql.to_owned() };
     replace_unquoted(sql, |rest, before| {
         let number = rest.strip_prefix('$').filter(|_| !before.is_some_and(is_in_name))?;

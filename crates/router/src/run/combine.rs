@@ -17,6 +17,7 @@ use super::stage::{collation_question, collations_of};
 use super::{Call, Completion};
 use crate::describe::Described;
 use crate::error::{Failure, Result};
+use crate::rights::FIRST_USER_OID;
 use crate::session::{Bound, Session, next_id};
 
 /// Partial rows kept in memory at the most; more go on to the coordinator as they come.
@@ -312,7 +313,7 @@ impl Session {
              JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace"
         );
         let key: Vec<(u32, i32)> = fields.iter().map(|f| (f.type_oid, f.type_modifier)).collect();
-        let builtin = key.iter().all(|(oid, _)| *oid < 16384);
+        let builtin = key.iter().all(|(oid, _)| *oid < FIRST_USER_OID);
         if builtin && let Some(known) = self.thread.type_names.borrow().get(&key) {
             return Ok(Some(known.clone()));
         }

@@ -518,8 +518,7 @@ impl Session {
                 statements.extend(defaults.iter().cloned());
                 lists.push((group, statements));
             }
-            let definer = self.definitions.definer.clone();
-            self.lend_owner(info, old);
+            let definer = self.lend_owner(info, old);
             let done = self.run_ddl_on(lists).await;
             self.definitions.definer = definer;
             done?;
@@ -555,8 +554,7 @@ impl Session {
         }
         // Each as its owner, where somebody else may give rights on.
         for tree in trees {
-            let definer = self.definitions.definer.clone();
-            self.lend_owner(info, &tree.1);
+            let definer = self.lend_owner(info, &tree.1);
             let done = self.follow_trees(&[tree], &using, &renames, &state).await;
             self.definitions.definer = definer;
             done?;
@@ -565,11 +563,13 @@ impl Session {
     }
 
     /// Privileges are given anew on the workers, all of them: in the name of the table's owner where somebody else may
-    /// give some of them on.
-    fn lend_owner(&mut self, info: &DdlInfo, old: &TableDescription) {
+    /// give some of them on. Who defined until then, to be put back.
+    fn lend_owner(&mut self, info: &DdlInfo, old: &TableDescription) -> Option<Definer> {
+        let before = self.definitions.definer.clone();
         if matches!(info.tag, "GRANT" | "REVOKE") && !old.caller_owns {
             self.definitions.definer = Some(Definer { role: old.owner.clone(), path: "pg_catalog".to_owned() });
         }
+        before
     }
 
     /// What must be so on the coordinator before the workers follow. `attach`: gives a distributed table its child

@@ -19,14 +19,13 @@ use super::request::{Errors, Request, Rows};
 use super::{Call, Completion, fields_of};
 use crate::describe::{Described, same_columns};
 use crate::error::{Failure, Result};
+use crate::rights::FIRST_USER_OID;
 use crate::session::{Bound, Prepared, Session, next_id};
 use crate::settings::quote_ident;
 use crate::transaction::Block;
 
 /// Rows of one statement's parts kept in memory at the most; more of them go through the coordinator's foreign tables.
 const MEMORY_MAX: usize = 128 << 20;
-/// Types that users made have numbers from here on.
-const FIRST_USER_OID: u32 = 16_384;
 /// The same for all statements of the router.
 const ALL_MEMORY_MAX: usize = 1 << 30;
 /// With more rows in parts than this servers join by hash.
