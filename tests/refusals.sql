@@ -14,6 +14,28 @@ INSERT INTO trig SELECT g, 'v' || g FROM generate_series(1, 20) g;
 INSERT INTO ref VALUES (1, 'one');
 INSERT INTO local VALUES (1, 'one');
 
+-- Policies that workers would apply to a part of the rows.
+CREATE TABLE policed (k int, v int);
+CREATE POLICY reads ON policed USING (v > (SELECT count(*) FROM d));
+--@ refused: cannot use policy "…" on table "…"
+SELECT create_distributed_table('policed', 'k');
+DROP POLICY reads ON policed;
+CREATE FUNCTION counts() RETURNS bigint LANGUAGE sql AS $$ SELECT count(*) FROM public.d $$;
+CREATE POLICY calls ON policed USING (v > counts());
+--@ refused: cannot use policy "…" on table "…"
+SELECT create_distributed_table('policed', 'k');
+--@ refused: cannot use policy "…" on table "…"
+SELECT create_reference_table('policed');
+DROP POLICY calls ON policed;
+CREATE FUNCTION known() RETURNS bigint LANGUAGE sql AS $$ SELECT count(*) FROM public.ref $$;
+CREATE POLICY calls ON policed USING (v > known());
+SELECT create_distributed_table('policed', 'k');
+--@ refused: cannot change function "…" that a policy of … table "…" calls
+CREATE OR REPLACE FUNCTION known() RETURNS bigint LANGUAGE sql AS $$ SELECT count(*) FROM public.d $$;
+--@ refused: cannot undistribute table "…"
+SELECT undistribute_table('ref');
+DROP TABLE policed;
+
 -- Tables that cannot be distributed.
 CREATE TEMPORARY TABLE tmp (k int);
 --@ refused: cannot distribute table "…"
@@ -262,3 +284,36 @@ UPDATE d SET n = n + 1;
 --@ refused: PREPARE TRANSACTION of what was written on workers is not supported
 PREPARE TRANSACTION 'of_workers';
 ROLLBACK;
+
+-- ONLY in a body.
+CREATE SCHEMA another;
+CREATE TABLE another.d (k int);
+--@ refused: cannot tell which table ONLY "…" means
+DO $$ BEGIN PERFORM 1 FROM ONLY d; END $$;
+DROP TABLE another.d;
+
+-- System columns.
+--@ refused: cannot return ctid of rows that are inserted into the distributed table "…"
+INSERT INTO d VALUES (1000) RETURNING ctid;
+--@ refused: cannot use system column "…" of distributed table "…" in this statement
+SELECT d.xmin FROM d JOIN pg_class c ON c.oid = d.n;
+
+-- Storage of a partition.
+CREATE TABLE stored (k int, v int) PARTITION BY RANGE (v);
+CREATE TABLE stored_1 PARTITION OF stored FOR VALUES FROM (0) TO (10);
+SELECT create_distributed_table('stored', 'k');
+--@ refused: cannot set storage parameters of a partition that is distributed
+ALTER TABLE stored_1 SET (fillfactor = 50);
+CREATE TABLE fired (k int PRIMARY KEY, v int);
+CREATE TABLE fired_log (k int);
+SELECT create_distributed_table('fired', 'k');
+CREATE FUNCTION log_fired() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO fired_log VALUES (NEW.k); RETURN NEW; END $$;
+--@ refused: distributed table "…" cannot have such triggers
+CREATE TRIGGER fires AFTER UPDATE ON fired REFERENCING NEW TABLE AS n FOR EACH STATEMENT EXECUTE FUNCTION log_fired();
+CREATE TRIGGER fires BEFORE INSERT OR UPDATE ON fired FOR EACH ROW EXECUTE FUNCTION log_fired();
+INSERT INTO fired VALUES (1, 1), (2, 2);
+--@ refused: cannot run ON CONFLICT DO UPDATE on distributed table "…"
+INSERT INTO fired VALUES (1, 1) ON CONFLICT (k) DO UPDATE SET v = 2;
+--@ refused: cannot change a row of distributed table "…" twice in one statement
+UPDATE fired SET v = 5 FROM generate_series(1, 2) s WHERE k = 1;
+-- without a case: `cannot change where triggers of distributed table "…" fire`: needs a second role, see crates/pgherd/tests/rights.rs

@@ -267,3 +267,156 @@ SELECT max(u || left('abc', 1 / coalesce($1, 0))) FROM voices;
 DROP TABLE voices;
 DROP TYPE spoken, tone;
 DROP DOMAIN said;
+
+-- Arms of UNION ALL with other collations than all of them have.
+CREATE TABLE proverbs (id int PRIMARY KEY, w text COLLATE "C", u text COLLATE "en-x-icu", p text, n int);
+--@ cluster: SELECT create_distributed_table('proverbs', 'id')
+CREATE TABLE rhymes (id int PRIMARY KEY, p text, n int);
+--@ cluster: SELECT create_distributed_table('rhymes', 'id', colocate_with => 'none')
+CREATE TABLE own_rhymes (id int PRIMARY KEY, w text COLLATE "C");
+INSERT INTO proverbs SELECT i, x, x, x, i % 4 FROM generate_series(1, 60) i, LATERAL (SELECT (ARRAY['a', 'B', 'c', 'A', 'b', 'C', 'ä', 'Z', '_x', 'é', 'E', NULL])[1 + i % 12] || CASE WHEN i % 5 = 0 THEN 'n' ELSE 'N' || i % 7 END) v(x);
+INSERT INTO rhymes SELECT id + 100, p, n FROM proverbs;
+INSERT INTO own_rhymes SELECT id, w FROM proverbs WHERE n = 1;
+CREATE VIEW both_ways AS SELECT id, w AS q FROM proverbs UNION ALL SELECT id, p FROM rhymes;
+CREATE VIEW both_ways_sorted AS SELECT w AS q FROM proverbs UNION ALL SELECT p FROM rhymes ORDER BY 1 LIMIT 9;
+CREATE VIEW one_way AS SELECT id, p AS q FROM proverbs UNION ALL SELECT id, p FROM rhymes;
+CREATE FUNCTION both_ways_of(int) RETURNS SETOF text LANGUAGE sql STABLE AS $$ SELECT w FROM proverbs UNION ALL SELECT p FROM rhymes $$;
+CREATE FUNCTION first_both_ways() RETURNS SETOF text LANGUAGE sql AS 'SELECT w FROM proverbs UNION ALL SELECT p FROM rhymes ORDER BY 1 LIMIT 7';
+CREATE FUNCTION last_both_ways() RETURNS SETOF text LANGUAGE plpgsql AS $$ DECLARE r text; BEGIN FOR r IN SELECT p COLLATE "C" AS q FROM rhymes UNION ALL SELECT p FROM proverbs ORDER BY q DESC LIMIT 8 LOOP RETURN NEXT r; END LOOP; END $$;
+CREATE FUNCTION kept_both_ways() RETURNS SETOF text LANGUAGE sql STABLE BEGIN ATOMIC SELECT w FROM proverbs UNION ALL SELECT p FROM rhymes ORDER BY 1 LIMIT 6; END;
+-- Names that are words of the language as well; texts that are no queries; words that begin and end no arm.
+CREATE TABLE content (id int PRIMARY KEY, w text COLLATE "en-x-icu");
+--@ cluster: SELECT create_distributed_table('content', 'id')
+INSERT INTO content SELECT id, w FROM proverbs;
+CREATE FUNCTION first_contents() RETURNS SETOF text LANGUAGE sql AS $$ SELECT w FROM content UNION ALL SELECT p FROM rhymes ORDER BY 1 LIMIT 10 $$;
+CREATE FUNCTION first_proverbs() RETURNS SETOF text LANGUAGE sql STABLE AS 'SELECT u FROM proverbs';
+CREATE FUNCTION one_of_both() RETURNS text LANGUAGE plpgsql AS $$ DECLARE x text; BEGIN SELECT w FROM proverbs UNION ALL SELECT p FROM rhymes INTO x WHERE id > 150 ORDER BY 1 LIMIT 1; RETURN x; END $$;
+CREATE FUNCTION said(x text DEFAULT 'SELECT w FROM proverbs UNION ALL SELECT p FROM rhymes') RETURNS text LANGUAGE sql AS 'SELECT x';
+--@ ordered
+SELECT * FROM first_contents();
+SELECT one_of_both();
+SELECT said();
+--@ ordered
+SELECT * FROM first_proverbs() UNION ALL SELECT p FROM rhymes ORDER BY 1 LIMIT 6;
+--@ ordered
+SELECT w AS select FROM proverbs AS x UNION ALL SELECT p FROM rhymes ORDER BY 1 LIMIT 9;
+--@ ordered
+SELECT s.select FROM (SELECT w AS select FROM proverbs) s UNION ALL SELECT p FROM rhymes ORDER BY 1 LIMIT 9;
+--@ ordered
+SELECT w FROM proverbs UNION ALL SELECT p FROM rhymes loop ORDER BY 1 LIMIT 3;
+DROP FUNCTION first_contents(), first_proverbs(), one_of_both(), said(text);
+DROP TABLE content;
+--@ ordered
+SELECT p COLLATE "C" AS q FROM rhymes UNION ALL SELECT p FROM rhymes ORDER BY q;
+--@ ordered
+SELECT p COLLATE "C" AS q FROM rhymes UNION ALL SELECT p FROM rhymes ORDER BY q LIMIT 7;
+--@ ordered
+SELECT p AS q FROM rhymes UNION ALL SELECT p COLLATE "en-x-icu" FROM proverbs ORDER BY q DESC NULLS LAST LIMIT 11 OFFSET 2;
+--@ ordered
+SELECT w FROM proverbs UNION ALL SELECT p FROM rhymes ORDER BY 1;
+--@ ordered
+SELECT p FROM proverbs UNION ALL SELECT u FROM proverbs ORDER BY 1 LIMIT 9;
+--@ ordered
+(SELECT w FROM proverbs) UNION ALL ((SELECT p FROM rhymes)) ORDER BY 1 LIMIT 9;
+--@ ordered
+SELECT w FROM own_rhymes UNION ALL SELECT p FROM rhymes ORDER BY 1 LIMIT 9;
+--@ ordered
+SELECT w FROM own_rhymes UNION ALL (SELECT p FROM rhymes UNION ALL SELECT p FROM proverbs) ORDER BY w LIMIT 13;
+--@ ordered
+SELECT current_user::text AS q FROM own_rhymes UNION ALL SELECT p FROM rhymes ORDER BY q LIMIT 13;
+--@ ordered
+SELECT q FROM (SELECT w AS q FROM proverbs UNION ALL SELECT p FROM rhymes) s ORDER BY q LIMIT 9;
+--@ ordered
+SELECT DISTINCT q FROM (SELECT w AS q FROM proverbs UNION ALL SELECT p FROM rhymes) s ORDER BY q;
+SELECT DISTINCT q FROM (SELECT w AS q FROM proverbs UNION ALL SELECT p FROM rhymes) s;
+--@ ordered
+SELECT q, count(*), sum(n) FROM (SELECT w AS q, n FROM proverbs UNION ALL SELECT p, n FROM rhymes) s GROUP BY q ORDER BY q;
+SELECT q, count(*) FROM (SELECT w AS q FROM proverbs UNION ALL SELECT p FROM rhymes) s GROUP BY q HAVING count(*) > 1;
+SELECT id, q, rank() OVER (ORDER BY q) FROM (SELECT id, w AS q FROM proverbs UNION ALL SELECT id, p FROM rhymes) s;
+SELECT id, first_value(q) OVER (PARTITION BY n ORDER BY q) FROM (SELECT id, n, w AS q FROM proverbs UNION ALL SELECT id, n, p FROM rhymes) s;
+SELECT max(q), min(q), string_agg(q, ',' ORDER BY q) FROM (SELECT w AS q FROM proverbs UNION ALL SELECT p FROM rhymes) s;
+SELECT a.id, b.id FROM (SELECT id, w AS q FROM proverbs UNION ALL SELECT id, p FROM rhymes) a JOIN (SELECT id, p AS q FROM rhymes UNION ALL SELECT id, w FROM proverbs) b ON a.q = b.q;
+SET enable_hashjoin = off;
+SET enable_nestloop = off;
+SET enable_hashagg = off;
+SELECT a.id, b.id FROM (SELECT id, w AS q FROM proverbs UNION ALL SELECT id, p FROM rhymes) a JOIN (SELECT id, p AS q FROM rhymes UNION ALL SELECT id, w FROM proverbs) b ON a.q = b.q;
+SELECT a.id, b.id FROM both_ways a FULL JOIN both_ways b ON a.q = b.q AND a.id = b.id - 100;
+SELECT q, count(*) FROM both_ways GROUP BY q;
+SELECT DISTINCT q FROM both_ways;
+RESET enable_hashjoin;
+RESET enable_nestloop;
+RESET enable_hashagg;
+--@ ordered
+WITH c AS (SELECT w AS q FROM proverbs UNION ALL SELECT p FROM rhymes) SELECT q FROM c WHERE q > 'C' ORDER BY q LIMIT 6;
+--@ ordered
+WITH c AS NOT MATERIALIZED (SELECT * FROM (SELECT w AS q FROM proverbs UNION ALL SELECT p FROM rhymes) s UNION ALL SELECT p FROM rhymes) SELECT q FROM c ORDER BY q DESC LIMIT 6;
+--@ ordered
+--@ params: 'C', 5
+--@ params: 'a', 3
+SELECT q FROM (SELECT w AS q FROM proverbs UNION ALL SELECT p FROM rhymes) s WHERE q > $1 ORDER BY q LIMIT $2;
+--@ ordered
+SELECT q, id FROM both_ways ORDER BY q, id;
+--@ ordered
+SELECT q FROM both_ways WHERE q > 'B' ORDER BY q LIMIT 8;
+--@ ordered
+SELECT q FROM both_ways_sorted ORDER BY q;
+--@ ordered
+SELECT q, rank() OVER (ORDER BY q) AS r FROM both_ways ORDER BY r, id LIMIT 9;
+--@ ordered
+SELECT q FROM both_ways UNION ALL SELECT p FROM rhymes ORDER BY q LIMIT 9;
+--@ ordered
+SELECT q FROM one_way ORDER BY q LIMIT 9;
+SELECT pg_get_viewdef('one_way'::regclass);
+--@ ordered
+SELECT * FROM both_ways_of(1) f(q) ORDER BY q LIMIT 9;
+SELECT * FROM first_both_ways();
+SELECT * FROM last_both_ways();
+SELECT * FROM kept_both_ways();
+DO $$ DECLARE r text; BEGIN FOR r IN SELECT w FROM proverbs UNION ALL SELECT p FROM rhymes ORDER BY 1 LIMIT 5 LOOP INSERT INTO own_rhymes SELECT 500 + count(*), r FROM own_rhymes; END LOOP; END $$;
+SELECT w FROM own_rhymes WHERE id > 500;
+SELECT min(q), (SELECT array_agg(x) FROM (SELECT w AS x FROM proverbs UNION ALL SELECT p FROM rhymes ORDER BY 1 LIMIT 4) y) FROM both_ways;
+BEGIN;
+UPDATE proverbs SET w = 'Äz', u = 'Äz', p = 'Äz' WHERE n = 2;
+DELETE FROM rhymes WHERE id = 103;
+--@ ordered
+SELECT w FROM proverbs UNION ALL SELECT p FROM rhymes ORDER BY 1 LIMIT 20;
+--@ ordered
+TABLE rhymes UNION ALL SELECT id, w, n FROM proverbs ORDER BY p, id LIMIT 20;
+--@ ordered
+SELECT q FROM both_ways ORDER BY q LIMIT 20;
+DECLARE ways CURSOR FOR SELECT w FROM proverbs UNION ALL SELECT p FROM rhymes ORDER BY 1;
+--@ ordered
+FETCH 7 FROM ways;
+ROLLBACK;
+CREATE TABLE kept_ways AS SELECT w AS q FROM proverbs UNION ALL SELECT p FROM rhymes ORDER BY 1 LIMIT 9;
+SELECT * FROM kept_ways;
+CREATE MATERIALIZED VIEW seen_ways AS SELECT w AS q FROM proverbs UNION ALL SELECT p FROM rhymes ORDER BY 1 LIMIT 9;
+SELECT * FROM seen_ways;
+INSERT INTO own_rhymes SELECT 1000 + row_number() OVER (), q FROM (SELECT w AS q FROM proverbs UNION ALL SELECT p FROM rhymes ORDER BY 1 LIMIT 9) s;
+SELECT w FROM own_rhymes WHERE id > 1000;
+--@ mode: simple
+--@ error: 42P21
+EXPLAIN SELECT id FROM proverbs ORDER BY u || w, id LIMIT 3;
+--@ mode: simple
+--@ error: 42P21
+EXPLAIN SELECT DISTINCT u || w FROM proverbs;
+--@ ordered
+SELECT x.b FROM proverbs x (a, b) UNION ALL SELECT p FROM rhymes ORDER BY b LIMIT 9;
+CREATE SCHEMA tongue;
+CREATE COLLATION tongue.english (provider = icu, locale = 'en');
+CREATE TABLE mouths (id int PRIMARY KEY, s text COLLATE tongue.english, n int);
+--@ cluster: SELECT create_distributed_table('mouths', 'id')
+INSERT INTO mouths SELECT id, w, n FROM proverbs;
+DROP ROLE IF EXISTS collations_hearer;
+CREATE ROLE collations_hearer;
+GRANT SELECT ON mouths TO collations_hearer;
+SET ROLE collations_hearer;
+--@ refused: 0A000
+SELECT max(s), min(s) FROM mouths;
+SELECT n, max(s) FROM mouths GROUP BY n;
+SELECT count(DISTINCT s) FROM mouths;
+--@ error: 42501
+SELECT max(n::text COLLATE tongue.english) FROM mouths;
+RESET ROLE;
+REVOKE ALL ON mouths FROM collations_hearer;
+DROP ROLE collations_hearer;

@@ -258,7 +258,19 @@ ALTER PUBLICATION pub_some RENAME TO pub_few;
 DROP PUBLICATION pub_few;
 CREATE PUBLICATION pub_all FOR ALL TABLES;
 SELECT puballtables FROM pg_publication;
+SELECT tablename FROM pg_publication_tables WHERE schemaname NOT IN ('public', 'pg_temp');
 DROP PUBLICATION pub_all;
+CREATE TABLE published (k int, day int, twice int GENERATED ALWAYS AS (day * 2) STORED) PARTITION BY RANGE (day);
+CREATE TABLE published_1 PARTITION OF published FOR VALUES FROM (1) TO (10);
+CREATE TABLE published_2 PARTITION OF published FOR VALUES FROM (10) TO (20);
+--@ cluster: SELECT create_distributed_table('published', 'k')
+CREATE PUBLICATION pub_parts FOR TABLE published, users;
+CREATE PUBLICATION pub_part FOR TABLE published_2;
+CREATE PUBLICATION pub_root FOR TABLE published WITH (publish_via_partition_root = true);
+SELECT pubname, schemaname, tablename FROM pg_publication_tables;
+DROP PUBLICATION pub_parts, pub_part, pub_root;
+SELECT table_schema, table_name, column_name, dependent_column FROM information_schema.column_column_usage WHERE table_name !~ '^generated';
+DROP TABLE published;
 
 -- Casts, operators, and functions with defaults, names and variadic arguments.
 CREATE FUNCTION plus_all(VARIADIC numeric[]) RETURNS numeric IMMUTABLE LANGUAGE sql AS 'SELECT sum(x) FROM unnest($1) x';

@@ -416,6 +416,9 @@ INSERT INTO happenings_3 (k, at, region) VALUES (26, '2050-01-03 00:00+00', 77);
 --@ error: 23505
 INSERT INTO happenings_3 (k, at, n) VALUES (26, '2050-01-03 00:00+00', 3001);
 DROP VIEW recent;
+--@ error: 42809
+TRUNCATE ONLY happenings;
+SELECT count(*) FROM happenings;
 TRUNCATE happenings RESTART IDENTITY;
 SELECT count(*) FROM happenings;
 INSERT INTO happenings (k, region) VALUES (1, 1), (2, 2) RETURNING n;
@@ -530,7 +533,22 @@ SELECT relname, relkind, relispartition FROM pg_class WHERE relname LIKE 'ordere
 SELECT inhrelid::regclass, inhparent::regclass FROM pg_inherits WHERE inhparent = 'ordered'::regclass;
 SELECT partrelid::regclass, partstrat FROM pg_partitioned_table;
 SELECT relid, parentrelid, level FROM pg_partition_tree('ordered') WHERE level < 2;
+CREATE ROLE partitions_ins;
+GRANT INSERT ON ordered TO partitions_ins;
+SET ROLE partitions_ins;
+INSERT INTO ordered (at, k) VALUES ('2020-03-01', 200);
+INSERT INTO ordered (at, k) VALUES ('2020-03-02', 201), ('2021-03-02', 202);
+INSERT INTO ordered (at, k) SELECT date '2020-12-30' + g, 202 + g FROM generate_series(1, 3) g;
+COPY ordered (at, k) FROM STDIN WITH (FORMAT csv);
+2020-04-01,206
+2021-04-01,207
+\.
+--@ error: 42501
+INSERT INTO ordered_1 (at, k, id) VALUES ('2020-03-01', 208, 1);
+RESET ROLE;
+SELECT id, at, k FROM ordered WHERE k >= 200;
 DROP TABLE ordered;
+DROP ROLE partitions_ins;
 
 -- Several levels of rights.
 CREATE TABLE owned (k int, at int) PARTITION BY RANGE (at);

@@ -32,6 +32,34 @@ SELECT count(*) FROM boxes b WHERE b.size = 1.5 AND NOT EXISTS (SELECT FROM move
 SELECT count(*) FROM boxes b WHERE b.size = 1.5 AND EXISTS (SELECT FROM moves m JOIN parcels p ON p.id = m.parcel WHERE m.box = b.id AND p.shelf = b.shelf AND p.weight > 90);
 SELECT count(*) FROM parcels p WHERE p.weight = 7 AND p.box NOT IN (SELECT m.box FROM moves m WHERE m.shelf = 3);
 SELECT b.owner, (SELECT count(*) FROM moves m WHERE m.box = b.id) FROM boxes b WHERE b.shelf = 2 AND b.size = 2.5 ORDER BY b.owner, 2 LIMIT 10;
+-- Of a subquery only values matter that a column can have which is looked for in it.
+SELECT c.code FROM colours c WHERE c.name = 'red' AND c.code IN (SELECT p.shelf FROM parcels p WHERE p.weight > (SELECT avg(m.step) / 60 FROM moves m WHERE m.parcel = p.id AND m.shelf = p.shelf));
+SELECT c.code FROM colours c JOIN colours d ON d.code = c.code WHERE d.name = 'blue' AND c.code IN (SELECT shelf FROM moves WHERE at < date '2024-01-05' OR step = 7000 -- the last
+) ORDER BY c.code;
+SELECT c.code, c.name FROM colours c WHERE c.name IS NULL AND c.code IN (SELECT m.shelf FROM moves m LEFT JOIN parcels p ON p.id = m.box WHERE p.id IS NULL OR p.weight = 3) ORDER BY c.code;
+SELECT c.code FROM colours c WHERE c.name = 'red' AND c.code NOT IN (SELECT p.box FROM parcels p WHERE p.weight = 7 AND p.box IS NOT NULL) ORDER BY 1;
+SELECT c.code FROM colours c WHERE c.name = 'red' AND (c.code IN (SELECT m.shelf FROM moves m WHERE m.step < 9) OR c.code = 12) ORDER BY 1;
+SELECT c.code FROM colours c WHERE c.name = 'red' AND c.code IN (SELECT m.shelf FROM moves m ORDER BY m.step DESC LIMIT 4) ORDER BY 1;
+SELECT c.code FROM colours c WHERE c.name = 'red' AND c.code IN (SELECT DISTINCT m.shelf FROM moves m JOIN parcels p ON p.id = m.parcel AND p.shelf <> m.shelf) ORDER BY 1;
+SELECT c.code FROM colours c LEFT JOIN colours d ON d.code = c.code AND d.name = 'red' WHERE c.code IN (SELECT m.shelf FROM moves m) ORDER BY 1;
+SELECT count(*) FROM parcels p JOIN colours c ON c.code = p.shelf WHERE c.name = 'blue' AND c.code IN (SELECT m.shelf FROM moves m WHERE m.at > date '2024-10-20' AND m.box < 50);
+-- The groups of a large table are those that outer rows ask for.
+CREATE TABLE sales (id int PRIMARY KEY, parcel int, shelf int, amount numeric(8,2), day date);
+--@ cluster: SELECT create_distributed_table('sales', 'id', colocate_with => 'none')
+INSERT INTO sales SELECT g, nullif(g % 6100, 11), nullif(g % 11, 4), g % 1000 / 7.0, date '2024-01-01' + g % 366 FROM generate_series(1, 24000) g;
+CREATE INDEX ON sales (parcel, shelf);
+ANALYZE sales;
+SELECT p.id FROM parcels p JOIN colours c ON c.code = p.shelf WHERE c.name = 'red' AND p.weight = 7 AND p.box > (SELECT 0.5 * sum(s.amount) FROM sales s WHERE s.parcel = p.id AND s.shelf = p.shelf AND s.day < date '2024-09-01') ORDER BY p.id;
+SELECT count(*), sum(p.weight) FROM parcels p WHERE p.label IN ('parcel 11', 'parcel 12', 'parcel 13', 'parcel 3000') AND (SELECT max(s.amount) FROM sales s WHERE s.parcel = p.id) >= p.shelf;
+SELECT p.id, p.box FROM parcels p LEFT JOIN moves m ON m.box = p.box AND m.step < 40 WHERE p.weight = 3 AND p.box <> (SELECT avg(s.amount) FROM sales s WHERE s.shelf = m.shelf AND s.parcel = p.id) ORDER BY 1, 2;
+SELECT c.code FROM colours c WHERE c.name = 'blue' AND c.code IN (SELECT p.shelf FROM parcels p WHERE p.weight > 90 AND p.box > (SELECT min(s.amount) FROM sales s WHERE s.parcel = p.id AND s.shelf = p.shelf)) ORDER BY 1;
+SELECT b.owner, count(*) FROM boxes b WHERE b.size = 0.5 AND b.owner LIKE '%7' AND (b.id < (SELECT sum(s.amount) FROM sales s WHERE s.parcel = b.id AND s.shelf = b.shelf)) AND b.id IN (SELECT m.box FROM moves m WHERE m.shelf < 6) GROUP BY b.owner ORDER BY 1;
+SELECT p.id FROM parcels p WHERE p.weight = 5 AND p.shelf = 4 AND p.box > (SELECT sum(s.amount) FROM sales s WHERE s.shelf = p.shelf AND s.parcel = p.id) ORDER BY 1;
+SELECT p.id FROM parcels p WHERE p.weight = 5 AND (SELECT sum(s.amount) FROM sales s WHERE s.shelf = p.shelf AND s.parcel = p.id) < 100 AND (SELECT max(m.step) FROM moves m WHERE m.parcel = p.id AND m.shelf = p.shelf) > 9 ORDER BY 1;
+BEGIN;
+UPDATE sales SET amount = 900 WHERE parcel = 200;
+SELECT p.id FROM parcels p WHERE p.id BETWEEN 198 AND 202 AND p.id * 3 < (SELECT max(s.amount) FROM sales s WHERE s.parcel = p.id AND s.id > p.weight) ORDER BY 1;
+ROLLBACK;
 -- One subquery under two names gives columns of different rows.
 WITH s AS (SELECT box AS k, shelf AS v FROM moves WHERE at = date '2024-01-05' GROUP BY box, shelf) SELECT count(*) FROM boxes e, parcels c, s s1, s s2 WHERE e.id = c.weight AND e.size = 0.5 AND c.box = s1.k AND c.shelf = s2.v;
 WITH s AS (SELECT box AS k, shelf AS v FROM moves WHERE at = date '2024-01-05' GROUP BY box, shelf) SELECT count(*) FROM boxes e, s s1 WHERE e.size = 0.5 AND e.id = s1.k AND EXISTS (SELECT FROM parcels c, s s2 WHERE c.box = s1.k AND c.shelf = s2.v);

@@ -309,3 +309,30 @@ SELECT k FROM kept_local WHERE;
 --@ error: 42601
 SELECT k = v = 1 FROM kept_local;
 COMMIT;
+
+-- Savepoints around statements inside which the coordinator has subtransactions of its own.
+CREATE TABLE at_home (n int);
+CREATE FUNCTION next_of(n bigint) RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN n + 1; END';
+BEGIN;
+SAVEPOINT first;
+SELECT count(*) FROM users WHERE next_of(id) > 9;
+SELECT count(*) FROM users WHERE next_of(id) > 9;
+RELEASE SAVEPOINT first;
+SAVEPOINT second;
+INSERT INTO at_home VALUES (1);
+SELECT count(*) FROM users WHERE next_of(id) > 9;
+ROLLBACK TO SAVEPOINT second;
+INSERT INTO at_home VALUES (2);
+SAVEPOINT first;
+SELECT count(*) FROM users WHERE next_of(id) > 9;
+INSERT INTO at_home VALUES (3);
+SELECT count(*) FROM users WHERE next_of(id) > 9;
+ROLLBACK TO SAVEPOINT first;
+RELEASE SAVEPOINT second;
+SAVEPOINT third;
+INSERT INTO at_home VALUES (4);
+ROLLBACK TO SAVEPOINT third;
+COMMIT;
+SELECT n FROM at_home;
+DROP TABLE at_home;
+DROP FUNCTION next_of(bigint);

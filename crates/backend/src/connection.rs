@@ -216,6 +216,16 @@ impl Connection {
         self.steps.push(sql.into());
     }
 
+    /// Steps that have not been sent.
+    pub fn steps(&self) -> &[String] {
+        &self.steps
+    }
+
+    /// Those of a transaction that is rolled back before they were sent: all but the first few.
+    pub fn forget_steps(&mut self, from: usize) {
+        self.steps.truncate(from);
+    }
+
     /// A portal that nobody wants any more; it is closed with the next request.
     pub fn close_portal(&mut self, name: impl Into<String>) {
         self.closing.push(name.into());

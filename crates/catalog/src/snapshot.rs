@@ -8,6 +8,9 @@ use crate::hash::KeyType;
 
 /// Object id, as the coordinator numbers it. Workers number their objects differently.
 pub type Oid = u32;
+
+/// Objects that users made have numbers from here on, and other ones on other servers.
+pub const FIRST_USER_OID: Oid = 16_384;
 /// `pg_dist_node.nodeid`.
 pub type NodeId = i32;
 /// `pg_dist_node.groupid`: a primary with its replicas. Group 0 is the coordinator.
@@ -73,6 +76,8 @@ pub struct Snapshot {
     pub user_functions: HashSet<String>,
     /// Names of functions whose bodies take samples of distributed tables, and were not written anew for that.
     pub sampling_functions: HashSet<String>,
+    /// Settings that bodies of functions may change, as far as they are named there.
+    pub body_settings: HashSet<String>,
     /// Names of operators defined outside `pg_catalog`.
     pub user_operators: HashSet<String>,
     /// Names of types outside `pg_catalog` and of casts' targets: a cast to one is not built in.
@@ -85,6 +90,13 @@ pub struct Snapshot {
     pub after_triggers: bool,
     /// Tables with triggers of the user's for UPDATE or DELETE that run before a row is changed, or for a statement.
     pub changing_triggers: HashSet<Oid>,
+    /// Numbers of distributed tables whose changes the coordinator runs, each between commas: workers refuse whoever
+    /// does not know of them. Empty: there are none.
+    pub changed_here: String,
+    /// Those with triggers that fire on the coordinator before a row is updated or deleted.
+    pub firing_before: HashSet<Oid>,
+    /// Some function of the user's that is not volatile reads tables: it sees what the statement that calls it sees.
+    pub has_stable_readers: bool,
     /// Names of functions whose bodies have SET CONSTRAINTS.
     pub constraining_functions: HashSet<String>,
     /// Some distributed table has a constraint that can be deferred.
@@ -92,6 +104,9 @@ pub struct Snapshot {
     /// Names of relations that are not distributed a write to which may change others: views, foreign tables, and those
     /// with triggers, rules or keys that cascade.
     pub passing_on: HashSet<String>,
+    /// Names of relations (not distributed ones), types and functions whose columns or values may have a collation that
+    /// is not the database's default.
+    pub collated: HashSet<String>,
     /// Which tables' rows are changed with those of another, by foreign keys to it.
     pub cascades: HashMap<Oid, Vec<Cascade>>,
     /// Columns from and to which foreign keys between distributed tables lead, by table.
@@ -150,8 +165,12 @@ pub struct Table {
     pub parent: Option<Oid>,
     /// Some column's type is not built in, so object ids in its binary form differ between servers.
     pub has_user_types: bool,
-    /// The table has triggers of the user's (any kind).
+    /// The table has triggers of the user's (any kind), but none that fire on the coordinator.
     pub has_triggers: bool,
+    /// The triggers of a distributed table fire on the coordinator, and workers do not have them.
+    pub fires_here: bool,
+    /// What runs when its rows change (rules, triggers) is on the coordinator alone, which runs what changes them.
+    pub changed_here: bool,
     /// Defaults, checks or indexes call functions or operators of the user's: a write runs what it does not show.
     pub has_hidden_calls: bool,
     /// Some constraint is checked at the end of the transaction.

@@ -20,9 +20,9 @@ DECLARE
     found int;
 BEGIN
     SELECT max(version) INTO found FROM pgherd.schema_version;
-    IF found > 4 THEN
+    IF found > 6 THEN
         RAISE EXCEPTION USING ERRCODE = '55000',
-            MESSAGE = format('schema "pgherd" of this database has version %s, newer than this program''s version 4', found),
+            MESSAGE = format('schema "pgherd" of this database has version %s, newer than this program''s version 6', found),
             HINT = 'Use the newer program.';
     END IF;
 END
@@ -31,6 +31,9 @@ $$;
 -- On the coordinator: triggers of distributed tables, which fire on the workers only, and their state as the user knows it
 -- (pg_trigger.tgenabled).
 CREATE TABLE IF NOT EXISTS pgherd.worker_trigger (trigger oid PRIMARY KEY, relation oid NOT NULL, enabled "char" NOT NULL);
+
+-- On the coordinator: distributed tables whose triggers fire there (docs/decisions/0016).
+CREATE TABLE IF NOT EXISTS pgherd.fires_here (relation oid PRIMARY KEY);
 
 -- On the coordinator: partitions of users' distributed tables, which are partitioned further there so that they can have a
 -- foreign child (docs/decisions/0012), and tables that were detached. Elsewhere empty, for describe.sql.
@@ -244,7 +247,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         u.ok AND has_table_privilege(c.oid, 'INSERT'), u.ok AND has_table_privilege(c.oid, 'UPDATE'),
         u.ok AND has_table_privilege(c.oid, 'DELETE'), row_security_active(c.oid), c.relrowsecurity AND c.relforcerowsecurity,
         EXISTS (SELECT FROM pg_partition_tree(c.oid) t WHERE EXISTS (SELECT FROM pg_rewrite r WHERE r.ev_class = t.relid)
-            OR EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = t.relid AND NOT g.tgisinternal)
+            OR EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = t.relid AND NOT g.tgisinternal
+                AND g.tgname <> 'pgherd_guard_stale')
             OR EXISTS (SELECT FROM pg_constraint k WHERE k.confrelid = t.relid AND k.contype = 'f'))
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace, LATERAL (SELECT has_schema_privilege(n.oid, 'USAGE') AS ok) u
     WHERE n.nspname = table_schema AND c.relname = table_name
@@ -437,7 +441,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = '0A000',
             MESSAGE = format('cannot add column "%s" to reference table "%s"', column_name,
                 (SELECT relname FROM pg_class WHERE oid = relation)),
-            DETAIL = 'Its values for the rows there are would come from a sequence of the coordinator.',
+            DETAIL = 'Each copy of the table would give the rows there are other values.',
             HINT = 'Add the column without a default, fill it with UPDATE, and set the default then.';
     END IF;
 END

@@ -333,6 +333,9 @@ BEGIN
     -- Row by row: so the router sees which statement changes rows, and where it would read what it has changed.
     EXECUTE format('CREATE TRIGGER pgherd_row_by_row AFTER UPDATE OR DELETE ON pgherd.%I '
         'FOR EACH ROW EXECUTE FUNCTION pgherd.row_by_row()', child);
+    IF EXISTS (SELECT FROM pgherd.fires_here h WHERE h.relation = $1) THEN
+        PERFORM pgherd.create_child_triggers(relation);
+    END IF;
     EXECUTE format('ALTER FOREIGN TABLE pgherd.%I OWNER TO %I', child, owner);
     PERFORM pgherd.watch_samples(relation);
     PERFORM pgherd.keep_child(format('pgherd.%I', child)::regclass);
@@ -921,6 +924,38 @@ BEGIN
 END
 $$;
 
+-- An identity column's next value. PostgreSQL asks who inserts for no right on its sequence; nextval() by itself does.
+-- For anyone who may write the column: the role that the session has set, since the current one is this function's owner.
+-- A SECURITY DEFINER function in between does not count; who wrote it gets nothing that the session may not have.
+CREATE OR REPLACE FUNCTION pgherd.draw_identity(sequence regclass) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    caller name := coalesce(nullif(current_setting('role'), 'none'), session_user);
+    owner record;
+BEGIN
+    SELECT c.oid, c.relname, c.relnamespace, d.refobjsubid::smallint AS number INTO owner
+        FROM pg_depend d JOIN pg_class c ON c.oid = d.refobjid
+        WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.objsubid = 0
+            AND d.refclassid = 'pg_class'::regclass AND d.refobjsubid > 0 AND d.deptype = 'i';
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = format('permission denied for sequence %s',
+            coalesce((SELECT relname::text FROM pg_class WHERE oid = sequence), sequence::oid::text));
+    END IF;
+    IF NOT (has_schema_privilege(caller, owner.relnamespace, 'USAGE') AND (has_any_column_privilege(caller, owner.oid, 'INSERT')
+        OR has_column_privilege(caller, owner.oid, owner.number, 'UPDATE'))) THEN
+        RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = format('permission denied for table %s', owner.relname);
+    END IF;
+    RETURN nextval(sequence);
+END
+$$;
+
+-- What INSERT calls. Inlined: who may use the sequence pays for no function.
+CREATE OR REPLACE FUNCTION pgherd.next_identity(sequence regclass) RETURNS bigint
+LANGUAGE sql VOLATILE AS $$
+    SELECT CASE WHEN pg_catalog.has_sequence_privilege($1, 'USAGE, UPDATE') THEN pg_catalog.nextval($1)
+        ELSE pgherd.draw_identity($1) END
+$$;
+
 -- Operations ---------------------------------------------------------------------------------------------------------
 
 -- Whether somebody is at it: the router that ran it may be gone.
@@ -1309,7 +1344,8 @@ CREATE OR REPLACE VIEW pgherd.citus_nodes AS
 -- Samples that functions take --------------------------------------------------------------------------------------
 
 -- PostgreSQL takes no samples of foreign tables, and reads them whole where they are below a table that is sampled. So the
--- texts that the coordinator runs by itself are written anew, by the router, with rows chosen by pgherd.is_sampled().
+-- texts that the coordinator runs by itself are written anew, by the router, with rows chosen by pgherd.is_sampled(). So is ONLY
+-- of a distributed table, which would have no rows.
 
 -- A text with all samples that it takes of distributed tables written anew. "language": of a body; 'planned' where PostgreSQL
 -- has understood it.
@@ -1318,7 +1354,7 @@ LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     written text := statement;
 BEGIN
-    IF statement ~* 'tablesample' THEN
+    IF statement ~* 'tablesample|\monly\M' THEN
         EXECUTE format('SELECT r.result FROM pgherd.remote_statement r WHERE r.command = %L',
             format(E'sample %s\n%s', language, statement)) INTO STRICT written;
     END IF;
@@ -1342,7 +1378,8 @@ BEGIN
     SELECT p.prosrc AS body, l.lanname AS language, CASE WHEN p.prosqlbody IS NOT NULL THEN pg_get_functiondef(p.oid) END AS parsed
         INTO defined FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
         WHERE p.oid = function AND p.prokind <> 'a' AND p.pronamespace <> 'pgherd'::regnamespace AND l.lanname IN ('sql', 'plpgsql')
-            AND (p.prosrc ~* 'tablesample' OR p.prosqlbody::text ~ ':tablesample [{]');
+            AND (p.prosrc ~* 'tablesample|\monly\M' OR p.prosqlbody::text ~ ':tablesample [{]'
+                OR pg_get_function_sqlbody(p.oid) ~ '\mONLY\M');
     IF defined.parsed IS NOT NULL THEN
         written := pgherd.sampled_text(defined.parsed, 'sql');
         IF written <> defined.parsed THEN
@@ -1364,7 +1401,8 @@ DECLARE
     function oid;
 BEGIN
     FOR function IN SELECT p.oid FROM pg_proc p
-        WHERE p.oid >= 16384 AND (p.prosrc ~* 'tablesample' OR p.prosqlbody::text ~ ':tablesample [{]')
+        WHERE p.oid >= 16384 AND (p.prosrc ~* 'tablesample|\monly\M' OR p.prosqlbody::text ~ ':tablesample [{]'
+            OR pg_get_function_sqlbody(p.oid) ~ '\mONLY\M')
     LOOP
         BEGIN
             PERFORM pgherd.let_function_sample(function);
@@ -1476,6 +1514,14 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $f$
     FROM pg_attribute a WHERE a.attrelid = 'pg_class'::regclass AND a.attnum > 0
 $f$;
 
+-- What a table's rows say of themselves: that of the table, where they are read through its foreign child. The planner puts
+-- it around the column, which keeps its name.
+CREATE OR REPLACE FUNCTION pgherd.tableoid(oid) RETURNS oid
+LANGUAGE sql STABLE AS $$
+    SELECT coalesce((SELECT pg_catalog.substr(c.relname, 4)::pg_catalog.oid FROM pg_catalog.pg_class c
+        WHERE c.oid = $1 AND c.relnamespace = 'pgherd'::pg_catalog.regnamespace AND c.relname ~ '^ft_[0-9]+$'), $1)
+$$;
+
 -- Catalogs without our objects ---------------------------------------------------------------------------------------
 
 -- The router reads these in place of the catalogs when a client does (CATALOG_VIEWS in schema.rs), so that psql, ORMs and
@@ -1504,7 +1550,7 @@ BEGIN
         ('pg_proc', 'pronamespace <> ''pgherd''::pg_catalog.regnamespace'),
         ('pg_inherits', 'inhrelid NOT IN (SELECT oid FROM pg_catalog.pg_class WHERE relnamespace = ''pgherd''::pg_catalog.regnamespace)'),
         ('pg_partitioned_table', 'partrelid NOT IN (SELECT relation FROM pgherd.leaf)'),
-        ('pg_trigger', 'tgname !~* ''^pgherd_guard'' AND tgrelid NOT IN '
+        ('pg_trigger', 'tgname !~* ''^[!~]?pgherd_guard'' AND tgrelid NOT IN '
             '(SELECT oid FROM pg_catalog.pg_class WHERE relnamespace = ''pgherd''::pg_catalog.regnamespace)'),
         ('pg_constraint', 'connamespace <> ''pgherd''::pg_catalog.regnamespace'),
         ('pg_statistic_ext', 'stxnamespace <> ''pgherd''::pg_catalog.regnamespace'),
@@ -1530,6 +1576,8 @@ BEGIN
             ELSE '*' END, v.name, v.condition);
     END LOOP;
     FOR v IN SELECT * FROM (VALUES
+        ('pg_locks', 'relation IS NULL OR relation NOT IN '
+            '(SELECT oid FROM pg_catalog.pg_class WHERE relnamespace = ''pgherd''::pg_catalog.regnamespace)'),
         ('pg_tables', 'schemaname <> ''pgherd'''),
         ('pg_views', 'schemaname <> ''pgherd'''),
         ('pg_indexes', 'schemaname <> ''pgherd'''),
@@ -1551,11 +1599,12 @@ BEGIN
         ('views', 'table_schema <> ''pgherd'''),
         ('sequences', 'sequence_schema <> ''pgherd'''),
         ('routines', 'routine_schema <> ''pgherd'''),
-        ('triggers', 'trigger_name !~* ''^pgherd_guard'' AND event_object_schema <> ''pgherd'''),
+        ('triggers', 'trigger_name !~* ''^[!~]?pgherd_guard'' AND event_object_schema <> ''pgherd'''),
         ('table_constraints', 'table_schema <> ''pgherd'''),
         ('foreign_tables', 'foreign_table_schema <> ''pgherd'''),
         ('table_privileges', 'table_schema <> ''pgherd'''),
         ('column_privileges', 'table_schema <> ''pgherd'''),
+        ('column_column_usage', 'table_schema <> ''pgherd'''),
         ('role_table_grants', 'table_schema <> ''pgherd'''),
         ('role_column_grants', 'table_schema <> ''pgherd'''),
         ('routine_privileges', 'routine_schema <> ''pgherd'''),
@@ -1580,6 +1629,18 @@ BEGIN
 END
 $$;
 
+-- The foreign child of a distributed partition stands for it.
+CREATE OR REPLACE VIEW pgherd.pg_publication_tables AS
+    SELECT p.pubname, coalesce(n.nspname, p.schemaname) AS schemaname, coalesce(c.relname, p.tablename) AS tablename,
+        p.attnames, p.rowfilter
+    FROM pg_catalog.pg_publication_tables p
+        LEFT JOIN pg_catalog.pg_class f ON f.relnamespace = 'pgherd'::pg_catalog.regnamespace AND p.schemaname = 'pgherd'
+            AND f.relname = p.tablename
+        LEFT JOIN pg_catalog.pg_inherits i ON i.inhrelid = f.oid
+        LEFT JOIN pg_catalog.pg_class c ON c.oid = i.inhparent
+        LEFT JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+    WHERE p.schemaname <> 'pgherd' OR n.oid IS NOT NULL;
+
 REVOKE EXECUTE ON FUNCTION pgherd.register_node(text, int, int, text, text) FROM PUBLIC;
 -- What event triggers call as whoever defines something.
 GRANT EXECUTE ON FUNCTION pgherd.map_owners(), pgherd.follow_schemas(), pgherd.has_child(oid), pgherd.check_pass(text, text, text)
@@ -1593,4 +1654,4 @@ REVOKE SELECT ON pgherd.pg_user_mapping FROM PUBLIC;
 REVOKE SELECT ON pgherd.secret, pgherd.remote_definition FROM PUBLIC;
 -- Other people's statements: the views show each his own.
 REVOKE SELECT ON pgherd.operation, pgherd.operation_step FROM PUBLIC;
-INSERT INTO pgherd.schema_version (version) VALUES (4) ON CONFLICT DO NOTHING;
+INSERT INTO pgherd.schema_version (version) VALUES (6) ON CONFLICT DO NOTHING;

@@ -105,6 +105,9 @@ LANGUAGE sql STABLE AS $$
         'not_null_name', (SELECT c.conname FROM pg_catalog.pg_constraint c
             WHERE c.conrelid = a.attrelid AND c.contype = 'n' AND c.conkey[1] = a.attnum LIMIT 1),
         'default', CASE WHEN a.attgenerated = '' THEN e.expression END,
+        'default_varies', coalesce(a.attgenerated = '' AND v.varies, false),
+        -- What it gave the rows that were there.
+        'missing', CASE WHEN v.varies AND a.atthasmissing THEN (a.attmissingval::text::text[])[1] END,
         'default_on_coordinator', coalesce(a.attgenerated = '' AND pgherd.default_on_coordinator(d.oid, e.expression), false),
         'identity', a.attidentity,
         'identity_sequence', CASE WHEN a.attidentity <> '' THEN
@@ -126,6 +129,9 @@ LANGUAGE sql STABLE AS $$
     JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
     LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
     LEFT JOIN LATERAL (SELECT pg_catalog.pg_get_expr(d.adbin, d.adrelid)) e(expression) ON true
+    LEFT JOIN LATERAL (SELECT d.adbin::text ~ '[{](SQLVALUEFUNCTION|COERCEVIAIO|NEXTVALUEEXPR|XMLEXPR) ' OR EXISTS (
+            SELECT FROM pg_catalog.regexp_matches(d.adbin::text, ':(?:funcid|opfuncid) ([0-9]+)', 'g') m
+            JOIN pg_catalog.pg_proc p ON p.oid = m[1]::pg_catalog.oid AND p.provolatile <> 'i')) v(varies) ON true
     WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped
 $$;
 
@@ -230,7 +236,7 @@ LANGUAGE sql STABLE AS $$
         'transition_tables', t.tgoldtable IS NOT NULL OR t.tgnewtable IS NOT NULL,
         'enabled', coalesce(w.enabled, t.tgenabled)) ORDER BY t.oid), '[]')
     FROM pg_catalog.pg_trigger t LEFT JOIN pgherd.worker_trigger w ON w.trigger = t.oid
-    WHERE t.tgrelid = $1 AND NOT t.tgisinternal AND t.tgname !~* '^pgherd_guard'
+    WHERE t.tgrelid = $1 AND NOT t.tgisinternal AND t.tgname !~* '^[!~]?pgherd_guard'
 $$;
 
 CREATE OR REPLACE FUNCTION pgherd.describe_rules(relation oid) RETURNS jsonb
@@ -268,7 +274,7 @@ LANGUAGE sql STABLE AS $$
     CROSS JOIN LATERAL (SELECT pg_catalog.pg_get_statisticsobjdef(s.oid) AS definition,
         'CREATE STATISTICS ' || pgherd.qualified(s.stxnamespace, s.stxname) AS prefix,
         ' FROM ' || s.stxrelid::pg_catalog.regclass::text AS suffix) f
-    WHERE s.stxrelid = $1
+    WHERE s.stxrelid = $1 AND n.nspname !~ '^pg_temp_'
 $$;
 
 -- What must exist before the table can be made on another server. Objects of extensions stand for the extension;
@@ -286,10 +292,11 @@ LANGUAGE sql STABLE AS $$
             FROM pg_catalog.pg_constraint WHERE conrelid = $1 AND contype <> 'f'
         UNION ALL SELECT 'pg_class'::pg_catalog.regclass, indexrelid FROM pg_catalog.pg_index WHERE indrelid = $1
         UNION ALL SELECT 'pg_trigger'::pg_catalog.regclass, oid
-            FROM pg_catalog.pg_trigger WHERE tgrelid = $1 AND NOT tgisinternal AND tgname !~* '^pgherd_guard'
+            FROM pg_catalog.pg_trigger WHERE tgrelid = $1 AND NOT tgisinternal AND tgname !~* '^[!~]?pgherd_guard'
+                AND NOT pgherd.fires_here($1)
         UNION ALL SELECT 'pg_policy'::pg_catalog.regclass, oid FROM pg_catalog.pg_policy WHERE polrelid = $1
-        UNION ALL SELECT 'pg_rewrite'::pg_catalog.regclass, oid FROM pg_catalog.pg_rewrite WHERE ev_class = $1
-        UNION ALL SELECT 'pg_statistic_ext'::pg_catalog.regclass, oid FROM pg_catalog.pg_statistic_ext WHERE stxrelid = $1
+        UNION ALL SELECT 'pg_statistic_ext'::pg_catalog.regclass, oid FROM pg_catalog.pg_statistic_ext
+            WHERE stxrelid = $1 AND stxnamespace::pg_catalog.regnamespace::text !~ '^pg_temp_'
     ),
     edges(classid, objid, refclassid, refobjid) AS (
         SELECT d.classid, d.objid, d.refclassid, d.refobjid FROM pg_catalog.pg_depend d
@@ -300,6 +307,9 @@ LANGUAGE sql STABLE AS $$
             -- A composite type's class leads to the types of its columns, not back to the type.
             AND NOT (d.deptype = 'i' AND d.classid = 'pg_class'::pg_catalog.regclass
                 AND d.refclassid = 'pg_type'::pg_catalog.regclass)
+            -- What initdb makes for text search is everywhere.
+            AND NOT (d.refobjid < 16384 AND d.refclassid IN ('pg_ts_config'::pg_catalog.regclass, 'pg_ts_dict'::pg_catalog.regclass,
+                'pg_ts_parser'::pg_catalog.regclass, 'pg_ts_template'::pg_catalog.regclass))
             -- An owned sequence's way back to its table is none of ours.
             AND NOT (d.refclassid = 'pg_class'::pg_catalog.regclass AND d.refobjid = $1)
         UNION ALL
@@ -308,11 +318,24 @@ LANGUAGE sql STABLE AS $$
         UNION ALL
         SELECT 'pg_type'::pg_catalog.regclass, c.contypid, 'pg_constraint'::pg_catalog.regclass, c.oid
             FROM pg_catalog.pg_constraint c WHERE c.contypid <> 0
+        UNION ALL
+        SELECT 'pg_type'::pg_catalog.regclass, x.type, 'pg_cast'::pg_catalog.regclass, k.oid
+            FROM pg_catalog.pg_cast k, LATERAL (VALUES (k.castsource), (k.casttarget)) x(type) WHERE k.oid >= 16384
     ),
     reached(classid, objid) AS (
         SELECT classid, objid FROM roots
         UNION
-        SELECT e.refclassid, e.refobjid FROM reached r JOIN edges e ON e.classid = r.classid AND e.objid = r.objid
+        SELECT e.refclassid, e.refobjid FROM reached r, LATERAL (
+            SELECT e.refclassid, e.refobjid FROM edges e WHERE e.classid = r.classid AND e.objid = r.objid
+            -- What a body calls is known by its name alone.
+            UNION ALL
+            SELECT 'pg_proc'::pg_catalog.regclass, g.oid FROM pg_catalog.pg_proc f, pg_catalog.pg_proc g
+            WHERE r.classid = 'pg_proc'::pg_catalog.regclass AND f.oid = r.objid AND f.prosqlbody IS NULL
+                AND f.prolang IN (SELECT l.oid FROM pg_catalog.pg_language l WHERE l.lanname IN ('sql', 'plpgsql'))
+                AND g.oid >= 16384 AND g.oid <> f.oid AND g.pronamespace <> 'pgherd'::pg_catalog.regnamespace
+                AND g.prokind = 'f' AND strpos(lower(f.prosrc), lower(g.proname)) > 0
+                AND f.prosrc ~* ('(^|[^a-z0-9_$])' || regexp_replace(g.proname, '(\W)', '\\\1', 'g') || '"?\s*[(]')
+        ) e
         -- Other relations are named, not entered.
         WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_class c WHERE r.classid = 'pg_class'::pg_catalog.regclass
             AND c.oid = r.objid AND c.oid <> $1 AND c.relkind NOT IN ('c', 'i'))
@@ -411,6 +434,20 @@ LANGUAGE sql STABLE AS $$
                 AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend e
                     WHERE e.classid = r.classid AND e.objid = r.objid AND e.deptype = 'e')
             UNION ALL
+            SELECT 'cast', f.name,
+                pg_catalog.format('NOT EXISTS (SELECT FROM pg_catalog.pg_cast WHERE castsource = to_regtype(%L) AND casttarget = to_regtype(%L))',
+                    f.source, f.target),
+                pg_catalog.jsonb_build_array(pg_catalog.format('CREATE CAST (%s) %s%s', f.name,
+                    CASE k.castmethod WHEN 'f' THEN 'WITH FUNCTION ' || k.castfunc::pg_catalog.regprocedure
+                        WHEN 'b' THEN 'WITHOUT FUNCTION' ELSE 'WITH INOUT' END,
+                    CASE k.castcontext WHEN 'a' THEN ' AS ASSIGNMENT' WHEN 'i' THEN ' AS IMPLICIT' ELSE '' END))
+            FROM pg_catalog.pg_cast k, LATERAL (SELECT pg_catalog.format_type(k.castsource, NULL) AS source,
+                    pg_catalog.format_type(k.casttarget, NULL) AS target) t,
+                LATERAL (SELECT t.*, t.source || ' AS ' || t.target AS name) f
+            WHERE r.classid = 'pg_cast'::pg_catalog.regclass AND k.oid = r.objid
+                AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend e
+                    WHERE e.classid = r.classid AND e.objid = r.objid AND e.deptype = 'e')
+            UNION ALL
             SELECT 'relation', pgherd.qualified(c.relnamespace, c.relname),
                 pg_catalog.format('to_regclass(%L) IS NULL', pgherd.qualified(c.relnamespace, c.relname)), NULL
             FROM pg_catalog.pg_class c
@@ -423,7 +460,7 @@ LANGUAGE sql STABLE AS $$
                     'pg_collation'::pg_catalog.regclass, 'pg_type'::pg_catalog.regclass, 'pg_proc'::pg_catalog.regclass,
                     'pg_class'::pg_catalog.regclass, 'pg_attrdef'::pg_catalog.regclass, 'pg_constraint'::pg_catalog.regclass,
                     'pg_trigger'::pg_catalog.regclass, 'pg_policy'::pg_catalog.regclass, 'pg_rewrite'::pg_catalog.regclass,
-                    'pg_statistic_ext'::pg_catalog.regclass)
+                    'pg_statistic_ext'::pg_catalog.regclass, 'pg_cast'::pg_catalog.regclass)
                 AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend e
                     WHERE e.classid = r.classid AND e.objid = r.objid AND e.deptype = 'e')
         ) x
@@ -431,10 +468,10 @@ LANGUAGE sql STABLE AS $$
     -- Which listed objects a listed object needs, also through unlisted ones (array types, constraints, …).
     needs(id, classid, objid) AS (
         SELECT d.classid || '/' || d.objid, e.refclassid, e.refobjid
-        FROM described d JOIN edges e ON e.classid = d.classid AND e.objid = d.objid
+        FROM described d JOIN edges e ON e.classid = d.classid AND e.objid = d.objid AND e.refclassid <> 'pg_cast'::pg_catalog.regclass
         UNION
         SELECT n.id, e.refclassid, e.refobjid
-        FROM needs n JOIN edges e ON e.classid = n.classid AND e.objid = n.objid
+        FROM needs n JOIN edges e ON e.classid = n.classid AND e.objid = n.objid AND e.refclassid <> 'pg_cast'::pg_catalog.regclass
         WHERE NOT EXISTS (SELECT FROM described d WHERE d.classid = n.classid AND d.objid = n.objid AND d.kind <> 'derived')
     )
     SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
@@ -497,6 +534,10 @@ AS $$
         'incoming', pgherd.describe_incoming(c.oid),
         'indexes', pgherd.describe_indexes(c.oid),
         'triggers', pgherd.describe_triggers(c.oid),
+        -- As it is, and as it is to be.
+        'fires_here', EXISTS (SELECT FROM pgherd.fires_here h WHERE h.relation = c.oid),
+        'to_fire_here', pgherd.fires_here(c.oid),
+        'trigger_refusal', pgherd.trigger_refusal(c.oid),
         'rules', pgherd.describe_rules(c.oid),
         'policies', pgherd.describe_policies(c.oid),
         'statistics', pgherd.describe_statistics(c.oid),

@@ -15,7 +15,7 @@ DECLARE
     state record;
 BEGIN
     FOR guard IN SELECT t.tgname FROM pg_trigger t
-        WHERE t.tgrelid = relation AND NOT t.tgisinternal AND t.tgname ~* '^pgherd_guard'
+        WHERE t.tgrelid = relation AND NOT t.tgisinternal AND t.tgname ~* '^[!~]?pgherd_guard'
     LOOP
         EXECUTE format('DROP TRIGGER %I ON %s', guard, relation);
     END LOOP;
@@ -26,6 +26,7 @@ BEGIN
             CASE state.enabled WHEN 'A' THEN 'ALWAYS' WHEN 'R' THEN 'REPLICA' ELSE '' END, state.name);
     END LOOP;
     DELETE FROM pgherd.worker_trigger w WHERE w.relation = $1;
+    DELETE FROM pgherd.fires_here h WHERE h.relation = $1;
     -- See guard_partitioned.
     FOR state IN SELECT t.tgrelid::regclass AS referenced, t.tgname AS name FROM pg_constraint k
         JOIN pg_class c ON c.oid = k.conrelid AND c.relkind = 'p'
@@ -261,13 +262,34 @@ BEGIN
     IF pgherd.text_or_bodies(context, statement) !~* 'on\s+conflict|merge\s+into' THEN
         statement := CASE WHEN EXISTS (SELECT FROM pgherd.worker_trigger w JOIN pg_trigger t ON t.oid = w.trigger
             WHERE w.relation = TG_RELID AND t.tgtype & 5 = 5) THEN 'INSERT' ELSE '' END;
+        -- A rule's action has no text of its own.
+        IF EXISTS (SELECT FROM pg_depend d JOIN pg_rewrite r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
+            WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = TG_RELID AND r.ev_action::text ~ ':onConflict [{]') THEN
+            RAISE EXCEPTION USING ERRCODE = 'PH001', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME,
+                MESSAGE = format('cannot run ON CONFLICT or MERGE on distributed table "%s" from inside the coordinator', TG_TABLE_NAME),
+                DETAIL = 'There is a rule that inserts into it with ON CONFLICT, and this statement may be that.',
+                HINT = 'Have the rule insert without ON CONFLICT.';
+        END IF;
     ELSIF statement IS NULL OR statement ~* 'merge\s+into' THEN
         RAISE EXCEPTION USING ERRCODE = 'PH001',
             MESSAGE = format('cannot run ON CONFLICT or MERGE on distributed table "%s" from inside the coordinator', TG_TABLE_NAME),
             HINT = 'Send the statement through the router by itself.', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME;
     END IF;
+    -- A row that is there already is none that triggers for INSERT should see.
+    IF statement ~* '\mdo\s+update\M' AND EXISTS (SELECT FROM pgherd.fires_here h CROSS JOIN pgherd.enabled_triggers(h.relation) t
+        WHERE h.relation = TG_RELID AND (t.tgtype & 17 = 17 OR t.tgtype & 7 = 5 OR t.tgnewtable IS NOT NULL)) THEN
+        RAISE EXCEPTION USING ERRCODE = '0A000', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME,
+            MESSAGE = format('cannot run ON CONFLICT DO UPDATE on distributed table "%s"', TG_TABLE_NAME),
+            DETAIL = 'It has triggers that fire on the coordinator, which does not have the rows that are there already.',
+            HINT = 'Use UPDATE, and INSERT … ON CONFLICT DO NOTHING.';
+    END IF;
     IF statement <> '' THEN
         statement := format('%s %s %s', pg_trigger_depth(), CASE WHEN strpos(context, E'\n') = 0 THEN 'top' ELSE 'inner' END, statement);
+    END IF;
+    IF EXISTS (SELECT FROM pgherd.fires_here h WHERE h.relation = TG_RELID) THEN
+        -- As begin_local_changes does.
+        EXECUTE format('SELECT r.result FROM pgherd.remote_statement r WHERE r.command = %L',
+            format(E'changing %I.%I\n', TG_TABLE_SCHEMA, TG_TABLE_NAME)) INTO context;
     END IF;
     PERFORM set_config('pgherd.upsert_' || TG_RELID, statement, true);
     PERFORM set_config('pgherd.inserting_' || TG_RELID, (around + 1)::text, true);
@@ -394,14 +416,20 @@ DECLARE
     mark CONSTANT text := format(' %s:%s ', pg_trigger_depth(), TG_RELID);
     inserted CONSTANT text := coalesce(current_setting('pgherd.inserted', true), '');
     columns text;
+    source text := 'pgherd_rows';
     around int;
 BEGIN
     IF strpos(inserted, mark) = 0 THEN
+        -- Triggers of users' may have changed rows in the heap, or sent them on with rows of their own.
+        IF EXISTS (SELECT FROM pgherd.fires_here h JOIN pg_class c ON c.oid = h.relation
+                WHERE h.relation = TG_RELID AND NOT c.relforcerowsecurity) THEN
+            source := format('ONLY %I.%I', TG_TABLE_SCHEMA, TG_TABLE_NAME);
+        END IF;
         IF coalesce(current_setting('pgherd.upsert_' || TG_RELID, true), '') = '' THEN
             SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) INTO STRICT columns
                 FROM pg_attribute a
                 WHERE a.attrelid = TG_RELID AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '';
-            EXECUTE format('INSERT INTO pgherd.%I (%s) SELECT %s FROM pgherd_rows', 'ft_' || TG_RELID, columns, columns);
+            EXECUTE format('INSERT INTO pgherd.%I (%s) SELECT %s FROM %s', 'ft_' || TG_RELID, columns, columns, source);
         ELSE
             EXECUTE format('SELECT r.result FROM pgherd.remote_statement r WHERE r.command = %L',
                 format(E'inserted %I.%I\n', TG_TABLE_SCHEMA, TG_TABLE_NAME)) INTO columns;
@@ -426,36 +454,145 @@ END
 $f$;
 REVOKE EXECUTE ON FUNCTION pgherd.create_forwarder(oid) FROM PUBLIC;
 
--- Gives the heap of a distributed table, which is always empty, its triggers. The user's fire on the workers: here they are
--- disabled, and rows go to the workers one by one, so that what triggers there make of a row is known here.
+-- Gives the heap of a distributed table, which is always empty, its triggers. Where the user's fire on the workers they are
+-- disabled here, and rows go to the workers one by one, so that what triggers there make of a row is known here.
 CREATE OR REPLACE FUNCTION pgherd.guard_heap(relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     guard name;
     owner CONSTANT oid := (SELECT c.relowner FROM pg_class c WHERE c.oid = $1);
+    -- Where a schema is brought up to date, workers have the triggers that they have.
+    here CONSTANT bool := coalesce(current_setting('pgherd.keeps_triggers', true), '') <> 'on' AND pgherd.fires_here($1);
 BEGIN
     IF to_regprocedure(format('pgherd.forward_rows_%s()', owner)) IS NULL THEN
         PERFORM pgherd.create_forwarder(owner);
     END IF;
-    INSERT INTO pgherd.worker_trigger (trigger, relation, enabled)
-        SELECT t.oid, t.tgrelid, t.tgenabled FROM pg_trigger t
-        WHERE t.tgrelid = $1 AND NOT t.tgisinternal AND t.tgname !~* '^pgherd_guard' AND t.tgenabled <> 'D'
-        ON CONFLICT DO NOTHING;
-    FOR guard IN SELECT t.tgname FROM pgherd.worker_trigger w JOIN pg_trigger t ON t.oid = w.trigger WHERE w.relation = $1 LOOP
-        EXECUTE format('ALTER TABLE ONLY %s DISABLE TRIGGER %I', relation, guard);
-    END LOOP;
+    IF here THEN
+        INSERT INTO pgherd.fires_here (relation) VALUES ($1);
+        -- Its scan has a higher number than those of the statement, and a lower one than those of triggers.
+        EXECUTE format('CREATE TRIGGER "!pgherd_guard_changes" BEFORE UPDATE OR DELETE ON %s '
+            'FOR EACH STATEMENT EXECUTE FUNCTION pgherd.begin_local_changes()', relation);
+        -- Before any of the user's.
+        EXECUTE format('CREATE TRIGGER "!pgherd_guard_rows" AFTER INSERT ON %s REFERENCING NEW TABLE AS pgherd_rows '
+            'FOR EACH ROW EXECUTE FUNCTION pgherd.forward_rows_%s()', relation, owner);
+    ELSE
+        INSERT INTO pgherd.worker_trigger (trigger, relation, enabled)
+            SELECT t.oid, t.tgrelid, t.tgenabled FROM pg_trigger t
+            WHERE t.tgrelid = $1 AND NOT t.tgisinternal AND t.tgname !~* '^[!~]?pgherd_guard' AND t.tgenabled <> 'D'
+            ON CONFLICT DO NOTHING;
+        FOR guard IN SELECT t.tgname FROM pgherd.worker_trigger w JOIN pg_trigger t ON t.oid = w.trigger WHERE w.relation = $1 LOOP
+            EXECUTE format('ALTER TABLE ONLY %s DISABLE TRIGGER %I', relation, guard);
+        END LOOP;
+    END IF;
     EXECUTE format('CREATE TRIGGER pgherd_guard AFTER INSERT ON %s REFERENCING NEW TABLE AS pgherd_rows '
         'FOR EACH STATEMENT EXECUTE FUNCTION pgherd.forward_rows_%s()', relation, owner);
     EXECUTE format('CREATE TRIGGER pgherd_guard_statement BEFORE INSERT ON %s '
         'FOR EACH STATEMENT EXECUTE FUNCTION pgherd.begin_local_rows()', relation);
-    EXECUTE format('CREATE TRIGGER pgherd_guard_row BEFORE INSERT ON %s FOR EACH ROW '
+    -- After any of the user's.
+    EXECUTE format('CREATE TRIGGER "~pgherd_guard_row" BEFORE INSERT ON %s FOR EACH ROW '
         'WHEN (pg_catalog.current_setting(%L, true) <> '''') EXECUTE FUNCTION pgherd.upsert_local_row()', relation,
         'pgherd.upsert_' || relation::oid);
-    FOR guard IN SELECT t.tgname FROM pg_trigger t WHERE t.tgrelid = relation AND NOT t.tgisinternal AND t.tgname ~* '^pgherd_guard' LOOP
+    FOR guard IN SELECT t.tgname FROM pg_trigger t
+        WHERE t.tgrelid = relation AND NOT t.tgisinternal AND t.tgname ~* '^[!~]?pgherd_guard'
+    LOOP
         EXECUTE format('ALTER TABLE ONLY %s ENABLE ALWAYS TRIGGER %I', relation, guard);
     END LOOP;
 END
 $$;
+
+-- BEFORE UPDATE and DELETE statement trigger where the user's triggers fire here: what begins to read from now on is
+-- theirs, or a function's.
+CREATE OR REPLACE FUNCTION pgherd.begin_local_changes() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    result text;
+BEGIN
+    EXECUTE format('SELECT r.result FROM pgherd.remote_statement r WHERE r.command = %L',
+        format(E'changing %I.%I\n', TG_TABLE_SCHEMA, TG_TABLE_NAME)) INTO result;
+    RETURN NULL;
+END
+$$;
+
+-- What a trigger on a foreign child says in place of TG_RELID, TG_TABLE_NAME and TG_TABLE_SCHEMA: of the table.
+CREATE OR REPLACE FUNCTION pgherd.parent_of(child oid) RETURNS oid
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT i.inhparent FROM pg_inherits i WHERE i.inhrelid = $1 $$;
+CREATE OR REPLACE FUNCTION pgherd.parent_name(child oid) RETURNS name
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT c.relname FROM pg_class c WHERE c.oid = pgherd.parent_of($1) $$;
+CREATE OR REPLACE FUNCTION pgherd.parent_schema(child oid) RETURNS name
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = pgherd.parent_of($1)
+$$;
+
+-- The function of a trigger on a foreign child: the user's, or where that asks for the table's name a copy that is told it.
+CREATE OR REPLACE FUNCTION pgherd.function_of_child(function oid) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $f$
+DECLARE
+    source record;
+    body text := '';
+    piece text;
+    last text := '';
+    copy text := format('pgherd.fired_%s', function);
+BEGIN
+    SELECT p.*, l.lanname, format('%I.%I', n.nspname, p.proname) AS full_name INTO STRICT source
+        FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang JOIN pg_namespace n ON n.oid = p.pronamespace WHERE p.oid = function;
+    IF source.lanname <> 'plpgsql' OR source.prosrc !~* '\mtg_(relid|relname|table_name|table_schema)\M' THEN
+        RETURN source.full_name;
+    END IF;
+    FOREACH piece IN ARRAY pgherd.pieces(source.prosrc) LOOP
+        body := body || CASE WHEN last = '.' THEN piece ELSE CASE lower(piece)
+            WHEN 'tg_relid' THEN 'pgherd.parent_of(TG_RELID)'
+            WHEN 'tg_relname' THEN 'pgherd.parent_name(TG_RELID)'
+            WHEN 'tg_table_name' THEN 'pgherd.parent_name(TG_RELID)'
+            WHEN 'tg_table_schema' THEN 'pgherd.parent_schema(TG_RELID)'
+            ELSE piece END END;
+        last := piece;
+    END LOOP;
+    EXECUTE format('CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql AS %L', copy, body);
+    EXECUTE format('ALTER FUNCTION %s() %s COST %s', copy,
+        CASE source.provolatile WHEN 'v' THEN 'VOLATILE' WHEN 's' THEN 'STABLE' ELSE 'IMMUTABLE' END, source.procost);
+    IF source.prosecdef THEN
+        EXECUTE format('ALTER FUNCTION %s() SECURITY DEFINER', copy);
+        EXECUTE format('ALTER FUNCTION %s() OWNER TO %I', copy, pg_get_userbyid(source.proowner));
+    END IF;
+    UPDATE pg_proc p SET proconfig = source.proconfig, prosecdef = source.prosecdef WHERE p.oid = to_regprocedure(copy || '()');
+    EXECUTE format('REVOKE EXECUTE ON FUNCTION %s() FROM PUBLIC', copy);
+    RETURN copy;
+END
+$f$;
+REVOKE EXECUTE ON FUNCTION pgherd.function_of_child(oid) FROM PUBLIC;
+
+-- The user's row triggers for UPDATE and DELETE, on the foreign child that has the rows.
+CREATE OR REPLACE FUNCTION pgherd.create_child_triggers(relation regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    t record;
+    child text := format('pgherd.%I', 'ft_' || relation::oid);
+    columns text;
+    arguments text;
+BEGIN
+    FOR t IN SELECT e.* FROM pgherd.enabled_triggers(relation) e
+        WHERE e.tgtype & 1 = 1 AND e.tgtype & 24 <> 0 AND pgherd.trigger_refusal(relation) IS NULL ORDER BY e.tgname
+    LOOP
+        SELECT ' OF ' || string_agg(quote_ident(a.attname), ', ') INTO columns
+            FROM pg_attribute a WHERE a.attrelid = relation AND a.attnum = ANY (t.tgattr::int2[]);
+        SELECT coalesce(string_agg(quote_literal(convert_from(x.value, getdatabaseencoding())), ', ' ORDER BY x.number), '')
+            INTO arguments
+            FROM (SELECT row_number() OVER () AS number, decode(m[1], 'hex') AS value
+                FROM regexp_matches(encode(t.tgargs, 'hex'), '((?:(?!00)..)*)00', 'g') m) x
+            WHERE x.number <= t.tgnargs;
+        EXECUTE format('CREATE TRIGGER %I %s %s ON %s FOR EACH ROW %s EXECUTE FUNCTION %s(%s)', t.tgname,
+            CASE WHEN t.tgtype & 2 = 2 THEN 'BEFORE' ELSE 'AFTER' END,
+            concat_ws(' OR ', CASE WHEN t.tgtype & 8 <> 0 THEN 'DELETE' END,
+                CASE WHEN t.tgtype & 16 <> 0 THEN 'UPDATE' || coalesce(columns, '') END),
+            child, 'WHEN (' || pgherd.trigger_condition(t.oid) || ')', pgherd.function_of_child(t.tgfoid), arguments);
+        IF t.tgenabled <> 'O' THEN
+            EXECUTE format('ALTER FOREIGN TABLE %s ENABLE %s TRIGGER %I', child,
+                CASE t.tgenabled WHEN 'A' THEN 'ALWAYS' ELSE 'REPLICA' END, t.tgname);
+        END IF;
+    END LOOP;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION pgherd.create_child_triggers(regclass) FROM PUBLIC;
 
 -- Tables that refer to each other, this one among them: what is referenced goes before what refers to it, if it came first. The
 -- name puts the trigger before RI_ConstraintTrigger_…. A table may have had its guard before it had the key.
@@ -553,11 +690,12 @@ DO $$
 DECLARE
     t record;
 BEGIN
+    PERFORM set_config('pgherd.keeps_triggers', 'on', true);
     FOR t IN SELECT p.logicalrelid AS relation, p.partmethod FROM pgherd.pg_dist_partition p
         WHERE EXISTS (SELECT FROM pg_class c WHERE c.oid = p.logicalrelid)
-            AND (NOT EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = p.logicalrelid AND g.tgname ~* '^pgherd_guard_')
+            AND (NOT EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = p.logicalrelid AND g.tgname ~* '^[!~]?pgherd_guard_')
                 OR EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = p.logicalrelid
-                    AND g.tgfoid = to_regprocedure('pgherd.forward_local_rows()'))
+                    AND (g.tgfoid = to_regprocedure('pgherd.forward_local_rows()') OR g.tgname = 'pgherd_guard_row'))
                 OR EXISTS (SELECT FROM pg_class c WHERE c.oid = p.logicalrelid AND c.relkind = 'p')
                     AND NOT EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = p.logicalrelid AND g.tgname = 'pgherd_guard_before_update'))
     LOOP
@@ -567,6 +705,7 @@ BEGIN
             PERFORM pgherd.guard_reference(t.relation);
         END IF;
     END LOOP;
+    PERFORM set_config('pgherd.keeps_triggers', '', true);
     PERFORM pgherd.create_forwarder(r.oid) FROM pg_roles r
         WHERE to_regprocedure(format('pgherd.forward_rows_%s()', r.oid)) IS NOT NULL;
     -- Those that had their guard before rows went by keys.
@@ -575,4 +714,15 @@ BEGIN
     DROP FUNCTION IF EXISTS pgherd.forward_local_rows();
     DROP FUNCTION IF EXISTS pgherd.looks_for_conflicts(text, text);
 END
+$$;
+
+-- Distributed tables whose triggers may be told otherwise once functions of these names are others.
+CREATE OR REPLACE FUNCTION pgherd.fired_by(names text[]) RETURNS SETOF oid
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT DISTINCT t.tgrelid FROM pgherd.pg_dist_partition d JOIN pg_trigger t ON t.tgrelid = d.logicalrelid
+        JOIN pg_proc p ON p.oid = t.tgfoid
+    WHERE d.partmethod = 'h' AND NOT t.tgisinternal AND t.tgname !~* '^[!~]?pgherd_guard'
+        AND (p.proname::text = ANY (names) OR EXISTS (SELECT FROM unnest(names) n
+            WHERE strpos(lower(p.prosrc || pg_get_triggerdef(t.oid)), lower(n)) > 0
+                AND EXISTS (SELECT FROM pg_proc o WHERE o.proname = n AND o.pronamespace = 'pg_catalog'::regnamespace)))
 $$;

@@ -21,6 +21,31 @@ BEGIN
 END
 $$;
 
+-- Early versions had the rules of distributed and reference tables here; the coordinator runs what they make of a statement.
+DO $$
+DECLARE
+    early record;
+BEGIN
+    IF (SELECT max(version) FROM pgherd.schema_version) < 6 AND pg_catalog.to_regclass('pgherd.pg_dist_partition') IS NULL THEN
+        FOR early IN SELECT r.rulename, c.oid::pg_catalog.regclass AS relation
+            FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid = r.ev_class
+            WHERE c.relkind IN ('r', 'p') AND r.oid >= 16384
+        LOOP
+            EXECUTE pg_catalog.format('DROP RULE %I ON %s', early.rulename, early.relation);
+        END LOOP;
+    END IF;
+END
+$$;
+
+-- A router changes rows of a table whose rules and triggers the coordinator has, and does not know of them yet.
+CREATE OR REPLACE FUNCTION pgherd.refuse_stale() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE EXCEPTION USING ERRCODE = 'PH002', MESSAGE = format('definitions of table "%s" have changed', TG_TABLE_NAME),
+        HINT = 'Repeat the transaction.';
+END
+$$;
+
 -- What a SECURITY DEFINER function of another role has defined on the coordinator is followed as that role, under the path that
 -- the function had. SET ROLE would ask for the session's own rights; so it is a function of the definer's, for as long as
 -- this one runs. Nobody else may call that.
@@ -162,7 +187,7 @@ $$;
 GRANT EXECUTE ON FUNCTION pgherd.check_pass(text, text, text), pgherd.table_rights(text, text) TO PUBLIC;
 GRANT SELECT ON ALL TABLES IN SCHEMA pgherd TO PUBLIC;
 REVOKE SELECT ON pgherd.secret FROM PUBLIC;
-INSERT INTO pgherd.schema_version (version) VALUES (4) ON CONFLICT DO NOTHING;
+INSERT INTO pgherd.schema_version (version) VALUES (6) ON CONFLICT DO NOTHING;
 
 -- Cursors ------------------------------------------------------------------------------------------------------------
 

@@ -11,9 +11,9 @@ use crate::Refusal;
 use crate::cluster_state::{ClusterState, ShardPlacement};
 use crate::describe::{Column, Constraint, Index, Statistics, TableDescription};
 use crate::distribute::{
-    Leaf, add_constraint, check_outgoing_key, check_prerequisites, check_triggers, column_definition, create_index,
-    create_policy, enable_clause, foreign_key_ddl, grants_ddl, options_text, owner_sql, partitioning_refusal,
-    prerequisite_ddl, statistics_ddl, unique_constraint_has_key, unique_refusal,
+    Leaf, STALE_GUARD, add_constraint, check_outgoing_key, check_prerequisites, check_triggers, column_definition,
+    create_index, create_policy, enable_clause, foreign_key_ddl, grants_ddl, options_text, owner_sql,
+    partitioning_refusal, prerequisite_ddl, stale_guard, statistics_ddl, unique_constraint_has_key, unique_refusal,
 };
 use crate::quote::{qualified, quote_ident, quote_literal};
 use pgherd_catalog::{GroupId, Oid};
@@ -323,8 +323,8 @@ impl Site<'_> {
             .recreate_where(|old, new| old.oid != new.oid && old.tail != new.tail);
         // A reference table's run on the coordinator only.
         let (no_triggers, of_workers) = (Vec::new(), !self.is_reference);
-        let old_triggers = if of_workers { &before.triggers } else { &no_triggers };
-        let new_triggers = if of_workers { &after.triggers } else { &no_triggers };
+        let old_triggers = if of_workers && !before.fires_here { &before.triggers } else { &no_triggers };
+        let new_triggers = if of_workers && !after.to_fire_here { &after.triggers } else { &no_triggers };
         let triggers = matched(old_triggers, new_triggers, |t| t.oid, |t| t.name.clone()).recreate_where(|old, new| {
             old.name != new.name || definition_differs(before, after, &old.definition, &new.definition)
         });
@@ -334,9 +334,6 @@ impl Site<'_> {
                 old.oid = new.oid;
                 old != *new
             });
-        let rules = matched(&before.rules, &after.rules, |r| r.oid, |r| r.name.clone()).recreate_where(|old, new| {
-            old.name != new.name || definition_differs(before, after, &old.definition, &new.definition)
-        });
         let statistics =
             matched(&before.statistics, &after.statistics, |s| s.oid, |s| format!("{}.{}", s.schema, s.name))
                 .recreate_where(|old, new| {
@@ -344,8 +341,12 @@ impl Site<'_> {
                 });
 
         // What goes, dependents first.
-        out.extend(rules.gone.iter().map(|r| format!("DROP RULE {} ON {table}", quote_ident(&r.name))));
         out.extend(triggers.gone.iter().map(|t| format!("DROP TRIGGER {} ON {table}", quote_ident(&t.name))));
+        let guarded = of_workers && before.is_changed_here(false);
+        let to_be_guarded = of_workers && after.is_changed_here(true);
+        if guarded && !to_be_guarded {
+            out.push(format!("DROP TRIGGER IF EXISTS {STALE_GUARD} ON {table}"));
+        }
         for policy in &policies.gone {
             out.extend(self.names(after).map(|name| format!("DROP POLICY {} ON {name}", quote_ident(&policy.name))));
         }
@@ -428,23 +429,13 @@ impl Site<'_> {
         for trigger in &triggers.new {
             out.push(trigger.definition.clone());
         }
+        if to_be_guarded && !guarded {
+            out.push(stale_guard(after));
+        }
         let states = triggers.kept.iter().filter(|(old, new)| old.enabled != new.enabled).map(|(_, new)| *new);
         for trigger in triggers.new.iter().copied().filter(|t| t.enabled != 'O').chain(states) {
             let names: Vec<String> = if trigger.row { self.names(after).collect() } else { vec![table.clone()] };
             out.extend(names.iter().map(|name| format!("ALTER TABLE {name} {}", enable_clause(trigger))));
-        }
-        for rule in &rules.new {
-            out.push(rule.definition.trim_end_matches(';').to_owned());
-        }
-        let states = rules.kept.iter().filter(|(old, new)| old.enabled != new.enabled).map(|(_, new)| *new);
-        for rule in rules.new.iter().copied().filter(|r| r.enabled != 'O').chain(states) {
-            let verb = match rule.enabled {
-                'D' => "DISABLE",
-                'R' => "ENABLE REPLICA",
-                'A' => "ENABLE ALWAYS",
-                _ => "ENABLE",
-            };
-            out.push(format!("ALTER TABLE {table} {verb} RULE {}", quote_ident(&rule.name)));
         }
         self.alter_grants(before, after, &mut out);
         Ok(Alteration { changes, additions: out })
@@ -535,7 +526,15 @@ impl Site<'_> {
                 continue;
             }
             let added = column_definition(column);
-            if filled_from(column).is_none() {
+            let is_filled = filled_from(column).is_some();
+            if let (Some(value), Some(default), false) = (&column.missing, &column.default, is_filled) {
+                // All rows get one value, everywhere.
+                let value = format!("{}::{}", quote_literal(value), column.type_name);
+                let first = column_definition(&Column { default: Some(value), ..column.clone() });
+                out.push(format!("ALTER TABLE {table} ADD COLUMN {first}"));
+                let name = quote_ident(&column.name);
+                out.push(format!("ALTER TABLE {table} ALTER COLUMN {name} SET DEFAULT {default}"));
+            } else if !(is_filled || self.is_reference && column.default_varies) {
                 out.push(format!("ALTER TABLE {table} ADD COLUMN {added}"));
             } else if self.is_reference {
                 let (table, column) = (quote_literal(&table), quote_literal(&column.name));

@@ -83,6 +83,15 @@ pub struct TableDescription {
     /// Those that no constraint owns.
     pub indexes: Vec<Index>,
     pub triggers: Vec<Trigger>,
+    /// They fire on the coordinator, and workers do not have them.
+    #[serde(default)]
+    pub fires_here: bool,
+    /// They are to, once the table has its child again: what they do now is not the same on any server.
+    #[serde(default)]
+    pub to_fire_here: bool,
+    /// Why they cannot.
+    #[serde(default)]
+    pub trigger_refusal: Option<String>,
     pub rules: Vec<Rule>,
     pub policies: Vec<Policy>,
     pub statistics: Vec<Statistics>,
@@ -93,6 +102,11 @@ impl TableDescription {
     /// `schema.name`, quoted.
     pub fn qualified_name(&self) -> String {
         qualified(&self.schema, &self.name)
+    }
+
+    /// The coordinator runs whatever changes its rows. `soon`: once the table has its child again.
+    pub fn is_changed_here(&self, soon: bool) -> bool {
+        !self.rules.is_empty() || if soon { self.to_fire_here } else { self.fires_here }
     }
 
     /// Partitioned by the user: its rows are in its partitions, which are tables of their own.
@@ -139,6 +153,12 @@ pub struct Column {
     pub not_null: bool,
     pub not_null_name: Option<String>,
     pub default: Option<String>,
+    /// The default may give something else at another time or on another server.
+    #[serde(default)]
+    pub default_varies: bool,
+    /// What such a default gave all rows that were there when the column came.
+    #[serde(default)]
+    pub missing: Option<String>,
     /// The default has a sequence in it, or a function that might use one.
     pub default_on_coordinator: bool,
     /// `a` always, `d` by default, or empty.

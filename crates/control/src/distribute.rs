@@ -324,13 +324,15 @@ pub(crate) fn check_prerequisites(table: &TableDescription, state: &ClusterState
     Ok(())
 }
 
+/// What [`stale_guard`] is called.
+pub(crate) const STALE_GUARD: &str = "pgherd_guard_stale";
+
 pub(crate) fn check_triggers(table: &TableDescription) -> Result<(), Refusal> {
-    match table.triggers.iter().find(|t| t.row && t.transition_tables) {
-        Some(trigger) => {
-            Err(Refusal::unsupported(format!("cannot distribute table \"{}\"", table.name)).detail(format!(
-                "Trigger \"{}\" is a row trigger with a transition table, which partitions cannot have.",
-                trigger.name
-            )))
+    match &table.trigger_refusal {
+        Some(why) => {
+            Err(Refusal::unsupported(format!("distributed table \"{}\" cannot have such triggers", table.name))
+                .detail(why)
+                .hint("Triggers that read and write nothing but the row fire on the workers."))
         }
         None => Ok(()),
     }
@@ -620,15 +622,30 @@ pub fn worker_ddl(
         out.extend(grants_ddl(table, name));
         out.extend(policies_ddl(table, name));
     }
-    for trigger in &table.triggers {
+    for trigger in table.triggers.iter().filter(|_| !table.to_fire_here) {
         out.push(trigger.definition.clone());
         if trigger.enabled != 'O' {
             let named = names.iter().filter(|n| trigger.row || **n == parent);
             out.extend(named.map(|name| format!("ALTER TABLE {name} {}", enable_clause(trigger))));
         }
     }
-    out.extend(rules_ddl(table, &parent));
+    // No rules: the coordinator runs what they make of a statement.
+    if table.is_changed_here(true) {
+        out.push(stale_guard(table));
+    }
     Ok(ddl)
+}
+
+/// On a worker, the trigger by which a router hears that it does not know yet that the coordinator runs what changes
+/// the table. Who knows says so (`pgherd.changes`); what keys of other tables do is no statement of a router's.
+pub(crate) fn stale_guard(table: &TableDescription) -> String {
+    format!(
+        "CREATE TRIGGER {STALE_GUARD} BEFORE INSERT OR UPDATE OR DELETE ON {} FOR EACH ROW \
+         WHEN (pg_catalog.pg_trigger_depth() = 0 AND coalesce(pg_catalog.strpos( \
+         pg_catalog.current_setting('pgherd.changes', true), ',{},'), 0) = 0) EXECUTE FUNCTION pgherd.refuse_stale()",
+        table.qualified_name(),
+        table.oid
+    )
 }
 
 /// Makes a table that a worker has a partition of another one that it has.
@@ -724,8 +741,7 @@ pub fn reference_ddl_at(table: &TableDescription, colocation: ColocationId, epoc
     out.extend(leaf_identity(table, &leaf));
     out.extend(grants_ddl(table, &name));
     out.extend(policies_ddl(table, &name));
-    // No triggers: they run on the coordinator, and the workers get the rows as they are then.
-    out.extend(rules_ddl(table, &name));
+    // No triggers and no rules: they run on the coordinator, and the workers get the rows as they are then.
     ddl
 }
 
@@ -1122,19 +1138,4 @@ pub(crate) fn enable_clause(trigger: &Trigger) -> String {
         _ => "ENABLE",
     };
     format!("{verb} TRIGGER {}", quote_ident(&trigger.name))
-}
-
-fn rules_ddl(table: &TableDescription, name: &str) -> Vec<String> {
-    let mut out = Vec::new();
-    for rule in &table.rules {
-        out.push(rule.definition.trim_end_matches(';').to_owned());
-        let verb = match rule.enabled {
-            'D' => "DISABLE",
-            'R' => "ENABLE REPLICA",
-            'A' => "ENABLE ALWAYS",
-            _ => continue,
-        };
-        out.push(format!("ALTER TABLE {name} {verb} RULE {}", quote_ident(&rule.name)));
-    }
-    out
 }

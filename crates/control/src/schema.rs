@@ -23,7 +23,7 @@ pub const ROUTER_SERVER: &str = "pgherd_router";
 pub const CALLBACK_USER: &str = "pgherd_callback";
 
 /// Of the SQL below, as it says itself (`pgherd.schema_version`). Routers bring older schemas up to date.
-pub const SCHEMA_VERSION: i32 = 4;
+pub const SCHEMA_VERSION: i32 = 6;
 
 /// Which version a database has; none before it has our schema.
 pub const FOUND_VERSION: &str = "SELECT pg_catalog.max(version) FROM pgherd.schema_version";
@@ -31,14 +31,19 @@ pub const FOUND_VERSION: &str = "SELECT pg_catalog.max(version) FROM pgherd.sche
 /// Creates or brings up to date the coordinator's schema.
 pub const COORDINATOR_SCHEMA: &str = concat!(
     include_str!("../sql/common.sql"),
+    include_str!("../sql/triggers.sql"),
     include_str!("../sql/describe.sql"),
     include_str!("../sql/coordinator.sql"),
     include_str!("../sql/inside.sql")
 );
 
 /// Creates or brings up to date a worker's schema.
-pub const WORKER_SCHEMA: &str =
-    concat!(include_str!("../sql/common.sql"), include_str!("../sql/describe.sql"), include_str!("../sql/worker.sql"));
+pub const WORKER_SCHEMA: &str = concat!(
+    include_str!("../sql/common.sql"),
+    include_str!("../sql/triggers.sql"),
+    include_str!("../sql/describe.sql"),
+    include_str!("../sql/worker.sql")
+);
 
 /// [`COORDINATOR_SCHEMA`].
 pub fn coordinator_schema_sql() -> String {
@@ -108,6 +113,7 @@ pub const CATALOG_VIEWS: &[(&str, &str, &str)] = &[
     ("pg_catalog", "pg_sequences", "pgherd.pg_sequences"),
     ("pg_catalog", "pg_stats_ext", "pgherd.pg_stats_ext"),
     ("pg_catalog", "pg_stats_ext_exprs", "pgherd.pg_stats_ext_exprs"),
+    ("pg_catalog", "pg_publication_tables", "pgherd.pg_publication_tables"),
     ("pg_catalog", "pg_user_mappings", "pgherd.pg_user_mappings"),
     ("information_schema", "schemata", "pgherd.information_schema_schemata"),
     ("information_schema", "tables", "pgherd.information_schema_tables"),
@@ -120,6 +126,7 @@ pub const CATALOG_VIEWS: &[(&str, &str, &str)] = &[
     ("information_schema", "foreign_tables", "pgherd.information_schema_foreign_tables"),
     ("information_schema", "table_privileges", "pgherd.information_schema_table_privileges"),
     ("information_schema", "column_privileges", "pgherd.information_schema_column_privileges"),
+    ("information_schema", "column_column_usage", "pgherd.information_schema_column_column_usage"),
     ("information_schema", "role_table_grants", "pgherd.information_schema_role_table_grants"),
     ("information_schema", "role_column_grants", "pgherd.information_schema_role_column_grants"),
     ("information_schema", "routine_privileges", "pgherd.information_schema_routine_privileges"),
@@ -152,7 +159,7 @@ pub const NOT_OURS: &[(&str, &str)] = &[
     ("pg_partitioned_table", "partrelid NOT IN (SELECT relation FROM pgherd.leaf)"),
     (
         "pg_trigger",
-        "tgname !~* '^pgherd_guard' AND tgrelid NOT IN \
+        "tgname !~* '^[!~]?pgherd_guard' AND tgrelid NOT IN \
          (SELECT oid FROM pg_catalog.pg_class WHERE relnamespace = 'pgherd'::pg_catalog.regnamespace)",
     ),
     ("pg_constraint", "connamespace <> 'pgherd'::pg_catalog.regnamespace"),
@@ -244,7 +251,7 @@ mod tests {
     use super::*;
 
     /// Of the texts of version [`SCHEMA_VERSION`].
-    const FINGERPRINT: u64 = 7017445394994167372;
+    const FINGERPRINT: u64 = 16129479090534046753;
 
     #[test]
     fn views_and_conditions_leave_out_the_same() {

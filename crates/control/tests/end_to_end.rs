@@ -26,6 +26,7 @@ fn tables_are_the_same_on_the_worker() {
         ("settings", "k"),
         ("types", "k"),
         ("triggered", "k"),
+        ("fired", "k"),
         ("a_table_with_a_name_of_sixty_three_bytes_which_is_the_longest_it", "k"),
     ] {
         let registered = pair.distribute(table, key);

@@ -138,6 +138,12 @@ fn rows_move_and_come_back() {
     let child = server.run("coord", "SELECT 'pgherd.ft_' || 't'::regclass::oid");
     server.run("coord", &format!("ALTER FOREIGN TABLE {child} OPTIONS (ADD schema_name 'public', ADD table_name 't')"));
 
+    // Its trigger fires on the coordinator, as routers know.
+    let oid = server.run("coord", "SELECT 't'::regclass::oid");
+    assert!(server.try_run("worker", "INSERT INTO t SELECT generate_series(1, 20)").unwrap_err().contains("PH002"));
+    server.run("worker", &format!("ALTER DATABASE worker SET pgherd.changes = ',{oid},'"));
+    server.run("worker", &format!("SET pgherd.changes = ',{oid},'"));
+
     // A row lands where the coordinator says, and in the partition that PostgreSQL says.
     let here: Vec<_> = registered.shards.iter().filter(|s| s.group == 1).collect();
     let mut placed = 0;
@@ -465,8 +471,9 @@ fn what_cannot_be_distributed_is_refused_by_name() {
         ("CREATE VIEW t AS SELECT 1 AS k", "42809: \"t\" is not a table".to_owned()),
         ("CREATE SEQUENCE t", "42809: \"t\" is not a table".to_owned()),
         ("CREATE TABLE t (k int); CREATE FUNCTION fn() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
-          CREATE TRIGGER tr AFTER INSERT ON t REFERENCING NEW TABLE AS n FOR EACH ROW EXECUTE FUNCTION fn()",
-            "0A000: cannot distribute table \"t\"\nDETAIL: Trigger \"tr\" is a row trigger with a transition table, which partitions cannot have.".to_owned()),
+          CREATE TRIGGER tr AFTER UPDATE ON t REFERENCING NEW TABLE AS n FOR EACH ROW EXECUTE FUNCTION fn()",
+            "0A000: distributed table \"t\" cannot have such triggers\nDETAIL: Trigger \"tr\" has a transition table for UPDATE or DELETE, \
+             and the rows are on the workers.\nHINT: Triggers that read and write nothing but the row fire on the workers.".to_owned()),
         ("CREATE TABLE t (k int, a int); CREATE FUNCTION eq(int, int) RETURNS bool LANGUAGE sql IMMUTABLE RETURN $1 = $2;
           CREATE OPERATOR === (LEFTARG = int, RIGHTARG = int, FUNCTION = eq); ALTER TABLE t ADD CHECK (k === a)",
             "0A000: cannot distribute table \"t\"\nDETAIL: It depends on operator public.===(integer,integer), which workers do not have.".to_owned()),

@@ -14,10 +14,12 @@ use std::time::Duration;
 
 use futures_util::{SinkExt, TryStreamExt, pin_mut};
 use pgherd_testkit::{Cluster, Plain, Side, Target, workspace_file};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
-use tokio_postgres::{NoTls, SimpleQueryMessage};
+use tokio_postgres::{CancelToken, NoTls, SimpleQueryMessage};
 
 fn cluster() -> Side {
     Cluster::shared(env!("CARGO_BIN_EXE_pgherd")).side()
@@ -247,6 +249,18 @@ async fn connect(target: &Target) -> tokio_postgres::Client {
     client
 }
 
+/// Cancels, and returns when the server has closed the connection that asked for it. Before that PostgreSQL may be
+/// about to interrupt once more (it signals the process, then its group), which would meet the next statement.
+async fn cancel_and_wait(target: &Target, token: &CancelToken) {
+    let (near, mut far) = tokio::io::duplex(256);
+    token.cancel_query_raw(near, NoTls).await.unwrap();
+    let mut request = Vec::new();
+    far.read_to_end(&mut request).await.unwrap();
+    let mut stream = TcpStream::connect((target.host.as_str(), target.port)).await.unwrap();
+    stream.write_all(&request).await.unwrap();
+    assert_eq!(stream.read(&mut [0]).await.unwrap(), 0, "a cancel request has no answer");
+}
+
 async fn tokio_postgres_round(side: &Side) {
     let target = side.create_database("tokio_postgres", "").unwrap();
     let mut client = connect(&target).await;
@@ -399,7 +413,7 @@ async fn tokio_postgres_round(side: &Side) {
         let cancel = client.cancel_token();
         let later = async {
             tokio::time::sleep(Duration::from_millis(500)).await;
-            cancel.cancel_query(NoTls).await.unwrap();
+            cancel_and_wait(&target, &cancel).await;
         };
         let (result, ()) = futures_util::join!(client.query(sql, &[]), later);
         assert_eq!(result.unwrap_err().code(), Some(&SqlState::QUERY_CANCELED), "{sql}");

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use pgherd_testkit::client::{Client, Reply};
+use pgherd_testkit::client::{Client, Reply, query, show_message};
 use pgherd_testkit::{Cluster, Side, Target};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_pgherd");
@@ -157,6 +157,45 @@ fn what_waits_for_a_lock_holds_up_nobody() {
         assert_eq!(waits.join().unwrap(), "23505");
     });
     assert_eq!(rows_of_statements(&target).get(&8000000), None);
+}
+
+#[test]
+fn a_transaction_cancelled_while_it_waits_for_a_lock_is_rolled_back_without_waiting() {
+    let side = Cluster::shared(PROGRAM).side();
+    let target = side.create_database("shared_cancelled", "").unwrap();
+    let mut locker = Client::connect(&target).unwrap();
+    locker.run("CREATE TABLE kinds (k int PRIMARY KEY); SELECT create_reference_table('kinds')").unwrap();
+    locker.run("CREATE TABLE sorts (k int PRIMARY KEY); SELECT create_reference_table('sorts')").unwrap();
+    locker.run("BEGIN; INSERT INTO kinds VALUES (1)").unwrap();
+    let mut client = Client::connect(&target).unwrap();
+    let mut other = Client::connect(&target).unwrap();
+    // The first copy is still locked when it goes back, and the others are.
+    let mut wait = |client: &mut Client, back: &str| {
+        client.send(&query("INSERT INTO kinds VALUES (2)")).unwrap();
+        while other.value("SELECT count(*) FROM pg_locks WHERE NOT granted").unwrap() != "1" {
+            thread::sleep(Duration::from_millis(5));
+        }
+        client.cancel().unwrap();
+        let told = client.receive_until_ready(1).unwrap();
+        assert!(told.iter().map(show_message).any(|m| m.contains("57014")), "it was not cancelled");
+        client.run(back).unwrap();
+    };
+    client.run("BEGIN").unwrap();
+    wait(&mut client, "ROLLBACK");
+    // The workers know of the savepoint or do not.
+    client.run("BEGIN; INSERT INTO sorts VALUES (1); SAVEPOINT s").unwrap();
+    wait(&mut client, "ROLLBACK TO s");
+    client.run("INSERT INTO sorts VALUES (2); SAVEPOINT t; INSERT INTO sorts VALUES (3)").unwrap();
+    wait(&mut client, "ROLLBACK TO t");
+    wait(&mut client, "ROLLBACK TO s");
+    client.run("INSERT INTO sorts VALUES (4); COMMIT").unwrap();
+    assert_eq!(client.value("SELECT string_agg(k::text, ' ' ORDER BY k) FROM sorts").unwrap(), "1 4");
+    let workers = on_workers(&mut client, "SELECT 1");
+    assert_eq!(on_workers(&mut client, "SELECT sum(k) FROM sorts"), 5 * workers);
+    assert_eq!(client.value("SELECT count(*) FROM kinds").unwrap(), "0");
+    locker.run("COMMIT").unwrap();
+    client.run("INSERT INTO kinds VALUES (2)").unwrap();
+    assert_eq!(client.value("SELECT count(*) FROM kinds").unwrap(), "2");
 }
 
 #[test]

@@ -7,15 +7,15 @@
 //! of a level by a strict equality of the level's WHERE is sound, also below outer joins: the rows that the restriction
 //! adds or removes have a NULL or another value there and fail the filter.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use pgherd_catalog::{Column, Resolved, Snapshot, Table};
 use pgherd_sql::ast::*;
-use pgherd_sql::{Statement, is_own_relation};
+use pgherd_sql::{Edits, Statement, is_own_relation};
 
 use crate::plan::KeyValue;
-use crate::{SessionView, literal};
+use crate::{SessionView, literal, safety};
 
 /// A column of a table occurrence or of a derived relation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -208,14 +208,24 @@ pub(crate) struct Analysis<'a> {
     pub has_parts_unknown: bool,
     /// A three-part column name or a whole-row reference: the partition's own name would show.
     pub needs_parent_name: bool,
-    /// A column that tells one physical table from another (`ctid`, `tableoid`, …).
+    /// A system column is named, and not for sure one that says of a distributed table's row which version it is.
     pub has_system_column: bool,
+    /// The system columns of our tables, as far as they were looked at where they stand.
+    pub system_columns: Vec<SystemColumn<'a>>,
     /// Columns that were looked at where they stand, how many of them are whole rows, and the names not found.
     columns_seen: usize,
     whole_rows: usize,
     not_found: Vec<&'a str>,
     /// Subqueries seen under more than one name are analysed once for each.
     ctes: Vec<Vec<CteScope<'a>>>,
+}
+
+/// A system column that a statement names.
+pub(crate) struct SystemColumn<'a> {
+    pub name: &'a str,
+    pub span: Span,
+    /// Whose it is, by number of the occurrence.
+    pub instance: usize,
 }
 
 #[derive(Clone)]
@@ -226,6 +236,8 @@ struct CteScope<'a> {
 }
 
 pub(crate) const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "ctid", "xmin", "xmax", "cmin", "cmax"];
+/// Those that say where a row is: on each server they mean something else.
+const PLACE_COLUMNS: [&str; 2] = ["tableoid", "ctid"];
 
 impl<'a> Analysis<'a> {
     pub fn new(snapshot: &'a Snapshot, session: &'a SessionView<'a>) -> Self {
@@ -245,6 +257,7 @@ impl<'a> Analysis<'a> {
             has_parts_unknown: false,
             needs_parent_name: false,
             has_system_column: false,
+            system_columns: Vec::new(),
             columns_seen: 0,
             whole_rows: 0,
             not_found: Vec::new(),
@@ -605,6 +618,15 @@ impl<'a> Analysis<'a> {
         }
         let filters: Vec<&'a Expr> = select.filter.iter().chain(select.having.iter()).collect();
         self.sublinks_of(&exprs, &filters, level, scope, env);
+        // ORDER BY takes names of outputs first.
+        let is_output = |e: &Expr| {
+            let named =
+                |path: &[String]| select.items.iter().any(|i| path.len() == 1 && i.alias.as_ref() == path.first());
+            matches!(&e.kind, ExprKind::Column(path) if named(path))
+        };
+        for sort in query.order_by.iter().filter(|s| is_output(&s.expr)) {
+            self.system_columns.retain(|c| c.span != sort.expr.span);
+        }
         self.join_sublinks(&select.from, level, scope, env);
         let mut outputs = self.outputs(select, scope);
         let plain = !select.items.iter().any(|i| matches!(i.expr.kind, ExprKind::Star(_)));
@@ -915,7 +937,7 @@ impl<'a> Analysis<'a> {
             let (Some(left), Some(right)) = (&op.left, &op.right) else { continue };
             if op.name != "="
                 || op.schema.as_deref().is_some_and(|s| s != "pg_catalog")
-                || self.snapshot.user_operators.contains("=")
+                || safety::Names::new(self.snapshot, self.session).is_users(&self.snapshot.user_operators, None, "=")
             {
                 continue;
             }
@@ -1025,14 +1047,20 @@ impl<'a> Analysis<'a> {
     /// `filters`: those of `exprs` whose rows count only where they are true (WHERE, ON, HAVING).
     fn sublinks_of(&mut self, exprs: &[&'a Expr], filters: &[&'a Expr], level: usize, scope: usize, env: usize) {
         for expr in exprs {
-            let mut columns: Vec<&'a [String]> = Vec::new();
+            let mut columns: Vec<(&'a [String], Span)> = Vec::new();
             expr.walk(&mut |e| {
                 if let ExprKind::Column(path) = &e.kind {
-                    columns.push(path);
+                    columns.push((path, e.span));
                 }
             });
             self.columns_seen += columns.len();
-            for path in columns {
+            for (path, span) in columns {
+                if let Some(name) = path.last().filter(|name| SYSTEM_COLUMNS.contains(&name.as_str()))
+                    && let Some(instance) = self.owner_of_system_column(path, scope)
+                {
+                    self.system_columns.retain(|c| c.span != span);
+                    self.system_columns.push(SystemColumn { name, span, instance });
+                }
                 let [name] = path else { continue };
                 match self.resolve_column(path, scope) {
                     Found::Row => self.whole_rows += 1,
@@ -1081,6 +1109,41 @@ impl<'a> Analysis<'a> {
         found.unwrap_or(Found::Unknown)
     }
 
+    /// Which of our tables a system column is one of; none: it is another relation's, or an ordinary column.
+    fn owner_of_system_column(&self, path: &[String], scope: usize) -> Option<usize> {
+        if matches!(self.resolve_column(path, scope), Found::Column(..) | Found::Computed) {
+            return None;
+        }
+        let qualifier = path.len().checked_sub(2).and_then(|at| path.get(at));
+        let fits = |entry: &&Entry| match qualifier {
+            Some(qualifier) => entry.name == *qualifier,
+            None => entry.is_table,
+        };
+        let own = self.scopes.get(scope).and_then(|own| own.entries.iter().find(fits));
+        let entry = own.or_else(|| self.around(scope).find_map(|outer| outer.entries.iter().find(fits)))?;
+        let (_, id) = entry.columns.as_ref().filter(|_| entry.is_table)?.first()?;
+        match self.rels.get((*id)?.rel)? {
+            RelInfo::Instance(instance) => Some(*instance),
+            RelInfo::Constants(_) | RelInfo::Derived(_) => None,
+        }
+    }
+
+    /// `tableoid` on the coordinator is the foreign child's: puts a function around it that tells the table. `start`:
+    /// where the text stands in the one that is edited.
+    pub fn name_tables(&self, text: &str, start: usize, edits: &mut Edits) {
+        for column in self.system_columns.iter().filter(|c| c.name == "tableoid" && c.span.is_known()) {
+            if !self.instances[column.instance].table.is_reference() && !self.session.callback {
+                let there = Span::new(start + column.span.start, start + column.span.end);
+                edits.replace(there, format!("pgherd.tableoid({})", column.span.of(text)));
+            }
+        }
+    }
+
+    /// One that says which version of a distributed table's row this is: a worker's own is as good as any.
+    pub fn is_version(&self, column: &SystemColumn<'_>) -> bool {
+        !PLACE_COLUMNS.contains(&column.name) && !self.instances[column.instance].table.is_reference()
+    }
+
     /// The scopes around one, from the inside.
     pub fn around(&self, scope: usize) -> impl Iterator<Item = &Scope> {
         let parent = |scope: &&Scope| self.scopes.get(scope.parent?);
@@ -1089,10 +1152,10 @@ impl<'a> Analysis<'a> {
 
     /// Looks for column names that show which physical table a row is in.
     fn scan_columns(&mut self, statement: &'a Statement) {
-        let (mut parent, mut system) = (false, false);
-        let names: std::collections::HashSet<&str> =
+        let (mut parent, mut system) = (false, HashSet::new());
+        let names: HashSet<&str> =
             self.scopes.iter().flat_map(|s| &s.entries).filter(|e| e.is_table).map(|e| e.name.as_str()).collect();
-        let columns: std::collections::HashSet<&str> =
+        let columns: HashSet<&str> =
             self.instances.iter().flat_map(|i| i.table.columns.iter()).map(|c| c.name.as_str()).collect();
         let may_be_row = |name: &str| names.contains(name) && !columns.contains(name);
         let (mut count, mut by_name) = (0, false);
@@ -1105,8 +1168,8 @@ impl<'a> Analysis<'a> {
                 if let [name] = path.as_slice() {
                     by_name |= may_be_row(name);
                 }
-                if let Some(last) = path.last() {
-                    system |= SYSTEM_COLUMNS.contains(&last.as_str());
+                if path.last().is_some_and(|last| SYSTEM_COLUMNS.contains(&last.as_str())) {
+                    system.insert(expr.span.start);
                 }
             }
             ExprKind::Star(path) if path.len() > 1 => parent = true,
@@ -1123,7 +1186,10 @@ impl<'a> Analysis<'a> {
                 false => by_name,
             };
         self.needs_parent_name = parent;
-        self.has_system_column = system;
+        for column in self.system_columns.iter().filter(|c| self.is_version(c)) {
+            system.remove(&column.span.start);
+        }
+        self.has_system_column = !system.is_empty();
     }
 }
 

@@ -133,7 +133,8 @@ impl<'a> Context<'a> {
         } else if safety::has_outer_aggregate(&analysis) {
             Some("an aggregate in a subquery is one of the query around it".to_owned())
         } else {
-            safety::statement_reason(statement, snapshot)
+            safety::statement_reason(statement, &safety::Names::new(snapshot, session))
+                .or_else(|| dotted_call(statement, snapshot, &analysis))
         };
         let uses_now = safety::uses_now(statement) || !defaults_of_time(&statement.tree, &analysis).is_empty();
         Context {
@@ -149,6 +150,10 @@ impl<'a> Context<'a> {
             questions: RefCell::default(),
             implied: RefCell::default(),
         }
+    }
+
+    pub fn names(&self) -> safety::Names<'a> {
+        safety::Names::new(self.snapshot, self.session)
     }
 
     pub fn text(&self) -> &'a str {
@@ -193,12 +198,14 @@ impl<'a> Context<'a> {
                 edits.replace(relation.full_span, relation.span.of(self.text()));
             }
         }
+        self.analysis.name_tables(self.text(), 0, &mut edits);
         self.fix_time(&mut edits);
         edits
     }
 
     pub fn coordinator_sql(&self) -> Splice {
         let mut edits = self.coordinator_edits();
+        crate::unions::keep_apart(self.statement, self.snapshot, self.session, &mut edits);
         crate::early::early(&self.analysis, self.statement, &mut edits, (self.text(), 0));
         edits.apply(self.text())
     }
@@ -291,6 +298,18 @@ impl<'a> Context<'a> {
                 "cannot run this statement inside a statement of the coordinator",
                 Some(format!("It cannot be split over the workers: {reason}.")),
                 None,
+            );
+        }
+        // postgres_fdw has only the columns that users made.
+        if let Some(column) = self.analysis.system_columns.iter().find(|c| self.analysis.is_version(c)) {
+            let table = &self.analysis.instances[column.instance].table.name;
+            return self.refuse(
+                format!(
+                    "cannot use system column \"{}\" of distributed table \"{table}\" in this statement",
+                    column.name
+                ),
+                Some(format!("The coordinator runs it: {reason}.")),
+                Some("Use it in a statement that workers can run."),
             );
         }
         // postgres_fdw locks rows without saying how, which the router adds where it is the same everywhere.
@@ -396,4 +415,21 @@ pub(crate) fn count_of(expr: Option<&Expr>) -> Count {
         ExprKind::Param(n) => Count::Param(*n),
         _ => Count::Other,
     }
+}
+
+/// `x.f` is another way to write `f(x)`, where x has no such column.
+fn dotted_call(statement: &Statement, snapshot: &Snapshot, analysis: &Analysis<'_>) -> Option<String> {
+    let is_column = |name: &str| analysis.instances.iter().any(|i| i.table.columns.iter().any(|c| c.name == name));
+    let mut found = None;
+    statement.tree.walk_all(&mut |_, e| {
+        let name = match &e.kind {
+            ExprKind::Column(path) if path.len() > 1 => path.last(),
+            ExprKind::Indirection { last_field, .. } => last_field.as_ref(),
+            _ => None,
+        };
+        if let Some(name) = name.filter(|n| snapshot.user_functions.contains(*n) && !is_column(n)) {
+            found.get_or_insert_with(|| format!("the function {name} is not built in"));
+        }
+    });
+    found
 }

@@ -30,7 +30,20 @@ pub(crate) struct Grouped {
     pub sql: String,
     pub joined: Joined,
     pub columns: usize,
+    /// The same by a part that is run before it.
+    pub asked: Option<Asked>,
 }
+
+/// Only the groups that some outer row asks for.
+pub(crate) struct Asked {
+    /// What the outer rows that pass all other conditions ask for.
+    pub keys: String,
+    /// The groups of these; [`KEYS`] stands for their rows.
+    pub sql: String,
+}
+
+/// Stands for a part's rows until its number is known.
+pub(crate) const KEYS: &str = "{{keys}}";
 
 impl Joined {
     /// The name of the table that is added.
@@ -73,9 +86,10 @@ impl Context<'_> {
             return not("its value");
         }
         let Some(parent) = self.parent_of(level) else { return not("its place") };
-        let place = self.place_of(parent, query)?;
+        let (place, conjunct) = self.place_of(parent, query)?;
 
         let (mut keys, mut outer, mut conditions) = (Vec::new(), Vec::new(), Vec::new());
+        let mut reductions = Vec::new();
         for conjunct in filter.conjuncts() {
             if self.is_own(conjunct, this.scope) {
                 conditions.push(format!("({})", conjunct.span.of(self.text())));
@@ -97,9 +111,7 @@ impl Context<'_> {
             }
             keys.push(own.span.of(self.text()));
             outer.push(other.span.of(self.text()).to_owned());
-            if let Some(reduced) = self.reduced(parent, other, own.span.of(self.text())) {
-                conditions.push(reduced);
-            }
+            reductions.extend(self.reduced(parent, other, own.span.of(self.text())));
         }
         if keys.is_empty() {
             return not("no outer columns");
@@ -118,19 +130,54 @@ impl Context<'_> {
         let Some(from) = from else { return not("not found in the text") };
         let list: Vec<String> = (1..).zip(&keys).map(|(n, key)| format!("{key} AS pgherd_k{n}")).collect();
         let numbers: Vec<String> = (1..=keys.len()).map(|n| n.to_string()).collect();
-        let filter = if conditions.is_empty() { String::new() } else { format!(" WHERE {}", conditions.join(" AND ")) };
-        let sql = format!(
-            "SELECT {}, {} AS pgherd_v {from}{filter} GROUP BY {}",
-            list.join(", "),
-            item.expr.span.of(self.text()),
-            numbers.join(", ")
-        );
+        let sql = |conditions: &[String]| {
+            let filter = match conditions {
+                [] => String::new(),
+                all => format!(" WHERE {}", all.join(" AND ")),
+            };
+            let (list, numbers) = (list.join(", "), numbers.join(", "));
+            let value = item.expr.span.of(self.text());
+            format!("SELECT {list}, {value} AS pgherd_v {from}{filter} GROUP BY {numbers}")
+        };
+        // One key with the values that it can have is asked for as well as can be.
+        let known = keys.len() == 1 && !reductions.is_empty();
+        let asked = self.asked_by(parent, conjunct, &outer).filter(|_| !known).map(|asked| {
+            let names: Vec<String> = (1..=keys.len()).map(|n| format!("pgherd_k{n}")).collect();
+            let (keys, names) = (keys.join(", "), names.join(", "));
+            let own = conditions.iter().cloned();
+            let all: Vec<String> =
+                own.chain([format!("({keys}) IN (SELECT {names} FROM {KEYS} AS pgherd_s)")]).collect();
+            Asked { keys: asked, sql: sql(&all) }
+        });
+        conditions.extend(reductions);
         let columns = keys.len() + 1;
-        Ok(Grouped { sql, joined: Joined { outer, ..place }, columns })
+        Ok(Grouped { sql: sql(&conditions), joined: Joined { outer, ..place }, columns, asked })
     }
 
-    /// The condition that a subquery stands in, where the join can be added.
-    fn place_of(&self, parent: usize, query: &Query) -> Result<Joined> {
+    /// The different values of what outer rows ask for, in the statement without the condition that asks.
+    fn asked_by(&self, parent: usize, conjunct: Span, outer: &[String]) -> Option<String> {
+        let Tree::Query(query) = &self.statement.tree else { return None };
+        let Body::Select(select) = &query.body else { return None };
+        let alone = self.top_level() == Some(parent) && query.with.is_none() && self.is_repeatable(query);
+        let from_where = self.statement.outline()?.from_where.filter(|_| alone && select.filter_word.is_known())?;
+        if !from_where.contains(conjunct) {
+            return None;
+        }
+        let part = |from: usize, to: usize| Span::new(from, to).of(self.text());
+        let (before, behind) = (part(from_where.start, conjunct.start), part(conjunct.end, from_where.end));
+        let list: Vec<String> = (1..).zip(outer).map(|(n, key)| format!("{key} AS pgherd_k{n}")).collect();
+        let sql = format!("SELECT DISTINCT {} {before}true{behind}", list.join(", "));
+        let parsed = pgherd_sql::split(&sql).ok().and_then(|mut list| list.pop())?;
+        let conditions = |select: &Select| select.filter.as_ref().map_or(0, |f| f.conjuncts().len());
+        let found = match &parsed.tree {
+            Tree::Query(query) => matches!(&query.body, Body::Select(s) if conditions(s) == conditions(select)),
+            _ => false,
+        };
+        found.then_some(sql)
+    }
+
+    /// Where the join can be added for a subquery, and the condition that this stands in.
+    fn place_of(&self, parent: usize, query: &Query) -> Result<(Joined, Span)> {
         let not = |what: &str| Err(format!("a subquery that is no join: {what}"));
         let Some(outer) = self.analysis.levels[parent].query else { return not("its place") };
         let Body::Select(select) = &outer.body else { return not("its place") };
@@ -145,12 +192,13 @@ impl Context<'_> {
                 && found.span.is_known()
                 && is_comparison(conjunct)
             {
-                return Ok(Joined {
+                let joined = Joined {
                     from: select.filter_word.start,
                     subquery: found.span,
                     condition: conjunct.span.end,
                     outer: Vec::new(),
-                });
+                };
+                return Ok((joined, conjunct.span));
             }
         }
         not("its place")

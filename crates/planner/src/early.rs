@@ -45,23 +45,30 @@ const PLAIN_TYPES: &[&str] = &[
 /// Functions whose name is a type that anything becomes by its text.
 const TEXT_TYPES: &[&str] = &["bpchar", "char", "json", "jsonb", "name", "text", "varchar", "xml"];
 
-/// Adds what it takes to `edits`, which has all else that is replaced in the text.
+/// Adds what the coordinator's own plans need in a text to `edits`, which has all else that is replaced in it.
 pub fn compute_first(statement: &Statement, snapshot: &Snapshot, session: &SessionView<'_>, edits: &mut Edits) {
     use pgherd_sql::StatementKind as K;
-    if !statement.has_sublink {
+    // First: what stands in subqueries goes where they do.
+    crate::unions::keep_apart(statement, snapshot, session, edits);
+    let is_asked = |text: &str| text.to_ascii_lowercase().contains("tableoid");
+    if !statement.has_sublink && !is_asked(&statement.text) {
         return;
     }
+    let mut add = |statement: &Statement, place: (&str, usize)| {
+        let analysis = Analysis::run(statement, snapshot, session);
+        analysis.name_tables(&statement.text, place.1, edits);
+        early(&analysis, statement, edits, place);
+    };
     let inner = match &statement.kind {
         K::DeclareCursor { query, .. } => Some(*query),
         K::CreateTableAs(create) if !create.materialized_view && !create.is_execute => Some(create.query),
         _ => None,
     };
     let Some(query) = inner.filter(|span| span.is_known()) else {
-        return early(&Analysis::run(statement, snapshot, session), statement, edits, (&statement.text, 0));
+        return add(statement, (&statement.text, 0));
     };
     if let Ok([inner]) = pgherd_sql::split(query.of(&statement.text)).as_deref() {
-        let place = (statement.text.as_str(), query.start + inner.offset);
-        early(&Analysis::run(inner, snapshot, session), inner, edits, place);
+        add(inner, (statement.text.as_str(), query.start + inner.offset));
     }
 }
 
@@ -494,7 +501,9 @@ impl<'c> Early<'c, '_> {
             }
             ExprKind::ValueFunction(word) => !safety::NOW_WORDS.contains(word),
             ExprKind::Op(op) if op.name == "||" => true,
-            ExprKind::Op(_) | ExprKind::Sublink(_) => safety::operator_reason(snapshot, expr).is_some(),
+            ExprKind::Op(_) | ExprKind::Sublink(_) => {
+                safety::operator_reason(&safety::Names::written(snapshot), expr).is_some()
+            }
             ExprKind::Unknown(_) => true,
             _ => false,
         }

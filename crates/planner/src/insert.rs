@@ -36,7 +36,7 @@ fn default_of(column: &Column, is_key: bool) -> Source {
     match &column.default {
         ColumnDefault::Sequence { sql } => Source::Coordinator(sql.clone()),
         ColumnDefault::Identity { sequence, .. } => {
-            Source::Coordinator(format!("pg_catalog.nextval({}::pg_catalog.regclass)", quote_literal(sequence)))
+            Source::Coordinator(format!("pgherd.next_identity({}::pg_catalog.regclass)", quote_literal(sequence)))
         }
         ColumnDefault::Expression { sql, .. } if is_key => Source::Coordinator(sql.clone()),
         _ => Source::Worker,
@@ -96,6 +96,26 @@ impl Context<'_> {
 
     /// What is wrong whatever the source is.
     fn check_insert(&self, insert: &Insert, table: &Arc<Table>) -> Option<Plan> {
+        let returns = |column: &str| {
+            let is_it = |e: &Expr| match &e.kind {
+                ExprKind::Column(path) => path.last().is_some_and(|c| c == column),
+                _ => false,
+            };
+            let mut found = false;
+            insert.returning.iter().for_each(|item| item.expr.walk(&mut |e| found |= is_it(e)));
+            found
+        };
+        if !table.is_reference() && returns("ctid") {
+            return Some(self.refuse(
+                format!("cannot return ctid of rows that are inserted into the distributed table \"{}\"", table.name),
+                None,
+                Some("Select it afterwards."),
+            ));
+        }
+        // Only the coordinator knows by which number a table goes there.
+        if !table.is_reference() && returns("tableoid") {
+            return Some(self.insert_from_coordinator(table, "RETURNING tableoid"));
+        }
         if let Some(key) = table.key_column() {
             if insert.columns.iter().any(|(name, part)| *part && *name == key.name) {
                 return Some(self.refuse(
@@ -138,7 +158,7 @@ impl Context<'_> {
         self.federate(reason)
     }
 
-    fn generated_always(&self, column: &Column, detail: String, hint: Option<&str>) -> Plan {
+    pub(crate) fn generated_always(&self, column: &Column, detail: String, hint: Option<&str>) -> Plan {
         let message = format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name);
         let refusal = Refusal {
             sqlstate: "428C9",
@@ -277,7 +297,7 @@ impl Context<'_> {
                         (true, None) => false,
                         (true, Some(_)) => true,
                         (false, _) => {
-                            safety::field_reason(expr, self.snapshot).is_none()
+                            safety::field_reason(expr, &self.names()).is_none()
                                 && (!many || !reads_now(expr) || self.session.multi_statement_txn_now.is_some())
                         }
                     };
@@ -369,7 +389,7 @@ impl Context<'_> {
             exprs.extend(conflict.infer_filter.iter().chain(conflict.filter.iter()));
             exprs.extend(conflict.set.iter().map(|a| &a.value));
         }
-        exprs.into_iter().find_map(|e| safety::field_reason(e, self.snapshot))
+        exprs.into_iter().find_map(|e| safety::field_reason(e, &self.names()))
     }
 
     /// One row of VALUES stands for as many as its set-returning functions return.
@@ -388,7 +408,7 @@ impl Context<'_> {
         let reason = if self.analysis.has_local {
             Some("it names a relation that is not distributed".to_owned())
         } else {
-            self.unsafe_reason.clone()
+            self.unsafe_reason.clone().or_else(|| self.ctes_need_coordinator())
         };
         match (reason, self.route_key()) {
             (None, Ok((table, key))) if self.worker_defaults(insert, &table) => self.route(table, key),
@@ -430,6 +450,32 @@ impl Context<'_> {
             })
     }
 
+    /// A CTE's INSERT leaves nothing to the coordinator.
+    pub(crate) fn cte_has_defaults(&self, insert: &Insert, table: &Table) -> bool {
+        let width = match &insert.source {
+            InsertSource::Values(rows) => rows.first().map(Vec::len),
+            InsertSource::DefaultValues => Some(0),
+            InsertSource::Query(_) if insert.columns.is_empty() => Some(0),
+            InsertSource::Query(_) => None,
+        };
+        let Some(columns) = self.target_columns(insert, table, width) else { return false };
+        let key = table.key_column().map(|c| c.name.as_str());
+        let values_have_default = match &insert.source {
+            InsertSource::Values(rows) => rows.iter().flatten().any(|e| matches!(e.kind, ExprKind::Default)),
+            _ => false,
+        };
+        let fixed = self.session.multi_statement_txn_now.is_some() || self.uses_now;
+        table.columns.iter().all(|column| {
+            let from_worker = matches!(default_of(column, Some(column.name.as_str()) == key), Source::Worker)
+                && !(fixed && time_default(column).is_some());
+            let given = columns.iter().any(|given| given.name == column.name) && !values_have_default;
+            match column.default {
+                ColumnDefault::Identity { .. } => false,
+                _ => given || from_worker,
+            }
+        })
+    }
+
     /// Level of the INSERT's own query.
     fn source_level(&self) -> Option<usize> {
         let Tree::Insert(insert) = &self.statement.tree else { return None };
@@ -457,6 +503,9 @@ impl Context<'_> {
 
     fn insert_query(&self, insert: &Insert, query: &Query, table: &Arc<Table>) -> Plan {
         let width = self.source_outputs().map(Vec::len);
+        if width == Some(0) {
+            return self.insert_from_coordinator(table, "the query gives rows without columns");
+        }
         let Some(columns) = self.target_columns(insert, table, width) else { return self.let_coordinator_report() };
         for column in &columns {
             let written = width.is_some() || !insert.columns.is_empty();
@@ -694,7 +743,9 @@ impl Context<'_> {
 /// the time, or something else that differs.
 pub fn default_at(sql: &str, now: &str, snapshot: &Snapshot) -> Option<String> {
     let statement = pgherd_sql::split(&format!("SELECT {sql}")).ok()?.pop()?;
-    if !safety::uses_now(&statement) || safety::statement_reason(&statement, snapshot).is_some() {
+    if !safety::uses_now(&statement)
+        || safety::statement_reason(&statement, &safety::Names::written(snapshot)).is_some()
+    {
         return None;
     }
     let mut edits = Edits::new();

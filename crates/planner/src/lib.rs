@@ -23,6 +23,7 @@ mod safety;
 mod select;
 mod spread;
 mod stage;
+mod unions;
 
 use std::collections::{HashMap, HashSet};
 
@@ -31,6 +32,7 @@ pub use ddl::*;
 pub use early::compute_first;
 pub use insert::{default_at, default_reads_now, default_sql, evaluation_type};
 pub use plan::*;
+pub use safety::is_same_in_policies;
 
 use pgherd_catalog::{Column, ColumnDefault, Snapshot, Table};
 use pgherd_sql::Statement;
@@ -52,6 +54,9 @@ pub struct SessionView<'a> {
     pub estimates: &'a HashMap<String, f64>,
     /// The statement comes from postgres_fdw inside a federated statement: it is never federated again.
     pub callback: bool,
+    /// The text is postgres_fdw's, which names with a schema what is not in pg_catalog. (Clauses of users' come back as
+    /// they were written.)
+    pub built_in_names: bool,
     /// Parts may be run before the statement; not where it is a part of a part of a part itself.
     pub may_stage: bool,
     /// The transaction's time, as text that timestamptz reads, for statements that several servers run.
@@ -63,7 +68,9 @@ pub struct SessionView<'a> {
 pub fn shares_transaction(table: &Table, snapshot: &Snapshot) -> bool {
     let plain = |column: &Column| match &column.default {
         ColumnDefault::Expression { sql, immutable: false } => match pgherd_sql::split(&format!("SELECT {sql}")) {
-            Ok(statements) => statements.iter().all(|s| safety::statement_reason(s, snapshot).is_none()),
+            Ok(statements) => {
+                statements.iter().all(|s| safety::statement_reason(s, &safety::Names::written(snapshot)).is_none())
+            }
             Err(_) => false,
         },
         _ => true,
@@ -124,6 +131,10 @@ fn plan_in(context: &Context<'_>) -> Plan {
     let bare = context.analysis.instances.iter().any(|i| i.relation.only && i.table.is_partitioned);
     if bare && !matches!(statement.tree, Tree::Insert(_) | Tree::Merge(_)) {
         return context.federate("ONLY of a partitioned table");
+    }
+    let here = |i: &analysis::Instance<'_>| i.is_target && i.table.changed_here;
+    if !context.session.callback && context.analysis.instances.iter().any(here) {
+        return context.change_here();
     }
     let local_target = statement.has_modifying && !context.analysis.instances.iter().any(|i| i.is_target);
     match &statement.tree {

@@ -1,6 +1,7 @@
 //! What the workers run and the statement that PostgreSQL runs over their rows, for answers that are more than the rows
 //! one after another. Texts are the user's own with ranges replaced, never printed from a tree.
 
+use pgherd_catalog::{Column, FIRST_USER_OID};
 use pgherd_sql::ast::*;
 use pgherd_sql::{Edits, Outline, Splice};
 
@@ -12,8 +13,6 @@ type Result<T> = std::result::Result<T, String>;
 
 /// `pg_collation.oid` of the database's default.
 const DEFAULT_COLLATION: u32 = 100;
-/// Types that users made have numbers from here on.
-const FIRST_USER_OID: u32 = 16_384;
 
 fn outline_of(context: &Context<'_>, select: &Select, query: &Query) -> Result<Outline> {
     let outline = context.statement.outline().ok_or("the statement's clauses are not in one place")?;
@@ -44,8 +43,30 @@ impl Collation {
     }
 }
 
-fn is_plain(collation: u32) -> bool {
+pub(crate) fn is_plain(collation: u32) -> bool {
     collation == 0 || collation == DEFAULT_COLLATION
+}
+
+/// What is known of the collation of something that an expression is made of.
+#[derive(Clone, Copy)]
+enum Source {
+    /// A column's, `pg_collation.oid`.
+    Column(u32),
+    /// Of a composite value, whose fields have collations of their own.
+    Fields,
+    /// Computed in a subquery, where it is not followed.
+    Computed,
+}
+
+impl Source {
+    /// `is_whole`: what is asked for is this value, and no field of it.
+    fn of(column: Option<&Column>, is_whole: bool) -> Source {
+        match column {
+            Some(c) if c.collation == 0 && c.type_oid >= FIRST_USER_OID && !is_whole => Source::Fields,
+            Some(c) => Source::Column(c.collation),
+            None => Source::Computed,
+        }
+    }
 }
 
 impl Context<'_> {
@@ -63,13 +84,8 @@ impl Context<'_> {
         let is_column = matches!(expr.kind, ExprKind::Column(_));
         expr.walk(&mut |e| match &e.kind {
             ExprKind::Column(_) => match self.analysis.resolve_expr(e, scope) {
-                Found::Column(id, _) => found.push(match self.analysis.column(id) {
-                    // A composite value's fields have collations of their own.
-                    Some(c) if c.collation == 0 && c.type_oid >= FIRST_USER_OID && !is_column => u32::MAX - 1,
-                    column => column.map_or(u32::MAX, |c| c.collation),
-                }),
-                // A computed output of a subquery: its collation is not followed.
-                _ => found.push(u32::MAX),
+                Found::Column(id, _) => found.push(Source::of(self.analysis.column(id), is_column)),
+                _ => found.push(Source::Computed),
             },
             ExprKind::Collate { .. } => explicit = true,
             _ => {}
@@ -80,9 +96,13 @@ impl Context<'_> {
         Ok(self.combine_collations(&found))
     }
 
-    fn combine_collations(&self, found: &[u32]) -> Collation {
-        let is_plain = |c: &u32| is_plain(*c) || *c == u32::MAX && self.has_plain_collations();
-        if found.iter().all(is_plain) { Collation::Default } else { Collation::Asked }
+    fn combine_collations(&self, found: &[Source]) -> Collation {
+        let is_default = |source: &Source| match source {
+            Source::Column(collation) => is_plain(*collation),
+            Source::Fields => false,
+            Source::Computed => self.has_plain_collations(),
+        };
+        if found.iter().all(is_default) { Collation::Default } else { Collation::Asked }
     }
 
     /// Where no table has another collation, neither has anything computed from it.
@@ -107,7 +127,7 @@ fn outputs<'e>(context: &Context<'_>, select: &'e Select, scope: usize) -> Resul
             let columns = context.analysis.expand_star(path, scope).ok_or("the columns of * are not known here")?;
             for (name, id) in columns {
                 let column = id.and_then(|id| context.analysis.column(id));
-                let collation = context.combine_collations(&[column.map_or(u32::MAX, |c| c.collation)]);
+                let collation = context.combine_collations(&[Source::of(column, true)]);
                 all.push(Output { name, expr: None, collation: Ok(collation) });
             }
         } else {

@@ -220,7 +220,7 @@ impl Context<'_> {
         steps.extend(moves.into_iter().map(Step::Moved));
         steps.extend(inserts.into_iter().map(|sql| Step::Planned(sql.replace(STAR, &star))));
         self.check_modifying(std::slice::from_ref(table))?;
-        let part = StagePart::new(part.trim_start().to_owned(), Ship::ByPlace { column: 1 });
+        let part = StagePart::new(part.trim_start().to_owned(), Ship::ByPlace { column: 1, table: table.clone() });
         Ok(Stage { parts: vec![part], rest: Rest::Steps(steps), collated: false, otherwise: None })
     }
 

@@ -444,7 +444,7 @@ impl Context<'_> {
         expr.walk(&mut |e| {
             volatile |= matches!(&e.kind, ExprKind::Call(c) if self.snapshot.volatile_functions.contains(&c.name));
         });
-        plain && !volatile && safety::field_reason(expr, self.snapshot).is_none()
+        plain && !volatile && safety::field_reason(expr, &self.names()).is_none()
     }
 
     /// `inserted`: it stands in an INSERT, where the target's columns are not seen.

@@ -13,7 +13,7 @@ use crate::{literal, safety};
 
 /// What PostgreSQL would run for a row that changes is not what it runs for one that goes and one that comes.
 pub(crate) fn fires(table: &Table) -> bool {
-    table.has_triggers || table.row_security || table.is_referenced
+    table.has_triggers || table.fires_here || table.row_security || table.is_referenced
 }
 
 fn current_of(filter: Option<&Expr>) -> bool {
@@ -71,6 +71,43 @@ impl Context<'_> {
         self.modify("UPDATE", &table, update.filter.as_ref(), !update.returning.is_empty())
     }
 
+    /// A write to a table whose rules or triggers the coordinator runs. What is refused of any table stays so.
+    pub fn change_here(&self) -> Plan {
+        let target = self.target();
+        let cursor = match &self.statement.tree {
+            Tree::Update(update) => current_of(update.filter.as_ref()).then_some("UPDATE"),
+            Tree::Delete(delete) => current_of(delete.filter.as_ref()).then_some("DELETE"),
+            _ => None,
+        };
+        if let (Some(word), Some(table)) = (cursor, &target) {
+            return self.refuse(
+                format!("cannot run this {word} on the distributed table \"{}\"", table.name),
+                Some("The coordinator runs its rules and triggers, and does not have the cursor's row.".to_owned()),
+                Some("Give the values that name the row."),
+            );
+        }
+        let fires = |i: &&crate::analysis::Instance<'_>| i.is_target && i.table.fires_here;
+        if !self.analysis.instances.iter().any(|i| fires(&i)) {
+            return self.federate("what rules make of it only the coordinator knows");
+        }
+        let plan = match (&self.statement.tree, &target) {
+            (Tree::Merge(_), Some(table)) if table.fires_here => {
+                return self.refuse(
+                    format!("cannot run MERGE into the distributed table \"{}\"", table.name),
+                    Some("The coordinator fires its triggers, and does not have its rows.".to_owned()),
+                    Some("Use UPDATE, DELETE and INSERT."),
+                );
+            }
+            (Tree::Merge(merge), _) => Some(self.merge_statement(merge)),
+            (Tree::Update(update), _) => Some(self.update(update)),
+            _ => None,
+        };
+        match plan.filter(|plan| matches!(plan.tier, Tier::Refuse(_))) {
+            Some(plan) => plan,
+            None => self.federate("the triggers of a table that it writes fire on the coordinator"),
+        }
+    }
+
     /// GENERATED ALWAYS AS IDENTITY takes DEFAULT only. Workers have no identity columns and would not know.
     pub fn identity_is_set(&self, set: &[Assignment], table: &Table) -> Option<Plan> {
         let column = set.iter().filter(|a| !has_default(&a.value)).find_map(|a| {
@@ -87,6 +124,52 @@ impl Context<'_> {
             hint: None,
         };
         Some(self.plan(Tier::Refuse(refusal), message))
+    }
+
+    /// The same of what a MERGE inserts.
+    fn identity_is_given(&self, columns: &[String], values: &[Expr], table: &Table) -> Option<Plan> {
+        let star = values.iter().position(|e| matches!(e.kind, ExprKind::Star(_)));
+        let column = table.columns.iter().enumerate().find_map(|(number, column)| {
+            let ColumnDefault::Identity { always: true, .. } = column.default else { return None };
+            let at = match columns.is_empty() {
+                true => number,
+                false => columns.iter().position(|name| *name == column.name)?,
+            };
+            let value = match star {
+                Some(star) if at >= star => {
+                    // What stands behind the star is counted from the end.
+                    let left = columns.len().checked_sub(at).and_then(|left| values.len().checked_sub(left));
+                    left.filter(|at| *at > star).and_then(|at| values.get(at))
+                }
+                _ => Some(values.get(at)?),
+            };
+            value.is_none_or(|e| !matches!(e.kind, ExprKind::Default)).then_some(column)
+        })?;
+        Some(self.generated_always(
+            column,
+            format!("Column \"{}\" is an identity column defined as GENERATED ALWAYS.", column.name),
+            Some("Use OVERRIDING SYSTEM VALUE to override."),
+        ))
+    }
+
+    /// Why what a data-modifying CTE writes needs the coordinator, though it is pinned to one shard: defaults of
+    /// sequences and the transaction's time; the coordinator also says what is wrong with identity columns.
+    pub fn ctes_need_coordinator(&self) -> Option<String> {
+        let needs = |tree: &&Tree| {
+            let (target, set) = match tree {
+                Tree::Insert(insert) => (&insert.target, insert.on_conflict.as_ref().map_or(&[][..], |c| &c.set)),
+                Tree::Update(update) => (&update.target, update.set.as_slice()),
+                _ => return false,
+            };
+            let table = self.analysis.instances.iter().find(|i| std::ptr::eq(i.relation, target)).map(|i| &i.table);
+            let Some(table) = table else { return false };
+            let inserts = match tree {
+                Tree::Insert(insert) => !self.cte_has_defaults(insert, table),
+                _ => false,
+            };
+            inserts || sets_to_sequence(set, table) || self.identity_is_set(set, table).is_some()
+        };
+        self.analysis.modifying.iter().any(needs).then(|| "a column's default needs the coordinator".to_owned())
     }
 
     /// UPDATE of the distribution column: rows are deleted, and inserted with their new values.
@@ -194,8 +277,8 @@ impl Context<'_> {
         if self.analysis.has_local {
             return federate("it names a relation that is not distributed".to_owned());
         }
-        if let Some(reason) = &self.unsafe_reason {
-            return federate(reason.clone());
+        if let Some(reason) = self.unsafe_reason.clone().or_else(|| self.ctes_need_coordinator()) {
+            return federate(reason);
         }
         if !self.names_are_known() {
             return federate("a table's name is not found in the text".to_owned());
@@ -310,9 +393,14 @@ impl Context<'_> {
             return self.replicate(!merge.returning.is_empty());
         }
         for clause in &merge.clauses {
-            if let MergeAction::Update(set) = &clause.action
-                && let Some(plan) = self.identity_is_set(set, &table)
-            {
+            let plan = match &clause.action {
+                MergeAction::Update(set) => self.identity_is_set(set, &table),
+                MergeAction::Insert { columns, values, overriding: Overriding::No, .. } => {
+                    self.identity_is_given(columns, values, &table)
+                }
+                _ => None,
+            };
+            if let Some(plan) = plan {
                 return plan;
             }
         }

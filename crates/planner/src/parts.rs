@@ -99,6 +99,30 @@ impl Context<'_> {
     /// are looked at roughly: where one is taken for its own wrongly, the coordinator does not find it and says so
     /// before anything is run.
     pub fn closed_text(&self, level: usize) -> Result<String> {
+        let (prefix, text, _) = self.closed(level)?;
+        Ok(format!("{prefix}{text}"))
+    }
+
+    /// The same of a SELECT with one more condition.
+    pub fn closed_text_with(&self, level: usize, condition: &str) -> Result<String> {
+        let (prefix, text, parsed) = self.closed(level)?;
+        let lost = "a subquery's clauses are not found in the text";
+        let Tree::Query(query) = &parsed.tree else { return Err(lost.to_owned()) };
+        let Body::Select(select) = &query.body else { return Err(lost.to_owned()) };
+        let end = parsed.outline().and_then(|o| o.from_where).ok_or(lost)?.end;
+        let (before, behind) = text.split_at(end);
+        match (&select.filter, select.filter_word) {
+            (None, _) => Ok(format!("{prefix}{before} WHERE {condition}{behind}")),
+            (Some(_), word) if word.is_known() => {
+                let (before, filter) = before.split_at(word.end);
+                Ok(format!("{prefix}{before} ({}) AND {condition}{behind}", filter.trim()))
+            }
+            _ => Err(lost.to_owned()),
+        }
+    }
+
+    /// The CTEs in front of it, the text, and what it says.
+    fn closed(&self, level: usize) -> Result<(String, &str, pgherd_sql::Statement)> {
         let this = &self.analysis.levels[level];
         let query = this.query.ok_or("a data-modifying CTE")?;
         if !query.span.is_known() || query.locking || query.into {
@@ -143,7 +167,7 @@ impl Context<'_> {
         });
         match correlated {
             Some(name) => Err(format!("a subquery refers to {name} outside of it")),
-            None => Ok(format!("{prefix}{text}")),
+            None => Ok((prefix, text, parsed)),
         }
     }
 
@@ -418,7 +442,7 @@ impl Context<'_> {
             ExprKind::Sublink(_) | ExprKind::Star(_) | ExprKind::Unknown(_) | ExprKind::Grouping(_) => fits = false,
             _ => {}
         });
-        fits && columns > 0 && safety::field_reason(condition, self.snapshot).is_none()
+        fits && columns > 0 && safety::field_reason(condition, &self.names()).is_none()
     }
 }
 

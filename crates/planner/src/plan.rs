@@ -142,7 +142,7 @@ pub enum Ship {
     SplitByLast { table: Arc<Table>, stored: bool },
     /// Each to the worker that has the row of the target whose system column `ctid` this column (from 0) is as the
     /// coordinator sees it. The rest sees it as text: the partition's number there, and the place in it.
-    ByPlace { column: usize },
+    ByPlace { column: usize, table: Arc<Table> },
 }
 
 impl PartialEq for Ship {
@@ -153,7 +153,7 @@ impl PartialEq for Ship {
             (Ship::SplitByLast { table: s, stored: a }, Ship::SplitByLast { table: t, stored: b }) => {
                 a == b && s.oid == t.oid
             }
-            (Ship::ByPlace { column: a }, Ship::ByPlace { column: b }) => a == b,
+            (Ship::ByPlace { column: a, table: s }, Ship::ByPlace { column: b, table: t }) => a == b && s.oid == t.oid,
             _ => false,
         }
     }

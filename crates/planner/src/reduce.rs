@@ -277,6 +277,29 @@ impl Context<'_> {
         best
     }
 
+    /// A condition on the one column of a subquery in which the outer level looks for a column (`IN`): which values
+    /// that one can have at all, by tables that every worker has, and the share that this leaves.
+    pub fn tested_with(&self, level: usize) -> Option<(String, f64)> {
+        let query = self.analysis.levels[level].query?;
+        let Body::Select(select) = &query.body else { return None };
+        let [item] = select.items.as_slice() else { return None };
+        let outer = self.parent_of(level)?;
+        let around = &self.analysis.levels[outer];
+        let Body::Select(around_select) = &around.query?.body else { return None };
+        let mut conjuncts = around_select.filter.iter().flat_map(|f| f.conjuncts());
+        let tested = conjuncts.find_map(|conjunct| {
+            let (test, of) = in_subquery(conjunct)?;
+            std::ptr::eq(of, query).then_some(test)
+        })?;
+        let Found::Column(id, true) = self.analysis.resolve_expr(tested, around.scope) else { return None };
+        let fits = self.is_plain(level) && self.is_repeatable(query) && self.gives_like(level, id);
+        if !fits || !item.expr.span.is_known() || !matches!(item.expr.kind, ExprKind::Column(_)) {
+            return None;
+        }
+        let found = self.reduction(outer, self.analysis.facts(around.env), id, None, true)?;
+        Some((format!("{} IN ({})", item.expr.span.of(self.text()), found.sql), found.share))
+    }
+
     /// Beside an occurrence whose columns have names of their own, nothing in the subquery may mean these: each name is
     /// one of its own FROM, or of nothing around it.
     fn is_surely_closed(&self, level: usize, query: &Query) -> bool {

@@ -1,6 +1,8 @@
 //! What a worker may evaluate in place of the coordinator: built-in functions, operators and types whose result does
 //! not depend on which server or session computes it (src/include/catalog/pg_proc.dat).
 
+use std::collections::HashSet;
+
 use pgherd_catalog::Snapshot;
 use pgherd_sql::Statement;
 use pgherd_sql::ast::*;
@@ -74,6 +76,7 @@ const COORDINATOR_ONLY_PREFIXES: &[&str] =
 
 /// `pg_…` functions that depend on their arguments only.
 const PLAIN_PG: &[&str] = &[
+    "pg_column_compression",
     "pg_column_size",
     "pg_input_is_valid",
     "pg_size_bytes",
@@ -99,9 +102,6 @@ const LOCAL_TYPES: &[&str] = &[
     "regrole",
     "regtype",
     "tid",
-    "xid",
-    "xid8",
-    "cid",
 ];
 
 /// Functions and words that give the time of the transaction.
@@ -109,9 +109,36 @@ pub(crate) const NOW_CALLS: &[&str] = &["now", "transaction_timestamp", "stateme
 pub(crate) const NOW_WORDS: &[&str] =
     &["current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"];
 
+/// Which names a text may mean.
+pub(crate) struct Names<'a> {
+    pub snapshot: &'a Snapshot,
+    /// It is postgres_fdw's, which names with a schema what is not in pg_catalog.
+    pub callback: bool,
+}
+
+impl<'a> Names<'a> {
+    pub fn new(snapshot: &'a Snapshot, session: &crate::SessionView<'_>) -> Names<'a> {
+        Names { snapshot, callback: session.built_in_names }
+    }
+
+    /// Of a text that users have written, a default's say.
+    pub fn written(snapshot: &'a Snapshot) -> Names<'a> {
+        Names { snapshot, callback: false }
+    }
+
+    /// Whether what a text calls so may be something of the user's. `names`: of such things.
+    pub fn is_users(&self, names: &HashSet<String>, schema: Option<&str>, name: &str) -> bool {
+        match schema {
+            Some(schema) => schema != "pg_catalog",
+            None => !self.callback && names.contains(name),
+        }
+    }
+}
+
 /// Why a worker must not evaluate a call; none: it may.
-pub(crate) fn call_reason(snapshot: &Snapshot, schema: Option<&str>, name: &str) -> Option<String> {
-    if schema.is_some_and(|s| s != "pg_catalog") || snapshot.user_functions.contains(name) {
+pub(crate) fn call_reason(names: &Names<'_>, schema: Option<&str>, name: &str) -> Option<String> {
+    let snapshot = names.snapshot;
+    if names.is_users(&snapshot.user_functions, schema, name) {
         return Some(format!("the function {name} is not built in"));
     }
     if pgherd_sql::is_own_function(name) {
@@ -120,58 +147,71 @@ pub(crate) fn call_reason(snapshot: &Snapshot, schema: Option<&str>, name: &str)
     if snapshot.volatile_functions.contains(name) && !VOLATILE_ANYWHERE.contains(&name) {
         return Some(format!("the function {name} is volatile"));
     }
-    let listed = COORDINATOR_ONLY.contains(&name)
+    is_coordinators(name).then(|| format!("the function {name} depends on the server it runs on"))
+}
+
+fn is_coordinators(name: &str) -> bool {
+    COORDINATOR_ONLY.contains(&name)
         || (COORDINATOR_ONLY_PREFIXES.iter().any(|p| name.starts_with(p))
             && !PLAIN_PG.contains(&name)
             && !name.starts_with("regexp_")
-            && !name.starts_with("regr_"));
-    listed.then(|| format!("the function {name} depends on the server it runs on"))
+            && !name.starts_with("regr_"))
 }
 
-pub(crate) fn type_reason(snapshot: &Snapshot, schema: Option<&str>, name: &str) -> Option<String> {
-    if schema.is_some_and(|s| s != "pg_catalog") || snapshot.user_types.contains(name) {
+/// Whether a built-in function gives a policy on a worker what it gives one on the coordinator: settings and the rights
+/// of roles are the same there.
+pub fn is_same_in_policies(name: &str) -> bool {
+    const SAME: &[&str] =
+        &["current_database", "current_schema", "current_schemas", "current_setting", "pg_has_role", "set_config"];
+    !is_coordinators(name) || SAME.contains(&name) || name.starts_with("has_")
+}
+
+pub(crate) fn type_reason(names: &Names<'_>, schema: Option<&str>, name: &str) -> Option<String> {
+    if names.is_users(&names.snapshot.user_types, schema, name) {
         return Some(format!("the type {name} is not built in"));
     }
-    LOCAL_TYPES.contains(&name).then(|| format!("values of type {name} differ between servers"))
+    // The router gives the coordinator names of its own for rows, and takes them back.
+    let is_known = names.callback && name == "tid";
+    (!is_known && LOCAL_TYPES.contains(&name)).then(|| format!("values of type {name} differ between servers"))
 }
 
-pub(crate) fn operator_reason(snapshot: &Snapshot, expr: &Expr) -> Option<String> {
+pub(crate) fn operator_reason(names: &Names<'_>, expr: &Expr) -> Option<String> {
     let (schema, name) = match &expr.kind {
         ExprKind::Op(op) => (op.schema.as_deref(), op.name.as_str()),
         ExprKind::Sublink(link) => (None, link.op.as_deref().unwrap_or("=")),
         _ => return None,
     };
-    if schema.is_some_and(|s| s != "pg_catalog") || snapshot.user_operators.contains(name) {
+    if names.is_users(&names.snapshot.user_operators, schema, name) {
         return Some(format!("the operator {name} is not built in"));
     }
     None
 }
 
 /// Why no worker may run this statement; none: one may.
-pub(crate) fn statement_reason(statement: &Statement, snapshot: &Snapshot) -> Option<String> {
+pub(crate) fn statement_reason(statement: &Statement, names: &Names<'_>) -> Option<String> {
     for (schema, name) in &statement.calls {
-        if let Some(reason) = call_reason(snapshot, schema.as_deref(), name) {
+        if let Some(reason) = call_reason(names, schema.as_deref(), name) {
             return Some(reason);
         }
     }
     for (schema, name) in &statement.types {
-        if let Some(reason) = type_reason(snapshot, schema.as_deref(), name) {
+        if let Some(reason) = type_reason(names, schema.as_deref(), name) {
             return Some(reason);
         }
     }
     let mut found = None;
     statement.tree.walk_all(&mut |_, expr| {
         if found.is_none() {
-            found = expression_reason(expr, snapshot);
+            found = expression_reason(expr, names);
         }
     });
     found
 }
 
 /// As far as one node itself goes.
-fn expression_reason(expr: &Expr, snapshot: &Snapshot) -> Option<String> {
+fn expression_reason(expr: &Expr, names: &Names<'_>) -> Option<String> {
     match &expr.kind {
-        ExprKind::Op(_) | ExprKind::Sublink(_) => operator_reason(snapshot, expr),
+        ExprKind::Op(_) | ExprKind::Sublink(_) => operator_reason(names, expr),
         ExprKind::ValueFunction("current_schema" | "current_catalog") => {
             Some("the current schema or database is the session's".to_owned())
         }
@@ -190,7 +230,7 @@ fn expression_reason(expr: &Expr, snapshot: &Snapshot) -> Option<String> {
 }
 
 /// Why a worker must not evaluate this expression (sublinks count as not evaluable); none: it may.
-pub(crate) fn field_reason(expr: &Expr, snapshot: &Snapshot) -> Option<String> {
+pub(crate) fn field_reason(expr: &Expr, names: &Names<'_>) -> Option<String> {
     let mut found = None;
     expr.walk(&mut |e| {
         if found.is_some() {
@@ -198,9 +238,9 @@ pub(crate) fn field_reason(expr: &Expr, snapshot: &Snapshot) -> Option<String> {
         }
         found = match &e.kind {
             ExprKind::Sublink(_) => Some("a subquery".to_owned()),
-            ExprKind::Call(call) => call_reason(snapshot, call.schema.as_deref(), &call.name),
-            ExprKind::Cast { to, .. } => type_reason(snapshot, to.schema.as_deref(), &to.name),
-            _ => expression_reason(e, snapshot),
+            ExprKind::Call(call) => call_reason(names, call.schema.as_deref(), &call.name),
+            ExprKind::Cast { to, .. } => type_reason(names, to.schema.as_deref(), &to.name),
+            _ => expression_reason(e, names),
         };
     });
     found

@@ -70,7 +70,7 @@ impl Context<'_> {
         let reason = if self.analysis.has_local {
             Some("a relation is not distributed".to_owned())
         } else {
-            self.unsafe_reason.clone()
+            self.unsafe_reason.clone().or_else(|| self.ctes_need_coordinator())
         };
         match (reason, self.route_key()) {
             (None, Ok((table, key))) => self.route(table, key),

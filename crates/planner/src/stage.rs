@@ -14,7 +14,7 @@ use pgherd_sql::ast::*;
 
 use crate::analysis::{ColumnId, Node};
 use crate::context::{Context, colocated, quote_ident};
-use crate::decorrelate::Joined;
+use crate::decorrelate::{Asked, Joined, KEYS};
 use crate::parts::{InstanceText, REDUCED_FROM, REDUCED_TO, REDUCER_MAX, Source, is_inner, width_of};
 use crate::plan::*;
 use crate::reduce::Reducing;
@@ -28,6 +28,10 @@ const BYTES_MAX: f64 = 256e6;
 const PROBED_FROM: f64 = 100_000.0;
 /// and that spares as many of them, beside its own.
 const PROBED_FOR: f64 = 50_000.0;
+/// Where a subquery in a condition reads so many rows, the groups of it that outer rows ask for are found out before,
+const ASKED_FROM: f64 = 20_000.0;
+/// if they are at most this share of those.
+const ASKED_TO: f64 = 0.01;
 /// What it takes to run a part at all before the rest, in rows sent.
 const PART_COST: f64 = 10_000.0;
 /// How many ways of staging are tried, cheapest first.
@@ -76,11 +80,13 @@ struct Piece {
     cost: f64,
     /// The rest does not read it: it only says which rows of others matter.
     probe: bool,
+    /// A part that is run before this one, which reads it alone ([`KEYS`]): its text, rows and bytes of one.
+    keys: Option<Box<(String, f64, f64)>>,
 }
 
 impl Piece {
     fn new(source: Source, rows: f64, width: f64) -> Piece {
-        Piece { source, text: None, rows, width: width + 8.0, cost: 1.0 + width / 32.0, probe: false }
+        Piece { source, text: None, rows, width: width + 8.0, cost: 1.0 + width / 32.0, probe: false, keys: None }
     }
 }
 
@@ -139,6 +145,11 @@ impl Staged {
 struct Anchor {
     column: ColumnId,
     like: Arc<Table>,
+}
+
+/// The largest of some estimates.
+fn most(rows: impl Iterator<Item = f64>) -> f64 {
+    rows.fold(0.0, f64::max)
 }
 
 impl Context<'_> {
@@ -406,14 +417,21 @@ impl Context<'_> {
 
     /// The subquery's groups come with the statement, which is joined with them.
     fn join_level(&self, level: usize, anchor: Option<&Anchor>) -> Result<()> {
-        let grouped = self.grouped(level)?;
+        let mut grouped = self.grouped(level)?;
         let inside = self.instances_in(level);
-        let rows = inside.iter().map(|i| self.rows_in(*i)).fold(0.0, f64::max) / 10.0;
-        let rows = self.estimate(&grouped.sql, rows);
-        let part = StagePart::new(grouped.sql, Ship::Everywhere);
+        let rows = most(inside.iter().map(|i| self.rows_in(*i))) / 10.0;
+        let mut rows = self.estimate(&grouped.sql, rows);
         let width = 12.0 * grouped.columns as f64;
+        let mut keys = None;
+        if let Some(asked) = grouped.asked.take()
+            && let Some(number) = self.keys_asked(&inside, &asked)
+        {
+            (grouped.sql, rows) = (asked.sql, rows.min(number));
+            keys = Some(Box::new((asked.keys, number, width)));
+        }
+        let part = StagePart::new(grouped.sql, Ship::Everywhere);
         // Its columns are not those of the subquery.
-        let piece = Piece::new(Source::Level(level), rows, width);
+        let piece = Piece { keys, ..Piece::new(Source::Level(level), rows, width) };
         self.add_part(part, piece, anchor.is_some(), |staging, part| {
             staging.levels.insert(level, Staged { part, split: None, column: None });
             staging.joined.insert(level, grouped.joined);
@@ -421,6 +439,17 @@ impl Context<'_> {
             staging.covered.extend(inside);
         });
         Ok(())
+    }
+
+    /// How many groups of a subquery the outer rows ask for, where that is far fewer rows than it reads and no dearer.
+    fn keys_asked(&self, inside: &[usize], asked: &Asked) -> Option<f64> {
+        let read = most(inside.iter().map(|i| self.rows_in_table(*i)));
+        let others = (0..self.analysis.instances.len()).filter(|index| !inside.contains(index));
+        let outer = most(others.map(|i| self.rows_in_table(i)));
+        if read < ASKED_FROM || outer > read {
+            return None;
+        }
+        Some(self.estimate(&asked.keys, outer)).filter(|rows| *rows < read * ASKED_TO)
     }
 
     /// Rows of an occurrence that pass its own conditions, by estimate.
@@ -553,6 +582,18 @@ impl Context<'_> {
             of_level(y).cmp(&of_level(x)).then(x.rows.total_cmp(&y.rows)).then(a.cmp(b))
         }) {
             used.remove(&next);
+            if let Some(keys) = staging.pieces[next].keys.take() {
+                let (sql, rows, width) = *keys;
+                order.push(staging.parts.len());
+                let marker = format!("{{{{stage {}}}}}", order.len());
+                staging.parts[next].sql = staging.parts[next].sql.replace(KEYS, &marker);
+                let (source, part) = (staging.pieces[next].source.clone(), StagePart::new(sql, Ship::Everywhere));
+                let piece = Piece::new(source, rows, width);
+                (staging.cost, staging.bytes) =
+                    (staging.cost + PART_COST + rows * piece.cost, staging.bytes + rows * piece.width);
+                staging.parts.push(part);
+                staging.pieces.push(piece);
+            }
             // Two occurrences of a whole table are one part.
             let everything = |part: usize| staging.pieces[part].text.as_ref().and_then(InstanceText::everything);
             let alike = |part: &usize| {
@@ -688,10 +729,10 @@ impl Context<'_> {
 
     /// The subquery's rows come with the statement.
     fn stage_level(&self, level: usize, split: Option<(ColumnId, usize)>, anchor: Option<&Anchor>) -> Result<()> {
-        let sql = self.closed_text(level)?;
+        let mut sql = self.closed_text(level)?;
         let inside = self.instances_in(level);
         let this = &self.analysis.levels[level];
-        let mut rows = inside.iter().map(|i| self.rows_in(*i)).fold(0.0, f64::max);
+        let mut rows = most(inside.iter().map(|i| self.rows_in(*i)));
         let (mut grouped, mut single) = (false, false);
         if let Some(Query { body: Body::Select(select), limit, .. }) = this.query {
             let mut calls = crate::spread::Calls::default();
@@ -706,6 +747,14 @@ impl Context<'_> {
         } else {
             rows
         };
+        let whole = most(inside.iter().map(|i| self.rows_in_table(*i)));
+        if whole > REDUCED_FROM
+            && let Some((condition, share)) = self.tested_with(level)
+            && share < REDUCED_TO
+            && let Ok(less) = self.closed_text_with(level, &condition)
+        {
+            (sql, rows) = (less, rows.min(whole * share));
+        }
         rows = self.estimate(&sql, rows);
         let width = 12.0 * this.outputs.as_ref().map_or(4, Vec::len) as f64;
         let ship = match (split, anchor) {

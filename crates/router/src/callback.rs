@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use pgherd_catalog::{COORDINATOR_GROUP, ColumnDefault, GroupId};
+use pgherd_catalog::{COORDINATOR_GROUP, ColumnDefault, GroupId, Snapshot, Table};
 use pgherd_planner::{Combine, Merge, Tier};
 use pgherd_sql::{Statement, StatementKind};
 use pgherd_wire::backend;
@@ -24,6 +24,7 @@ use crate::client::Client;
 use crate::error::{Failure, Result};
 use crate::inside::MovedRow;
 use crate::rights::{Rights, Use, shows_nothing, with_values};
+use crate::row_names::{RowNames, SHARD, name_text, with_names};
 use crate::run::{Anchor, Askers, Errors, Request, Rows, Within, add_tags, fields_of, refuse};
 use crate::session::{Bound, Session};
 use crate::settings::{quote_ident, quote_literal};
@@ -35,10 +36,10 @@ use crate::transaction::Block;
 pub const PREFIX: &str = "pgherd:";
 /// Begins the user name of those that say with whose rights the coordinator reads; the role's number follows.
 pub const ROLE_PREFIX: &str = "pgherd_callback_";
+/// Of savepoints on workers that stand for the coordinator's subtransactions.
+pub const SAVEPOINT_PREFIX: &str = "pgherd_callback_";
 /// Rows of one callback reply kept in memory.
 pub const REPLY_BYTES_MAX: usize = 512 << 20;
-/// Rows that one transaction may change one by one from inside the coordinator.
-const NAMED_ROWS_MAX: usize = 10_000_000;
 
 /// Messages of one callback connection up to a Query, Sync or Flush, and where the reply goes.
 pub struct Batch {
@@ -127,8 +128,8 @@ pub struct Cursors {
     pub scans: u64,
     /// The coordinator has announced a column of type refcursor.
     pub returned: bool,
-    /// Rows that the coordinator may change by name: worker group, partition, ctid there.
-    rows: Vec<(GroupId, String)>,
+    /// Rows by the names that the coordinator was told.
+    names: RowNames,
     /// What statements of the coordinator are changing one by one.
     pub changes: Changes,
     /// With whose rights the coordinator asks what it asks now, where it says so.
@@ -150,9 +151,9 @@ pub struct Cursors {
 }
 
 impl Cursors {
-    /// Which row a name of ours stands for: worker group, partition and ctid.
-    pub fn row(&self, name: &Bytes) -> Option<(GroupId, String)> {
-        self.rows.get(row_number(&crate::run::name_text(name))?).cloned()
+    /// Which row of a table a name of ours stands for: worker group, partition and ctid.
+    pub fn row(&self, snapshot: &Snapshot, table: &Arc<Table>, name: &Bytes) -> Option<(GroupId, String)> {
+        self.names.row(snapshot, table, &name_text(name))
     }
 
     /// The queries of scans that have begun.
@@ -358,6 +359,7 @@ impl Session {
                     .ok_or_else(|| Failure::new("34000", format!("portal \"{portal}\" does not exist")))?;
                 let sql = self.cursors.statements.get(&statement).cloned().unwrap_or_default();
                 self.note_change(&statement, &sql, in_block).await?;
+                self.cursors.changes.executed = statement;
                 self.callback_query(&sql, Some(&bound), in_block, out, false).await?;
             }
             FrontendMessage::Close { .. } => backend::write_close_complete(out),
@@ -491,6 +493,9 @@ impl Session {
                 if !table.is_some_and(|table| self.cursors.changes.later.only_refers(&table)) {
                     self.make_waiting().await?;
                 }
+                if let Some(table) = self.table_of(statement) {
+                    self.cursors.changes.table_written(table.oid);
+                }
                 self.callback_insert(statement, bound, in_block, out).await
             }
             K::Update | K::Delete | K::Truncate { .. } => {
@@ -534,7 +539,10 @@ impl Session {
                 self.cursors.cursors.insert(name.to_owned(), nothing);
                 return Ok(());
             }
-            self.make_waiting().await?;
+            // A statement that only begins has changed nothing.
+            if !command_of(query).is_some_and(|command| command.starts_with("changing ")) {
+                self.make_waiting().await?;
+            }
             let rows = self.remote_statement(query, scan, in_block).await?;
             self.cursors.cursors.insert(name.to_owned(), Cursor::Rows { rows, at: 0, fields: Vec::new() });
             return Ok(());
@@ -544,6 +552,10 @@ impl Session {
             let cursor = self.remote_command(query).await?;
             self.cursors.cursors.insert(name.to_owned(), cursor);
             return Ok(());
+        }
+        // A trigger's query sees what the statement that fires it has changed.
+        if self.cursors.changes.is_fired(scan) {
+            self.make_waiting().await?;
         }
         let locks = locks_rows(query);
         self.cursors.queries.insert(name.to_owned(), query.to_owned());
@@ -729,7 +741,7 @@ impl Session {
         shown_before: bool,
     ) -> Result<Scan> {
         let catalog = self.catalog();
-        let plan = self.plan_statement(statement, &catalog, &["pg_catalog".to_owned()], true);
+        let plan = self.plan_callback(statement, &catalog);
         let (groups, sql, merge) = match &plan.tier {
             Tier::Refuse(refusal) => return Err(refuse(refusal)),
             Tier::Route(route) => {
@@ -792,6 +804,10 @@ impl Session {
             _ => None,
         };
         let table = plan.tables.first().cloned();
+        let sql = match &table {
+            Some(table) if statement.names_physical_rows => with_names_behind(&sql, &catalog, table),
+            _ => sql,
+        };
         Ok(Scan { groups, sql, merge, identities: None, owner, table, before })
     }
 
@@ -965,23 +981,16 @@ impl Session {
     fn name_row(&mut self, column: usize, raw: &Bytes) -> Result<Option<Bytes>> {
         let mut fields = fields_of(&Frame { raw: raw.clone() })?;
         if let Some(Some(identity)) = fields.get(column) {
-            if self.cursors.rows.len() >= NAMED_ROWS_MAX {
-                return Err(Failure::new(
-                    "54000",
-                    "too many rows of distributed tables are changed one by one in a transaction",
-                )
-                .hint("Use a statement with conditions on the table's own columns."));
-            }
-            let number = self.cursors.rows.len();
             let identity = String::from_utf8_lossy(identity);
-            let (group, place) = identity.split_once(' ').unwrap_or_default();
-            let group = group.parse().map_err(|_| Failure::new("XX000", "a row's place is not understood"))?;
+            let unknown = || Failure::new("XX000", "a row's place is not understood");
+            let (group, rest) = identity.split_once(' ').ok_or_else(unknown)?;
+            let (place, shard) = rest.rsplit_once(' ').ok_or_else(unknown)?;
+            let group = group.parse().map_err(|_| unknown())?;
             if self.cursors.changes.has_moved(group, place) {
                 return Ok(None);
             }
-            self.cursors.rows.push((group, place.to_owned()));
-            // As a tid: block and offset, the offset from 1 to 65535.
-            fields[column] = Some(Bytes::from(format!("({},{})", number / 65_535, number % 65_535 + 1)));
+            let (catalog, shard) = (self.catalog(), shard.parse().map_err(|_| unknown())?);
+            fields[column] = Some(Bytes::from(self.cursors.names.name(&catalog, group, place, shard)?));
         }
         let mut out = BytesMut::with_capacity(raw.len() + 16);
         backend::write_data_row(&mut out, &fields);
@@ -1176,23 +1185,29 @@ impl Session {
             return Err(ends_transactions());
         }
         let name = bound.and_then(|b| b.params.first().cloned().flatten()).unwrap_or_default();
-        let number = row_number(&name);
-        let (group, identity) = number
-            .and_then(|n| self.cursors.rows.get(n))
-            .cloned()
+        let (catalog, table) = (self.catalog(), self.table_of(statement));
+        let (group, identity) = table
+            .as_ref()
+            .and_then(|table| self.cursors.row(&catalog, table, &name))
             .ok_or_else(|| Failure::new("XX000", "a row of a distributed table is not known by this name"))?;
         let (partition, ctid) = identity.split_once(' ').unwrap_or(("0", ""));
         // Another part of the statement has changed it.
         if self.cursors.changes.later.has_row(group, &identity) {
+            if let Some(table) = table.filter(|t| self.catalog().firing_before.contains(&t.oid)) {
+                return Err(fired_twice(&table));
+            }
             return Ok(format!("{} 0", command_word(&statement.text)));
         }
-        let table = self.table_of(statement);
+        let fired = table.clone().filter(|t| t.fires_here);
+        let given_key = self.moved_key(statement).filter(|_| fired.is_some());
         // The partition that the row is in may be any of the table that the user's statement names.
         let whole = match (&statement.kind, &table) {
             (StatementKind::Update, Some(table)) => self.cursors.changes.moves_in(table)?,
             _ => None,
         };
-        if let Some((table, set)) = self.moved_key(statement) {
+        if given_key.is_none()
+            && let Some((table, set)) = self.moved_key(statement)
+        {
             let row = MovedRow { group, partition, ctid, table: &table, whole: whole.as_ref(), set: &set };
             return self.move_row(row, statement, bound, out).await;
         }
@@ -1202,6 +1217,19 @@ impl Session {
         }
         let mut sql =
             statement.text.replacen("WHERE ctid = $1", &format!("WHERE ctid = $1 AND tableoid = {partition}"), 1);
+        // Where BEFORE triggers may change any column, all are assigned.
+        if let Some((table, set)) = &given_key
+            && let Some(key) = table.key_column()
+            && let Some((_, Some(index))) = set.iter().find(|(name, _)| *name == key.name)
+        {
+            let same = format!(" AND {} IS NOT DISTINCT FROM ${}", quote_ident(&key.name), index + 1);
+            let found = format!("tableoid = {partition}");
+            sql = sql.replacen(&found, &format!("{found}{same}"), 1);
+        }
+        if let (Some(table), Some(at)) = (&table, sql.rfind(" RETURNING ")) {
+            let returned = with_names(&sql[at..], &catalog, table);
+            sql.replace_range(at.., &returned);
+        }
         let whole = whole.zip(table.as_ref()).filter(|(whole, table)| whole.oid != table.oid);
         if let Some((whole, _)) = &whole {
             sql = in_whole_table(statement, &sql, whole);
@@ -1217,7 +1245,7 @@ impl Session {
             Some(table) => self.owner_for(group, table, using, true).await?,
             None => None,
         };
-        if let (Some(table), None, None) = (&table, &owner, &whole)
+        if let (Some(table), None, None, None) = (&table, &owner, &whole, &given_key)
             && let Some(tag) = self.wait_with_row((group, &identity), table, statement, Some(&bound), out).await?
         {
             return Ok(tag);
@@ -1226,6 +1254,9 @@ impl Session {
         if let (Some(table), Some(owner)) = (&table, owner) {
             let rows = self.run_as_owner(group, table, &owner, &returning(&sql), Some(&bound)).await?;
             let tag = format!("{} {}", command_word(&sql), rows.len());
+            if let Some(fired) = &fired {
+                self.check_fired(fired, (group, &identity), &tag, given_key.is_some()).await?;
+            }
             self.check_cascaded(table, (group, &identity), &tag)?;
             for row in rows {
                 let row = match &whole {
@@ -1245,6 +1276,9 @@ impl Session {
         if styled {
             self.with_client_styles(group).await?;
         }
+        if let Some(fired) = &fired {
+            self.check_fired(fired, (group, &identity), &end.tag, given_key.is_some()).await?;
+        }
         if let Some(table) = &table {
             self.check_cascaded(table, (group, &identity), &end.tag)?;
         }
@@ -1258,6 +1292,51 @@ impl Session {
             }
         }
         Ok(end.tag)
+    }
+
+    /// A row of a table whose triggers fire on the coordinator was changed, or not found any more: the statement has
+    /// changed it before, or something that its triggers did. `given_key`: or it would get another key.
+    async fn check_fired(
+        &mut self,
+        table: &pgherd_catalog::Table,
+        (group, place): (GroupId, &str),
+        tag: &str,
+        given_key: bool,
+    ) -> Result<()> {
+        let name = self.cursors.changes.executed.clone();
+        if !tag.ends_with(" 0") {
+            self.cursors.changes.row_changed(&name, group, place);
+            return Ok(());
+        }
+        if self.cursors.changes.has_written(&name, group, place) {
+            return match self.catalog().firing_before.contains(&table.oid) {
+                true => Err(fired_twice(table)),
+                false => Ok(()),
+            };
+        }
+        let (partition, ctid) = place.split_once(' ').unwrap_or_default();
+        let there = format!(
+            "SELECT FROM {}.{} WHERE ctid = {} AND tableoid = {partition}",
+            quote_ident(&table.schema),
+            quote_ident(&table.name),
+            quote_literal(ctid)
+        );
+        if given_key && !self.collect_on(group, &there).await?.rows.is_empty() {
+            let key = table.key_column().map_or("", |k| k.name.as_str());
+            return Err(Failure::refused(format!(
+                "cannot modify the distribution column \"{key}\" from inside the coordinator"
+            ))
+            .detail("The table has triggers, policies, or foreign keys to it."));
+        }
+        if table.row_security {
+            return Ok(());
+        }
+        let word = if tag.starts_with("DELETE") { "deleted" } else { "updated" };
+        Err(Failure::new(
+            "27000",
+            format!("tuple to be {word} was already modified by an operation triggered by the current command"),
+        )
+        .hint("Consider using an AFTER trigger instead of a BEFORE trigger to propagate changes to other rows."))
     }
 
     /// One PostgreSQL would let foreign keys change rows when the statement has ended.
@@ -1460,6 +1539,13 @@ fn in_whole_table(statement: &Statement, sql: &str, whole: &pgherd_catalog::Tabl
     format!("UPDATE {}.{} SET {rest}{more}{PLACE}", quote_ident(&whole.schema), quote_ident(&whole.name))
 }
 
+/// One PostgreSQL would not have fired them.
+fn fired_twice(table: &pgherd_catalog::Table) -> Failure {
+    Failure::refused(format!("cannot change a row of distributed table \"{}\" twice in one statement", table.name))
+        .detail("Its BEFORE triggers have fired for the row once more.")
+        .hint("Join so that each row is found once.")
+}
+
 pub(crate) fn changed_by_key(table: &pgherd_catalog::Table) -> Failure {
     Failure::refused(format!(
         "cannot change rows of distributed table \"{}\" that a foreign key changes in the same statement",
@@ -1482,7 +1568,7 @@ fn depth_of(savepoint: &str) -> Option<u32> {
 
 /// Savepoints of the coordinator's subtransactions, apart from the client's own names.
 fn callback_savepoint(name: &str) -> String {
-    format!("pgherd_callback_{name}")
+    format!("{SAVEPOINT_PREFIX}{name}")
 }
 
 /// `name`: of a table, by its number. Quoted text is left as it is, but for the question of ANALYZE how large the table
@@ -1575,11 +1661,20 @@ fn returned_columns(sql: &str) -> usize {
     sql.rsplit_once(" RETURNING ").map_or(0, |(_, list)| list.split(',').count())
 }
 
+/// A worker's text with names of ours in place of ctids, but for the select list, where they have to be known here.
+fn with_names_behind(sql: &str, snapshot: &Snapshot, table: &Arc<Table>) -> String {
+    match sql.split_once(" FROM ").filter(|_| sql.starts_with("SELECT ")) {
+        Some((list, rest)) => format!("{list} FROM {}", with_names(rest, snapshot, table)),
+        None => with_names(sql, snapshot, table),
+    }
+}
+
 /// The worker's query with a row's whole identity, group, partition and ctid, in place of its ctid.
 fn with_identities(sql: &str, group: GroupId) -> String {
     let Some((list, rest)) = sql.split_once(" FROM ") else { return sql.to_owned() };
-    let identity =
-        format!("('{group} '::pg_catalog.text || tableoid::pg_catalog.text || ' ' || ctid::pg_catalog.text)");
+    let identity = format!(
+        "('{group} '::pg_catalog.text || tableoid::pg_catalog.text || ' ' || ctid::pg_catalog.text || ' ' || {SHARD})"
+    );
     let columns: Vec<&str> = list
         .strip_prefix("SELECT ")
         .unwrap_or(list)
@@ -1587,13 +1682,6 @@ fn with_identities(sql: &str, group: GroupId) -> String {
         .map(|c| if c == "ctid" { identity.as_str() } else { c })
         .collect();
     format!("SELECT {} FROM {rest}", columns.join(", "))
-}
-
-/// The number in a name of ours, `(block,offset)`.
-fn row_number(name: &[u8]) -> Option<usize> {
-    let text = std::str::from_utf8(name).ok()?.strip_prefix('(')?.strip_suffix(')')?;
-    let (block, offset) = text.split_once(',')?;
-    Some(block.parse::<usize>().ok()? * 65_535 + offset.parse::<usize>().ok()?.checked_sub(1)?)
 }
 
 /// The literal in `(command = '…'::text)`.

@@ -41,6 +41,14 @@ pub struct Changes {
     by_value: HashSet<Oid>,
     /// What functions see that the client's statement calls.
     pub sight: Sight,
+    /// The name of the prepared statement of postgres_fdw that runs.
+    pub executed: String,
+    /// Where the client's statement fires triggers on the coordinator: the lowest number of a scan that is not its own,
+    /// and the tables that triggers and functions have changed since.
+    fired: Option<u64>,
+    written: HashSet<Oid>,
+    /// Functions that are not volatile may read tables.
+    has_stable_readers: bool,
     /// The table of the row that was there already when the coordinator was asked last what becomes of it.
     pub asked: Option<String>,
     /// How deep the coordinator's subtransactions are nested, as far as postgres_fdw has told; which it does before it
@@ -74,11 +82,23 @@ struct Change {
     shards: HashSet<usize>,
     /// The workers have made none of it yet.
     waits: bool,
+    /// Triggers fire on the coordinator for its rows: scans with higher numbers are theirs, or those of functions.
+    fires: bool,
 }
 
 impl Change {
     fn new(table: Oid, others: HashSet<Oid>, scans: u64, depth: u32, anchor: Option<Anchor>) -> Change {
-        Change { table, others, scans, depth, anchor, rows: HashSet::new(), shards: HashSet::new(), waits: false }
+        Change {
+            table,
+            others,
+            scans,
+            depth,
+            anchor,
+            rows: HashSet::new(),
+            shards: HashSet::new(),
+            waits: false,
+            fires: false,
+        }
     }
 }
 
@@ -163,6 +183,25 @@ impl Changes {
         self.moving.clear();
         self.moved.clear();
         self.left.clear();
+        self.end_firing();
+    }
+
+    /// A statement that fires triggers on the coordinator has begun: what begins to read from now on is not its own.
+    pub fn begin_firing(&mut self, scan: u64) {
+        self.fired.get_or_insert(scan);
+    }
+
+    /// The client's statement has ended, or another begins.
+    pub fn end_firing(&mut self) {
+        self.fired = None;
+        self.written.clear();
+    }
+
+    /// A trigger or a function has changed rows of a table, or the statement itself.
+    pub fn table_written(&mut self, table: Oid) {
+        if self.fired.is_some() {
+            self.written.insert(table);
+        }
     }
 
     /// Whether a scan of these tables sees what it should: rows as they are (None), or as they were. Err: name of the
@@ -177,6 +216,10 @@ impl Changes {
     ) -> std::result::Result<Option<Anchor>, String> {
         let mut earliest: Option<&Anchor> = None;
         for table in tables {
+            // Of the statement itself, which would see what a trigger has done meanwhile.
+            if self.written.contains(&table.oid) && self.fired.is_some_and(|first| scan.is_some_and(|n| n < first)) {
+                return Err(table.name.clone());
+            }
             // A loop's, say. What it locks would be a row's latest version.
             let is_left =
                 |(tree, before): &(Vec<Oid>, u64)| tree.contains(&table.oid) && scan.is_some_and(|n| n < *before);
@@ -187,6 +230,7 @@ impl Changes {
             let is_changed =
                 |c: &&Change| c.table == table.oid || c.others.contains(&table.oid) && (has_triggers || !c.waits);
             let changes = self.running.values().filter(is_changed);
+            let changes = changes.filter(|c| !(c.fires && self.shows_changes() && scan.is_some_and(|n| n > c.scans)));
             let changes = changes.map(|c| (c.scans, c.anchor.as_ref().filter(|_| !locks)));
             // Rows that have come to the table are left out of a scan for rows to change.
             let moves = self.moving.iter().filter(|m| m.has_moved && m.tree.contains(&table.oid));
@@ -208,6 +252,21 @@ impl Changes {
             }
         }
         Ok(earliest.cloned())
+    }
+
+    /// A scan of a trigger that a statement fires which changes rows, or of a function that it calls.
+    pub fn is_fired(&self, scan: u64) -> bool {
+        scan != u64::MAX && self.running.values().any(|c| c.fires && scan > c.scans)
+    }
+
+    /// What reads in the middle of a change is volatile, as triggers are.
+    fn shows_changes(&self) -> bool {
+        !self.has_stable_readers || matches!(self.sight, Sight::Changes(_))
+    }
+
+    /// A prepared change has changed the row at a place before.
+    pub fn row_changed(&mut self, name: &str, group: GroupId, place: &str) -> bool {
+        self.running.get_mut(name).is_some_and(|change| !change.rows.insert((group, place.to_owned())))
     }
 
     /// Tables whose rows change with those that are being changed now.
@@ -305,7 +364,9 @@ impl Session {
             None if keeps && rereads => (highest, Some(self.anchor_inside(groups, highest + 1).await?)),
             None => (highest, None),
         };
-        let change = Change { waits: true, ..Change::new(table.oid, others, scans, depth, anchor) };
+        let fires = table.fires_here;
+        self.cursors.changes.has_stable_readers = self.catalog().has_stable_readers;
+        let change = Change { waits: true, fires, ..Change::new(table.oid, others, scans, depth, anchor) };
         self.cursors.changes.running.insert(name.to_owned(), change);
         Ok(())
     }
@@ -316,6 +377,7 @@ impl Session {
 
     pub(crate) fn end_change(&mut self, name: &str) {
         let Some(change) = self.cursors.changes.running.remove(name) else { return };
+        self.cursors.changes.table_written(change.table);
         self.cursors.changes.forget_touched();
         let shared = |anchor: &Anchor| {
             let kept = self.txn.log.iter().any(|item| matches!(item, LogItem::Anchor(known) if known == anchor));

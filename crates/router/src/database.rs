@@ -238,7 +238,8 @@ async fn inherit_nodes(shared: &Arc<Shared>, name: &str, connection: &mut Connec
     Ok(())
 }
 
-/// Reloads when another router, or somebody on the coordinator, says that something changed. Runs as long as the router.
+/// Reloads when another router, or somebody on the coordinator, says that something changed. Runs as long as the
+/// router.
 async fn follow(shared: Arc<Shared>, database: Arc<Database>) {
     let mut stopped = database.stopped.subscribe();
     loop {
@@ -363,9 +364,9 @@ async fn load_nodes<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
 const TABLES: &str = "
 SELECT p.logicalrelid::oid, n.nspname, c.relname, p.partmethod, p.partkey, p.colocationid,
        c.relrowsecurity,
-       EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgname !~* '^pgherd_guard'),
-       EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgname !~* '^pgherd_guard' AND t.tgtype & 1 = 0)
-         OR c.relhasrules OR c.relkind = 'p'
+       EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgname !~* '^[!~]?pgherd_guard'),
+       EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgname !~* '^[!~]?pgherd_guard' AND t.tgtype & 1 = 0)
+         OR c.relkind = 'p'
          OR EXISTS (SELECT FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class k ON k.oid = i.inhrelid
                     JOIN pg_catalog.pg_namespace kn ON kn.oid = k.relnamespace
                     WHERE i.inhparent = c.oid AND kn.nspname <> 'pgherd')
@@ -388,7 +389,9 @@ SELECT p.logicalrelid::oid, n.nspname, c.relname, p.partmethod, p.partkey, p.col
        EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.confrelid = c.oid AND k.contype = 'f'),
        EXISTS (SELECT FROM pgherd.leaf l WHERE l.relation = c.oid), c.relkind = 'p',
        CASE WHEN c.relispartition THEN (SELECT i.inhparent::oid FROM pg_catalog.pg_inherits i WHERE i.inhrelid = c.oid) END,
-       c.relowner::oid
+       c.relowner::oid,
+       EXISTS (SELECT FROM pg_catalog.pg_rewrite r WHERE r.ev_class = c.oid),
+       EXISTS (SELECT FROM pgherd.fires_here h WHERE h.relation = c.oid)
 FROM pgherd.pg_dist_partition p
 JOIN pg_catalog.pg_class c ON c.oid = p.logicalrelid
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -517,7 +520,9 @@ async fn load_tables<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> 
             has_user_types: described.iter().any(|(_, _, user)| *user),
             columns: described.into_iter().map(|(column, _, _)| column).collect(),
             row_security: truth(&tables, row, 6),
-            has_triggers: truth(&tables, row, 7),
+            has_triggers: truth(&tables, row, 7) && !truth(&tables, row, 18),
+            fires_here: truth(&tables, row, 18),
+            changed_here: truth(&tables, row, 17) || truth(&tables, row, 18),
             has_hidden_calls: truth(&tables, row, 10) || followed.contains(&oid),
             has_deferred: truth(&tables, row, 11),
             is_referenced: truth(&tables, row, 12),
@@ -569,6 +574,12 @@ fn is_literal(sql: &str) -> bool {
 }
 
 async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> std::result::Result<(), S::Error> {
+    let here = snapshot.by_oid.values().filter(|t| t.changed_here && !t.is_reference());
+    let mut here: Vec<String> = here.map(|t| t.oid.to_string()).collect();
+    if !here.is_empty() {
+        here.sort_unstable();
+        snapshot.changed_here = format!(",{},", here.join(","));
+    }
     if snapshot.by_oid.values().any(|t| t.is_leaf) {
         snapshot.class_columns = string(&connection.query("SELECT pgherd.class_columns()").await?, 0, 0);
     }
@@ -618,17 +629,18 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
                FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
                WHERE p.oid >= 16384 AND l.lanname IN ('sql', 'plpgsql') \
                  AND p.pronamespace <> 'pgherd'::pg_catalog.regnamespace \
-                 AND (p.prosrc ~* 'tablesample' OR p.prosqlbody::pg_catalog.text ~ ':tablesample [{]') \
+                 AND (p.prosrc ~* 'tablesample|\\monly\\M' OR p.prosqlbody::pg_catalog.text ~ ':tablesample [{]' \
+                   OR pg_catalog.pg_get_function_sqlbody(p.oid) ~ '\\mONLY\\M') \
              UNION SELECT 'o', o.oprname FROM pg_catalog.pg_operator o \
                JOIN pg_catalog.pg_proc p ON p.oid = o.oprcode JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
                WHERE o.oid >= 16384 AND l.lanname NOT IN ('internal', 'c') \
              UNION SELECT 't', typname FROM pg_catalog.pg_type WHERE oid >= 16384 \
                AND typnamespace <> 'pgherd'::pg_catalog.regnamespace \
-             UNION SELECT 'T', '' WHERE EXISTS (SELECT FROM pg_catalog.pg_trigger WHERE NOT tgisinternal AND tgname !~* '^pgherd_guard') \
+             UNION SELECT 'T', '' WHERE EXISTS (SELECT FROM pg_catalog.pg_trigger WHERE NOT tgisinternal AND tgname !~* '^[!~]?pgherd_guard') \
                OR EXISTS (SELECT FROM pg_catalog.pg_rewrite WHERE rulename <> '_RETURN' AND oid >= 16384) \
              UNION SELECT 'X' || t.tgrelid, '' FROM pg_catalog.pg_trigger t \
-                 WHERE NOT t.tgisinternal AND t.tgname !~* '^pgherd_guard' AND t.tgtype::int4 & 24 <> 0 \
-                   AND t.tgtype::int4 & 3 <> 1 \
+                 WHERE NOT t.tgisinternal AND t.tgname !~* '^[!~]?pgherd_guard' AND t.tgtype::int4 & 24 <> 0 \
+                   AND t.tgtype::int4 & 3 <> 1 AND t.tgrelid NOT IN (SELECT relation FROM pgherd.fires_here) \
              UNION SELECT 'C' || proname, '' FROM pg_catalog.pg_proc \
                WHERE oid >= 16384 AND prosrc ~* '\\mset\\s+constraints\\M' \
              UNION SELECT 'D', '' WHERE EXISTS ( \
@@ -636,9 +648,19 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
                  WHERE k.condeferrable AND p.partmethod = 'h') \
              UNION SELECT 'A', '' WHERE EXISTS (SELECT FROM pg_catalog.pg_trigger t \
                  JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid \
-                 WHERE NOT t.tgisinternal AND t.tgname !~* '^pgherd_guard' AND t.tgtype::int4 & 66 = 0 \
+                 WHERE NOT t.tgisinternal AND t.tgname !~* '^[!~]?pgherd_guard' AND t.tgtype::int4 & 66 = 0 \
                    AND c.relnamespace <> 'pgherd'::pg_catalog.regnamespace AND NOT EXISTS ( \
-                     SELECT FROM pgherd.pg_dist_partition p WHERE p.logicalrelid = c.oid AND p.partmethod = 'h')) \
+                     SELECT FROM pgherd.pg_dist_partition p WHERE p.logicalrelid = c.oid AND p.partmethod = 'h' \
+                       AND c.oid NOT IN (SELECT relation FROM pgherd.fires_here))) \
+             UNION SELECT 'W' || t.tgrelid, '' FROM pg_catalog.pg_trigger t \
+                 JOIN pgherd.fires_here h ON h.relation = t.tgrelid \
+                 WHERE NOT t.tgisinternal AND t.tgname !~* '^[!~]?pgherd_guard' AND t.tgtype::int4 & 3 = 3 \
+                   AND t.tgtype::int4 & 24 <> 0 \
+             UNION SELECT 'Q', '' WHERE EXISTS (SELECT FROM pg_catalog.pg_proc p \
+                 JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
+                 WHERE p.oid >= 16384 AND p.provolatile <> 'v' AND l.lanname NOT IN ('c', 'internal') \
+                   AND p.pronamespace <> 'pgherd'::pg_catalog.regnamespace \
+                   AND coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc) ~* '\\m(from|execute|table)\\M') \
              UNION SELECT 'r', c.relname FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid = r.ev_class \
                WHERE r.ev_type <> '1' AND r.oid >= 16384 \
              UNION SELECT 'p', c.relname FROM pg_catalog.pg_class c \
@@ -648,6 +670,17 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
                AND (c.relkind IN ('v', 'f') OR c.relhasrules OR EXISTS (SELECT FROM pg_catalog.pg_trigger t \
                  JOIN pg_catalog.pg_proc f ON f.oid = t.tgfoid WHERE t.tgrelid = c.oid \
                    AND (NOT t.tgisinternal OR f.proname ~ '^RI_FKey_(cascade|setnull|setdefault)_'))) \
+             UNION SELECT 'c', c.relname FROM pg_catalog.pg_class c \
+               JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid \
+               WHERE a.attnum > 0 AND c.relkind IN ('r', 'v', 'm', 'f', 'p') \
+                 AND (a.attcollation NOT IN (0, 100) OR a.attcollation = 0 AND a.atttypid >= 16384) \
+                 AND c.relnamespace <> 'pgherd'::pg_catalog.regnamespace \
+                 AND c.oid NOT IN (SELECT logicalrelid FROM pgherd.pg_dist_partition) \
+             UNION SELECT 'c', typname FROM pg_catalog.pg_type WHERE typcollation NOT IN (0, 100) \
+             UNION SELECT 'c', f.proname FROM pg_catalog.pg_proc f CROSS JOIN ( \
+                 SELECT pg_catalog.array_agg(t.oid) AS list FROM pg_catalog.pg_type t \
+                 WHERE t.typcollation NOT IN (0, 100) OR t.typtype = 'c' AND t.oid >= 16384) t \
+               WHERE f.proallargtypes || f.prorettype && t.list \
              UNION SELECT 'i', proname FROM pg_catalog.pg_proc WHERE pronamespace = 'pg_catalog'::pg_catalog.regnamespace \
                GROUP BY proname HAVING bool_and(provolatile = 'i') \
              UNION SELECT 'v', proname FROM pg_catalog.pg_proc WHERE pronamespace = 'pg_catalog'::pg_catalog.regnamespace AND provolatile = 'v' \
@@ -670,6 +703,14 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
                  JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass \
                    AND d.objid = r.oid AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass) \
                SELECT relation FROM behind) b JOIN pgherd.pg_dist_partition p ON p.logicalrelid = b.relation \
+             UNION SELECT 'G', CASE m.name WHEN 'time' THEN 'timezone' ELSE m.name END FROM pg_catalog.pg_proc p, \
+                 LATERAL (SELECT pg_catalog.lower(x[1]) AS name FROM pg_catalog.regexp_matches(p.prosrc, \
+                     'set_config\\s*[(]\\s*''([a-z_][a-z0-9_.]*)''', 'gi') x \
+                   UNION SELECT pg_catalog.lower(x[2]) FROM pg_catalog.regexp_matches(p.prosrc, \
+                     '\\m(set|reset)\\s+(?:session\\s+|local\\s+)?([a-z_][a-z0-9_.]*)', 'gi') x) m \
+               WHERE p.oid >= 16384 AND p.pronamespace <> 'pgherd'::pg_catalog.regnamespace \
+                 AND (m.name ~ '[.]' OR m.name IN ('time', 'role', 'session_authorization') \
+                   OR m.name IN (SELECT pg_catalog.lower(s.name) FROM pg_catalog.pg_settings s)) \
              UNION SELECT 'R' || m.umuser, pg_catalog.pg_get_userbyid(m.umuser) FROM pg_catalog.pg_user_mappings m \
                WHERE m.srvname = 'pgherd_router' AND m.umuser <> 0",
         )
@@ -682,6 +723,7 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
             Some("t") => &mut snapshot.user_types,
             Some("r") => &mut snapshot.ruled_relations,
             Some("p") => &mut snapshot.passing_on,
+            Some("c") => &mut snapshot.collated,
             Some("i") => &mut snapshot.immutable_functions,
             Some("v") => &mut snapshot.volatile_functions,
             Some("V") => &mut snapshot.volatile_user_functions,
@@ -689,6 +731,7 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
             Some("w") => &mut snapshot.window_functions,
             Some("s") => &mut snapshot.set_returning_functions,
             Some("d") => &mut snapshot.definers,
+            Some("G") => &mut snapshot.body_settings,
             Some(role) if role.starts_with('R') => {
                 snapshot.told_apart.insert(role[1..].parse().unwrap_or_default(), name);
                 continue;
@@ -708,12 +751,20 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
                 snapshot.changing_triggers.insert(table[1..].parse().unwrap_or_default());
                 continue;
             }
+            Some(table) if table.starts_with('W') => {
+                snapshot.firing_before.insert(table[1..].parse().unwrap_or_default());
+                continue;
+            }
             Some(function) if function.starts_with('C') => {
                 snapshot.constraining_functions.insert(function[1..].to_owned());
                 continue;
             }
             Some("D") => {
                 snapshot.has_deferrable = true;
+                continue;
+            }
+            Some("Q") => {
+                snapshot.has_stable_readers = true;
                 continue;
             }
             Some("A") => {

@@ -175,7 +175,7 @@ impl GroupWriter {
     }
 
     async fn apply(&self, lease: &mut Lease) -> Result<(), BackendError> {
-        let difference = settings::difference(&lease.applied, &self.settings.borrow());
+        let difference = settings::difference(&lease.applied, &self.settings.borrow(), true);
         if !difference.is_empty() {
             lease.query(&difference).await?;
             lease.applied = self.settings.borrow().clone();

@@ -46,6 +46,10 @@ impl Session {
                 self.change_copies(relation, count, change, verified).await?;
                 Ok(vec![row_of(Some(b"done"))])
             }
+            (Some("changing"), Some(_)) => {
+                self.cursors.changes.begin_firing(scan);
+                Ok(vec![row_of(Some(b"done"))])
+            }
             (Some("inserted"), Some(relation)) => {
                 let name = self.cursors.changes.inserting(relation);
                 self.end_change(&name);
@@ -165,7 +169,7 @@ impl Session {
         out: &mut BytesMut,
     ) -> Result<String> {
         let table = row.table;
-        if table.has_triggers || table.row_security || table.is_referenced {
+        if table.has_triggers || table.fires_here || table.row_security || table.is_referenced {
             let key = table.key_column().map_or("", |k| k.name.as_str());
             return Err(Failure::refused(format!(
                 "cannot modify the distribution column \"{key}\" from inside the coordinator"

@@ -21,6 +21,7 @@ mod login;
 mod placement;
 mod recovery;
 mod rights;
+mod row_names;
 mod run;
 mod session;
 mod settings;

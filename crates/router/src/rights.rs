@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError};
 
 use bytes::{Bytes, BytesMut};
 use pgherd_backend::{QueryResult, connect};
-use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Oid, Table};
+use pgherd_catalog::{COORDINATOR_GROUP, FIRST_USER_OID, GroupId, Oid, Table};
 use pgherd_sql::Statement;
 use pgherd_sql::ast::{Body, Const, Expr, ExprKind, OpKind, Tree};
 use pgherd_wire::backend;
@@ -22,8 +22,6 @@ use crate::text::{fields_of_record, is_in_name, replace_unquoted};
 /// A superuser that nobody can drop.
 pub(crate) const FIRST_SUPERUSER: Oid = 10;
 const TEXT_OID: u32 = 25;
-/// Types that users made have numbers from here on.
-pub(crate) const FIRST_USER_OID: u32 = 16_384;
 const EXCLUSION_VIOLATION: &str = "23P01";
 /// What [`check_pass`](../../control/sql/common.sql) says.
 const NO_PASS: &str = "only the router may run this";

@@ -151,8 +151,16 @@ pub fn is_utf8(value: &str) -> bool {
     matches!(plain.as_str(), "utf8" | "unicode" | "sqlascii" | "auto")
 }
 
+/// Settings that name what only the coordinator has, and that say how it makes tables. Workers follow its descriptions.
+const COORDINATORS: &[&str] = &["default_table_access_method", "default_tablespace", "temp_tablespaces"];
+
+/// Workers are told of a setting.
+pub fn is_for_workers(name: &str) -> bool {
+    !COORDINATORS.contains(&name)
+}
+
 /// Statements that bring a connection with `applied` up to `wanted`; empty where it is.
-pub fn difference(applied: &Settings, wanted: &Settings) -> String {
+pub fn difference(applied: &Settings, wanted: &Settings, on_worker: bool) -> String {
     use std::fmt::Write;
     let mut sql = String::new();
     if applied.is_same(wanted) {
@@ -171,7 +179,8 @@ pub fn difference(applied: &Settings, wanted: &Settings) -> String {
         let _ = write!(sql, "RESET {};", quote_setting(name));
     }
     let differs = |name: &str, value: &String| applied.get(name) != Some(value) || another && name == "role";
-    let mut set: Vec<(&String, &String)> = wanted.iter().filter(|(name, value)| differs(name, value)).collect();
+    let mut set: Vec<(&String, &String)> =
+        wanted.iter().filter(|(name, value)| differs(name, value) && (!on_worker || is_for_workers(name))).collect();
     set.sort_by_key(|(name, _)| by_rank(name));
     let mut separator = "SELECT ";
     for (name, value) in set {
@@ -211,15 +220,15 @@ mod tests {
             settings
         };
         let both = settings(&[("role", "r"), ("session_authorization", "u"), ("work_mem", "4MB")]);
-        let sql = difference(&Settings::new(), &both);
+        let sql = difference(&Settings::new(), &both, true);
         let at = |word: &str| sql.find(word).unwrap();
         assert!(at("session_authorization") < at("work_mem") && at("work_mem") < at("'role'"), "{sql}");
         // The same role is set again for another user.
         let other = settings(&[("role", "r"), ("session_authorization", "v"), ("work_mem", "4MB")]);
-        let sql = difference(&both, &other);
+        let sql = difference(&both, &other, true);
         assert!(sql.contains("'v'") && sql.contains("'role'") && !sql.contains("work_mem"), "{sql}");
         let role = settings(&[("role", "r")]);
-        let sql = difference(&both, &role);
+        let sql = difference(&both, &role, true);
         assert!(sql.starts_with("RESET \"session_authorization\";") && sql.contains("'role'"), "{sql}");
     }
 
@@ -237,10 +246,13 @@ mod tests {
         let applied = Settings::from([("a".into(), "1".into()), ("b.c".into(), "2".into())]);
         let wanted = Settings::from([("a".into(), "1".into()), ("d".into(), "x'y\\".into())]);
         assert_eq!(
-            difference(&applied, &wanted),
+            difference(&applied, &wanted, true),
             "RESET \"b\".\"c\";SELECT pg_catalog.set_config('d', E'x''y\\\\', false)"
         );
-        assert_eq!(difference(&wanted, &wanted), "");
+        assert_eq!(difference(&wanted, &wanted, true), "");
+        let made = Settings::from([("default_tablespace".into(), "x".into())]);
+        assert_eq!(difference(&Settings::new(), &made, true), "");
+        assert_ne!(difference(&Settings::new(), &made, false), "");
     }
 
     #[test]

@@ -69,10 +69,13 @@ pub struct Transaction {
     pub begin: String,
     pub log: Vec<LogItem>,
     pub participants: BTreeMap<GroupId, Participant>,
-    /// Participants that were taken out and are not back: read right now, or lost with what they had done.
-    out: BTreeSet<GroupId>,
+    /// Participants that were taken out and are not back: read right now, or lost with what they had done. With how
+    /// much of the log they have been told, which gets shorter meanwhile where the coordinator ends subtransactions.
+    out: BTreeMap<GroupId, usize>,
     /// The session's settings when the block began: a rollback puts them back.
     settings_before: Option<Settings>,
+    /// Settings that bodies may have changed: what they are is asked for when the block is over.
+    pub body_settings: BTreeSet<String>,
     /// After DDL inside the block: the catalog as this transaction sees it.
     pub catalog: Option<Arc<Snapshot>>,
     /// Schema or metadata changed: the shared catalog is loaded again after commit.
@@ -101,8 +104,9 @@ impl Transaction {
             begin: String::new(),
             log: Vec::new(),
             participants: BTreeMap::new(),
-            out: BTreeSet::new(),
+            out: BTreeMap::new(),
             settings_before: None,
+            body_settings: BTreeSet::new(),
             catalog: None,
             changed_catalog: false,
             changed_defaults: false,
@@ -123,7 +127,15 @@ impl Transaction {
             Block::Failed => b'E',
         }
     }
+
+    /// How much of the log each participant has been told, also of those that are being read.
+    fn told_mut(&mut self) -> impl Iterator<Item = &mut usize> {
+        self.participants.values_mut().map(|participant| &mut participant.told).chain(self.out.values_mut())
+    }
 }
+
+/// By what a transaction tells workers which tables it knows to be changed by the coordinator.
+pub const KNOWN_CHANGES: &str = "pgherd.changes";
 
 impl Session {
     /// Opens a block of ours if none is open.
@@ -159,6 +171,9 @@ impl Session {
             }
         }
         let wants_block = self.txn.block != Block::None;
+        let catalog = self.catalog();
+        let known = Some(&catalog.changed_here).filter(|known| group != COORDINATOR_GROUP && !known.is_empty());
+        let known = known.map(|known| format!("SET LOCAL {KNOWN_CHANGES} = '{known}'"));
         let (begin, log) = (&self.txn.begin, &self.txn.log);
         let Some(participant) = self.txn.participants.get_mut(&group) else {
             return Err(Failure::new("XX000", "participant is missing"));
@@ -166,11 +181,24 @@ impl Session {
         if wants_block && !participant.in_block {
             participant.lease.add_step(begin.as_str());
             participant.in_block = true;
+            if let Some(known) = &known {
+                participant.lease.add_step(known.as_str());
+            }
         }
         if participant.in_block {
             for item in &log[participant.told.min(log.len())..] {
+                if group == COORDINATOR_GROUP && item.is_the_coordinators() {
+                    continue;
+                }
+                if group != COORDINATOR_GROUP && item.is_for_coordinator() {
+                    continue;
+                }
                 if let Some(sql) = item.to_sql() {
                     participant.lease.add_step(sql);
+                }
+                // RESET ALL resets that, too.
+                if let (LogItem::Raw(_), Some(known)) = (item, &known) {
+                    participant.lease.add_step(known.as_str());
                 }
             }
             participant.told = log.len();
@@ -185,7 +213,8 @@ impl Session {
             return Err(Failure::new("XX000", "participant is missing"));
         };
         if !participant.in_block {
-            let difference = settings::difference(&participant.lease.applied, settings_before);
+            let difference =
+                settings::difference(&participant.lease.applied, settings_before, group != COORDINATOR_GROUP);
             if !difference.is_empty() {
                 // Awaited: a cancel that hit it would leave the statement behind it with other settings.
                 participant.lease.query(&difference).await?;
@@ -264,14 +293,14 @@ impl Session {
     pub fn take(&mut self, group: GroupId) -> Result<Participant> {
         let participant =
             self.txn.participants.remove(&group).ok_or_else(|| Failure::new("XX000", "participant is missing"))?;
-        self.txn.out.insert(group);
+        self.txn.out.insert(group, participant.told);
         Ok(participant)
     }
 
     /// Fails where a server was lost in the middle of this transaction: going back to a savepoint would go on without
     /// what it had done. Only between statements, when no participant is being read.
     pub fn check_all_present(&self) -> Result<()> {
-        match self.txn.out.first() {
+        match self.txn.out.keys().next() {
             None => Ok(()),
             Some(group) => {
                 Err(Failure::new("08006", format!("connection to node group {group} was lost in this transaction"))
@@ -280,8 +309,10 @@ impl Session {
         }
     }
 
-    pub fn put_back(&mut self, group: GroupId, participant: Participant) {
-        self.txn.out.remove(&group);
+    pub fn put_back(&mut self, group: GroupId, mut participant: Participant) {
+        if let Some(told) = self.txn.out.remove(&group) {
+            participant.told = told;
+        }
         self.txn.participants.insert(group, participant);
     }
 
@@ -383,10 +414,8 @@ impl Session {
         while position < self.txn.log.len() {
             if matches!(self.txn.log[position], LogItem::Savepoint { .. }) {
                 self.txn.log.remove(position);
-                for participant in self.txn.participants.values_mut() {
-                    if participant.told > position {
-                        participant.told -= 1;
-                    }
+                for told in self.txn.told_mut().filter(|told| **told > position) {
+                    *told -= 1;
                 }
             } else {
                 position += 1;
@@ -399,8 +428,24 @@ impl Session {
     pub async fn rollback_to_savepoint(&mut self, name: &str) -> Result<()> {
         let index = self.find_savepoint(name)?;
         let sql = format!("ROLLBACK TO SAVEPOINT {}", settings::quote_ident(name));
+        let savepoint = self.txn.log[index].to_sql();
+        let mut told = Vec::new();
+        for (group, participant) in self.txn.participants.iter_mut().filter(|(_, p)| p.told > index) {
+            // What it has not been sent since is not to be done any more: it could wait for a lock.
+            let steps = participant.lease.steps();
+            let unsent = steps.iter().rposition(|step| Some(step) == savepoint.as_ref());
+            if !steps.is_empty() {
+                participant.fenced.clear();
+            }
+            participant.lease.forget_steps(unsent.map_or(0, |at| at + 1));
+            if unsent.is_none() {
+                told.push(*group);
+            }
+        }
         // A server that joined after the savepoint and was lost since cannot be brought back.
-        self.on_told(index, &sql).await?;
+        for group in told {
+            self.run_quiet(group, &sql).await?;
+        }
         // The statement that failed has not said that it no longer changes rows.
         self.cursors.changes.clear();
         let mut known = None;
@@ -414,8 +459,8 @@ impl Session {
         self.follow_encoding();
         self.txn.log.truncate(index + 1);
         self.forget_search_path();
-        for participant in self.txn.participants.values_mut() {
-            participant.told = participant.told.min(index + 1);
+        for told in self.txn.told_mut() {
+            *told = (*told).min(index + 1);
         }
         if self.txn.changed_catalog {
             // DDL may have been undone. Where the coordinator is busy it is a body that goes back.
@@ -495,7 +540,10 @@ impl Session {
         if participant.lease.is_broken() {
             return;
         }
-        if participant.in_block {
+        // It is not to wait for a lock that a step would take.
+        participant.lease.forget_steps(0);
+        let began = participant.lease.status != b'I' || participant.lease.in_flight > 0;
+        if participant.in_block && began {
             if self.run_quiet(group, "ROLLBACK").await.is_err()
                 && let Some(participant) = self.txn.participants.get_mut(&group)
             {
@@ -546,6 +594,7 @@ impl Session {
 
     async fn end_block(&mut self, committed: bool) {
         let encoding = self.encoding_left().await;
+        self.keep_settings_of_bodies().await;
         self.release_all().await;
         let changed_catalog = self.txn.changed_catalog;
         let changed_defaults = self.txn.changed_defaults;
@@ -775,6 +824,16 @@ impl LogItem {
             LogItem::Raw(sql) => Some(sql.clone()),
             LogItem::Anchor(_) => None,
         }
+    }
+
+    /// Stands for a subtransaction of the coordinator's own, which only workers are told of.
+    fn is_the_coordinators(&self) -> bool {
+        matches!(self, LogItem::Savepoint { name, .. } if name.starts_with(crate::callback::SAVEPOINT_PREFIX))
+    }
+
+    /// A setting that workers are not told of.
+    fn is_for_coordinator(&self) -> bool {
+        matches!(self, LogItem::Set { name, .. } if !settings::is_for_workers(name))
     }
 
     /// It may change what a statement means.

@@ -78,7 +78,9 @@ impl Written {
         let (Some(conflict), InsertSource::Values(rows)) = (&insert.on_conflict, &insert.source) else {
             return Ok(self);
         };
-        let ([row], Overriding::No, false) = (rows.as_slice(), insert.overriding, self.table.has_triggers) else {
+        let ([row], Overriding::No, false) =
+            (rows.as_slice(), insert.overriding, self.table.has_triggers || self.table.fires_here)
+        else {
             return Ok(self);
         };
         let given = |column: &str| {

@@ -238,7 +238,6 @@ impl Session {
             || table.row_security
             || table.is_leaf
             || table.is_partitioned
-            || catalog.ruled_relations.contains(&table.name)
             // Functions are to see what has changed so far.
             || self.cursors.changes.sight == Sight::Changes(table.oid))
     }

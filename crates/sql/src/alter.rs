@@ -24,7 +24,7 @@ pub fn using_clauses(text: &str) -> Vec<(String, String)> {
     found
 }
 
-/// The word CONCURRENTLY of DETACH PARTITION: the statement's last.
+/// The word CONCURRENTLY of DETACH PARTITION, CREATE INDEX or DROP INDEX: no name is written like it.
 pub fn detached_concurrently(text: &str) -> Option<Span> {
     let tokens = Tokens::scan(text)?;
     let at = (0..tokens.list.len()).rev().find(|i| tokens.kind(*i) == Token::Concurrently)?;

@@ -93,6 +93,8 @@ pub enum StatementKind {
     },
     Truncate {
         relations: Vec<Name>,
+        /// Those of them that are named with ONLY.
+        only: Vec<Name>,
         restart_identity: bool,
         cascade: bool,
     },
@@ -483,6 +485,12 @@ impl Kinds<'_> {
             NodeEnum::LockStmt(l) => K::Lock { relations: relation_names(&l.relations) },
             NodeEnum::TruncateStmt(s) => K::Truncate {
                 relations: relation_names(&s.relations),
+                only: (s.relations.iter())
+                    .filter_map(|n| match &n.node {
+                        Some(NodeEnum::RangeVar(r)) if !r.inh => Some(name_of(r)),
+                        _ => None,
+                    })
+                    .collect(),
                 restart_identity: s.restart_seqs,
                 cascade: s.behavior == pb::DropBehavior::DropCascade as i32,
             },

@@ -5,6 +5,7 @@
 
 mod alter;
 pub mod ast;
+mod bodies;
 mod kind;
 mod lift;
 mod lower;
@@ -15,15 +16,18 @@ mod splice;
 mod statement;
 mod strings;
 mod tokens;
+mod unions;
 mod walk;
 
 pub use alter::{detached_concurrently, using_clauses};
 pub use ast::Span;
+pub use bodies::{Body, read_body};
 pub use kind::*;
 pub use lift::{Lifter, Literal, LiteralKind, liftable, write_value};
 pub use outline::Outline;
 pub use own::*;
-pub use samples::{Sampling, do_literals, executed_texts, samplings};
+pub use samples::{OnlyNamed, Sampling, do_literals, executed_texts, only_named, samplings, strings_have_word};
 pub use splice::*;
 pub use statement::*;
 pub use strings::escape_plain_strings;
+pub use unions::UnionArms;

@@ -35,6 +35,63 @@ pub fn samplings(text: &str) -> Option<Vec<Sampling>> {
     words.filter(|at| is_clause(&tokens, *at)).map(|at| sampling(text, &tokens, at)).collect()
 }
 
+/// A table that a text reads or changes without those that inherit from it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OnlyNamed {
+    /// From the word to the end of the name.
+    pub relation: Span,
+    /// The name as it is written.
+    pub written: Span,
+    pub name: Name,
+}
+
+/// Where a text reads `ONLY t`, updates or deletes from it; not where it defines. `None`: the text is not understood.
+pub fn only_named(text: &str) -> Option<Vec<OnlyNamed>> {
+    let tokens = Tokens::scan(text)?;
+    let mut found = Vec::new();
+    for at in (1..tokens.list.len()).filter(|at| tokens.kind(*at) == Token::Only) {
+        let reads = match tokens.before(at) {
+            // ALTER TABLE ONLY, TRUNCATE TABLE ONLY, LOCK TABLE ONLY
+            Token::Table => {
+                let before = if at > 1 { tokens.kind(at - 2) } else { Token::Nul };
+                !matches!(before, Token::Alter | Token::Truncate | Token::LockP)
+            }
+            Token::Update | Token::Into => true,
+            _ => leads_in(&tokens, at - 1),
+        };
+        let in_brackets = tokens.kind(at + 1) == Token::Ascii40;
+        let first = if in_brackets { at + 2 } else { at + 1 };
+        if !reads || !tokens.is_word(first) {
+            continue;
+        }
+        let last = tokens.after_name(first);
+        if in_brackets && tokens.kind(last) != Token::Ascii41 {
+            continue;
+        }
+        if tokens.kind(first) == Token::Uident {
+            return None;
+        }
+        let part = |at: usize| identifier(tokens.span(at, at + 1).of(text));
+        let name = Name { schema: (last > first + 1).then(|| part(last - 3)), name: part(last - 1) };
+        found.push(OnlyNamed {
+            relation: tokens.span(at, if in_brackets { last + 1 } else { last }),
+            written: tokens.span(first, last),
+            name,
+        });
+    }
+    Some(found)
+}
+
+/// Some string of a text has a word in it.
+pub fn strings_have_word(text: &str, word: &str) -> bool {
+    let Some(tokens) = Tokens::scan(text) else { return true };
+    let is_letter = |c: char| c.is_alphanumeric() || c == '_';
+    let strings = (0..tokens.list.len()).filter(|at| matches!(tokens.kind(*at), Token::Sconst | Token::Usconst));
+    strings
+        .map(|at| tokens.span(at, at + 1))
+        .any(|string| string.of(text).split(|c| !is_letter(c)).any(|found| found.eq_ignore_ascii_case(word)))
+}
+
 /// The word may be a name, too.
 fn is_clause(tokens: &Tokens, at: usize) -> bool {
     tokens.is_word(at + 1) && tokens.kind(tokens.after_name(at + 1)) == Token::Ascii40
@@ -224,6 +281,20 @@ mod tests {
         for text in ["FROM U&\"users\" TABLESAMPLE SYSTEM (1)", "FROM f() TABLESAMPLE SYSTEM (1)", "x 'y"] {
             assert_eq!(samplings(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn tables_without_children_are_found() {
+        for (text, expected) in [
+            ("SELECT 1 FROM ONLY t, ONLY (s.u) x JOIN ONLY v ON 1", &["t", "s.u", "v"][..]),
+            ("BEGIN UPDATE ONLY t SET a = 1; DELETE FROM ONLY t; RETURN QUERY TABLE ONLY t; END", &["t", "t", "t"]),
+            ("ALTER TABLE ONLY t ADD b int; TRUNCATE TABLE ONLY t; SELECT 1 FROM t FETCH FIRST ROW ONLY", &[]),
+        ] {
+            let found = only_named(text).unwrap_or_default();
+            assert_eq!(found.iter().map(|o| o.written.of(text)).collect::<Vec<_>>(), expected, "{text}");
+        }
+        assert!(strings_have_word("EXECUTE 'FROM ONLY t'", "only"));
+        assert!(!strings_have_word("FROM ONLY t; 'x'", "only"));
     }
 
     #[test]

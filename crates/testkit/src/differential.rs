@@ -22,7 +22,7 @@ const TEXTS_AGAIN: usize = 3;
 /// Rows of each side that a report shows.
 const ROWS_SHOWN_MAX: usize = 12;
 /// Object ids below this are the same on every server of a version.
-const FIRST_USER_OID: u32 = 16384;
+pub(crate) const FIRST_USER_OID: u32 = 16384;
 /// Types whose binary form has object ids in it: record, record[], regproc, regprocedure, regoper, regoperator,
 /// regclass, regtype, regnamespace, regrole, regcollation, regconfig, regdictionary.
 const OID_TYPES: [u32; 13] = [2249, 2287, 24, 2202, 2203, 2204, 2205, 2206, 4089, 4096, 4191, 3734, 3769];

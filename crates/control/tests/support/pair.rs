@@ -102,6 +102,7 @@ impl Pair {
     pub fn assert_same(&self, table: &str, is_reference: bool) {
         let mut here = self.describe("coord", table);
         let mut there = self.describe("worker", table);
+        let fires_here = here.fires_here;
         for (database, side) in [("coord", &mut here), ("worker", &mut there)] {
             side.oid = 0;
             side.bytes = None;
@@ -131,11 +132,16 @@ impl Pair {
             }
             side.constraints.sort_by(|a, b| a.name.cmp(&b.name));
             side.indexes.sort_by(|a, b| a.name.cmp(&b.name));
-            if is_reference {
+            // They are the coordinator's.
+            assert!(database == "coord" || side.rules.is_empty());
+            side.rules.clear();
+            if is_reference || fires_here {
                 // They fire on the coordinator only.
                 assert!(database == "coord" || side.triggers.is_empty());
                 side.triggers.clear();
-            } else {
+            }
+            (side.fires_here, side.to_fire_here, side.trigger_refusal) = (false, false, None);
+            if !is_reference {
                 // What stands on the partitions only.
                 side.kind = 'r';
                 side.partition_by = None;

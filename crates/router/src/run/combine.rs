@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::rc::Rc;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Table};
+use pgherd_catalog::{COORDINATOR_GROUP, FIRST_USER_OID, GroupId, Table};
 use pgherd_planner::{Merge, Plan, Scatter};
 use pgherd_wire::backend::FieldDescription;
 use pgherd_wire::frame::Frame;
@@ -17,7 +17,6 @@ use super::stage::{collation_question, collations_of};
 use super::{Call, Completion};
 use crate::describe::Described;
 use crate::error::{Failure, Result};
-use crate::rights::FIRST_USER_OID;
 use crate::session::{Bound, Session, next_id};
 
 /// Partial rows kept in memory at the most; more go on to the coordinator as they come.

@@ -69,7 +69,7 @@ impl Session {
             }
         }
         if let StatementKind::Ddl(info) = &statement.kind
-            && info.tag == "ALTER TABLE"
+            && (info.tag == "ALTER TABLE" || info.object == "index")
             && info.concurrently
             && let Some(span) = pgherd_sql::detached_concurrently(&statement.text)
         {
@@ -335,6 +335,17 @@ impl Session {
             StatementKind::Do { .. } => super::written_anew(call.prepared.text(), "", &self.catalog())?,
             _ => None,
         };
+        let again = match &written {
+            Some(text) => pgherd_sql::split(text).ok().and_then(|mut all| all.pop()),
+            None => call.prepared.statement.clone(),
+        };
+        let written = match again.filter(|_| matches!(kind, StatementKind::Do { .. })) {
+            Some(statement) => {
+                let text = self.coordinator_text_of(&statement).await?.as_written();
+                (written.is_some() || text != statement.text).then_some(text)
+            }
+            None => written,
+        };
         let text = written.as_deref().unwrap_or(call.prepared.text());
         let runs_bodies = matches!(kind, StatementKind::Do { .. } | StatementKind::Call);
         let roles = match runs_bodies && self.txn.block == Block::None {
@@ -352,6 +363,9 @@ impl Session {
             && let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP)
         {
             participant.lease.tainted = true;
+        }
+        if let StatementKind::Do { body, .. } = kind {
+            self.txn.body_settings.extend(body_settings(body));
         }
         if matches!(kind, StatementKind::Other("LOAD")) {
             self.forget_removed_settings().await?;
@@ -430,6 +444,54 @@ impl Session {
         Ok(())
     }
 
+    /// After bodies have run on the coordinator: what they have set there is so on the other servers. Inside of a block
+    /// nobody can tell what was set for the block alone; that shows when it is over.
+    pub(super) async fn follow_settings_of_bodies(&mut self) -> Result<()> {
+        let names = self.catalog().body_settings.clone();
+        self.txn.body_settings.extend(names);
+        if self.txn.body_settings.is_empty() {
+            return Ok(());
+        }
+        let found = self.collect_on(COORDINATOR_GROUP, &settings_sql(&self.txn.body_settings)).await?;
+        let in_block = self.txn.block != Block::None;
+        for row in 0..found.rows.len() {
+            let (Some(name), value) = (found.text(row, 0), found.text(row, 1).unwrap_or_default()) else { continue };
+            if self.effective_setting(name, found.text(row, 2)) == value {
+                continue;
+            }
+            self.set_followed(name, value.to_owned(), in_block);
+            self.forget_search_path();
+        }
+        Ok(())
+    }
+
+    /// What a setting should be on a connection that has been told of everything. `reset`: where nobody has set it.
+    fn effective_setting<'a>(&'a self, name: &str, reset: Option<&'a str>) -> &'a str {
+        let logged = self.txn.log.iter().rev().find_map(|item| match item {
+            crate::transaction::LogItem::Set { name: set, value, .. } if set == name => Some(value.as_str()),
+            _ => None,
+        });
+        logged.or_else(|| self.settings.get(name).map(String::as_str)).or(reset).unwrap_or_default()
+    }
+
+    /// At the end of a block: what bodies have set for longer than that is the session's.
+    pub async fn keep_settings_of_bodies(&mut self) {
+        let names = std::mem::take(&mut self.txn.body_settings);
+        let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) else { return };
+        if names.is_empty() || !participant.lease.is_idle() {
+            return;
+        }
+        let Ok(found) = participant.lease.query(&settings_sql(&names)).await else { return };
+        for row in 0..found.rows.len() {
+            let (Some(name), value) = (found.text(row, 0), found.text(row, 1).unwrap_or_default()) else { continue };
+            let known = self.settings.get(name).map(String::as_str).or(found.text(row, 2)).unwrap_or_default();
+            if known != value {
+                participant.lease.applied.insert(name.to_owned(), value.to_owned());
+                self.settings.insert(name.to_owned(), value.to_owned());
+            }
+        }
+    }
+
     /// Remembers a setting that the coordinator connection has already taken.
     pub(super) fn set_followed(&mut self, name: &str, value: String, local: bool) {
         if !local {
@@ -491,6 +553,7 @@ fn names_table_oid(text: &str) -> bool {
 /// A catalog, and no view of it.
 fn has_table_oid(name: &str, view: &str) -> bool {
     const VIEWS: &[&str] = &[
+        "pg_locks",
         "pg_tables",
         "pg_views",
         "pg_indexes",
@@ -519,6 +582,30 @@ fn ends_transactions(body: &str) -> bool {
         before = word;
     }
     false
+}
+
+/// Asks for settings: names, values, and what they are where nobody has set them.
+fn settings_sql(names: &std::collections::BTreeSet<String>) -> String {
+    let list: Vec<String> = names.iter().map(|name| crate::settings::quote_literal(name)).collect();
+    format!(
+        "SELECT n.name, pg_catalog.current_setting(n.name, true), s.reset_val FROM pg_catalog.unnest(ARRAY[{}]) n(name) \
+         LEFT JOIN pg_catalog.pg_settings s ON pg_catalog.lower(s.name) = n.name",
+        list.join(", ")
+    )
+}
+
+/// Settings that a body names behind SET and RESET, and in set_config(). Columns behind UPDATE … SET are among them.
+fn body_settings(body: &str) -> Vec<String> {
+    let lower = body.to_ascii_lowercase();
+    let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
+    let words: Vec<&str> = lower.split(|c: char| !is_word(c)).filter(|w| !w.is_empty()).collect();
+    let mut found = if lower.contains("set_config") { config_names(body) } else { Vec::new() };
+    for (at, _) in words.iter().enumerate().filter(|(_, word)| matches!(**word, "set" | "reset")) {
+        let next = words[at + 1..].iter().find(|word| !matches!(**word, "local" | "session"));
+        found.extend(next.map(|name| if *name == "time" { "timezone" } else { *name }.to_owned()));
+    }
+    found.retain(|name| !matches!(name.as_str(), "client_encoding" | "transaction"));
+    found
 }
 
 /// First arguments of `set_config` that are literals. Where one is not (`SELECT set_config(name, …) FROM pg_settings

@@ -27,9 +27,19 @@ impl Session {
         let hidden = name.schema.is_none() && self.temp.contains(&name.name);
         let table = match catalog.resolve(name.schema.as_deref(), &name.name, &path) {
             pgherd_catalog::Resolved::Table(table) if !hidden => table.clone(),
-            _ => return self.copy_on_coordinator(call, text).await,
+            _ => {
+                // Triggers may write what workers have.
+                if info.from && catalog.passing_on.contains(&name.name) {
+                    self.open_implicit_block();
+                }
+                return self.copy_on_coordinator(call, text).await;
+            }
         };
         if !info.from && table.is_reference() {
+            return self.copy_on_coordinator(call, text).await;
+        }
+        if info.from && table.fires_here {
+            self.open_implicit_block();
             return self.copy_on_coordinator(call, text).await;
         }
         match info.from {
@@ -117,7 +127,6 @@ impl Session {
             let inner = match &plan.tier {
                 Tier::Refuse(refusal) => return Err(super::planned::refuse(refusal)),
                 Tier::Coordinator { sql, .. } => sql.as_written(),
-                Tier::Federate { sql, .. } if statement.samples.is_empty() => sql.as_written(),
                 _ if plan.writes && matches!(statement.kind, StatementKind::Merge) => {
                     return Err(Failure::refused(
                         "COPY of a statement that writes distributed tables is not supported",
@@ -145,11 +154,7 @@ impl Session {
         } else {
             info.columns.iter().map(|c| quote_ident(c)).collect()
         };
-        for column in &info.columns {
-            if table.column(column).is_none() {
-                return Err(no_column(column, &table));
-            }
-        }
+        check_columns(&info.columns, &table)?;
         let options = info.options_span.map_or("", |s| s.of(text));
         let relation = format!("{}.{}", quote_ident(&table.schema), quote_ident(&table.name));
         self.open_implicit_block();
@@ -229,11 +234,7 @@ impl Session {
         } else {
             info.columns.clone()
         };
-        for column in &columns {
-            if table.column(column).is_none() {
-                return Err(no_column(column, &table));
-            }
-        }
+        check_columns(&columns, &table)?;
         self.open_implicit_block();
         let filled = self.sequence_columns(&table, &columns);
         let reference = table.is_reference();
@@ -452,10 +453,13 @@ impl Session {
         let relation = format!("{}.{}", quote_ident(&table.schema), quote_ident(&table.name));
         self.join(COORDINATOR_GROUP).await?;
         self.mark_writer(COORDINATOR_GROUP);
-        let create = format!(
-            "CREATE TEMPORARY TABLE pgherd_copy ON COMMIT DROP AS SELECT {} FROM {relation} WITH NO DATA",
-            list.join(", ")
-        );
+        let create = match self.copied_columns(&table, &relation, &columns).await? {
+            Some(definition) => format!("CREATE TEMPORARY TABLE pgherd_copy ({definition}) ON COMMIT DROP"),
+            None => format!(
+                "CREATE TEMPORARY TABLE pgherd_copy ON COMMIT DROP AS SELECT {} FROM {relation} WITH NO DATA",
+                list.join(", ")
+            ),
+        };
         self.run_quiet(COORDINATOR_GROUP, &create).await?;
         let mut options = without_freeze(info, text);
         if let Some(filter) = info.filter {
@@ -464,7 +468,11 @@ impl Session {
         let source = at_server(&info.target);
         let sql = format!("COPY pg_temp.pgherd_copy ({}) FROM {source} {options}", list.join(", "));
         let completion = self.copy_on_coordinator(call, &sql).await.map_err(|failure| of_table(failure, &table))?;
-        let insert = format!("INSERT INTO {relation} ({0}) SELECT {0} FROM pg_temp.pgherd_copy", list.join(", "));
+        // COPY gives values to identity columns of any kind.
+        let insert = format!(
+            "INSERT INTO {relation} ({0}) OVERRIDING SYSTEM VALUE SELECT {0} FROM pg_temp.pgherd_copy",
+            list.join(", ")
+        );
         let mut statements = pgherd_sql::split(&insert)
             .map_err(|e| Failure::new("XX000", format!("could not load the copied rows: {}", e.message)))?;
         let statement = statements.pop().ok_or_else(|| Failure::new("XX000", "nothing to load"))?;
@@ -472,6 +480,31 @@ impl Session {
         Box::pin(self.execute(&Call::simple(&prepared))).await?;
         self.run_quiet(COORDINATOR_GROUP, "DROP TABLE pg_temp.pgherd_copy").await?;
         Ok(completion)
+    }
+
+    /// Columns for a table of those copied, for whoever may insert them: LIKE and AS ask for the right to read them.
+    /// None: the role has that, and need not have one to name the columns' types.
+    async fn copied_columns(&mut self, table: &Table, relation: &str, columns: &[String]) -> Result<Option<String>> {
+        let names: Vec<String> = columns.iter().map(|c| quote_literal(c)).collect();
+        let sql = format!(
+            "SELECT pg_catalog.string_agg(pg_catalog.format('%I %s', a.attname, \
+                 pg_catalog.format_type(a.atttypid, a.atttypmod)) \
+                 || CASE WHEN a.attcollation <> 0 THEN ' COLLATE ' || a.attcollation::pg_catalog.regcollation \
+                    ELSE '' END, ', ' ORDER BY a.attnum), \
+                 pg_catalog.bool_and(pg_catalog.has_column_privilege(a.attrelid, a.attnum, 'INSERT')), \
+                 pg_catalog.bool_and(pg_catalog.has_column_privilege(a.attrelid, a.attnum, 'SELECT')) \
+             FROM pg_catalog.pg_attribute a \
+             WHERE a.attrelid = {}::pg_catalog.regclass AND a.attnum > 0 AND NOT a.attisdropped \
+                 AND a.attname::pg_catalog.text IN ({})",
+            quote_literal(relation),
+            names.join(", ")
+        );
+        let result = self.collect_on(COORDINATOR_GROUP, &sql).await?;
+        match (result.text(0, 0), result.text(0, 1)) {
+            (Some(_), Some("t")) if result.text(0, 2) == Some("t") => Ok(None),
+            (Some(definition), Some("t")) => Ok(Some(definition.to_owned())),
+            _ => Err(Failure::new("42501", format!("permission denied for table {}", table.name))),
+        }
     }
 
     /// The coordinator's major version, as it told this session's first connection.
@@ -535,8 +568,22 @@ fn unexpected(tag: u8) -> Failure {
     Failure::fatal("08P01", format!("unexpected message type 0x{tag:02X} during COPY from stdin"))
 }
 
-fn no_column(column: &str, table: &Table) -> Failure {
-    Failure::new("42703", format!("column \"{column}\" of relation \"{}\" does not exist", table.name))
+/// Columns that COPY names, each as PostgreSQL comes to it.
+fn check_columns(columns: &[String], table: &Table) -> Result<()> {
+    for (at, name) in columns.iter().enumerate() {
+        let Some(column) = table.column(name) else {
+            let message = format!("column \"{name}\" of relation \"{}\" does not exist", table.name);
+            return Err(Failure::new("42703", message));
+        };
+        if column.default == ColumnDefault::Generated {
+            return Err(Failure::new("42P10", format!("column \"{name}\" is a generated column"))
+                .detail("Generated columns cannot be used in COPY."));
+        }
+        if columns[..at].contains(name) {
+            return Err(Failure::new("42701", format!("column \"{name}\" specified more than once")));
+        }
+    }
+    Ok(())
 }
 
 /// The options as written, without FREEZE: partitions made before this transaction cannot be frozen, and it changes no

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use pgherd_catalog::{GroupId, Resolved, Table};
 use pgherd_planner::Tier;
 use pgherd_sql::Statement;
@@ -16,7 +15,6 @@ use super::{Call, Completion};
 use crate::error::{Failure, Result};
 use crate::session::Session;
 use crate::settings::{quote_ident, quote_literal};
-use crate::transaction::Block;
 
 /// Where a cursor stands.
 pub struct Followed {
@@ -103,7 +101,11 @@ impl Session {
                 self.client.flush_if_full().await?;
             }
         }
-        let at = last.filter(|_| stands_on_a_row(rest, count)).and_then(|name| self.cursors.row(&name));
+        let catalog = self.catalog();
+        let table = self.declared_cursors.get(cursor).and_then(|c| Some(c.followed.as_ref()?.table.clone()));
+        let at = last
+            .filter(|_| stands_on_a_row(rest, count))
+            .and_then(|name| self.cursors.row(&catalog, table.as_ref()?, &name));
         if let Some(followed) = self.declared_cursors.get_mut(cursor).and_then(|c| c.followed.as_mut()) {
             followed.at = at;
         }
@@ -117,7 +119,8 @@ impl Session {
         let followed = self.declared_cursors.get(cursor).and_then(|c| c.followed.as_ref());
         let Some((followed_oid, at)) = followed.map(|f| (f.table.oid, f.at.clone())) else {
             let named = format!("SELECT FROM pg_catalog.pg_cursors WHERE name = {}", quote_literal(cursor));
-            if self.txn.block == Block::None || self.ask_coordinator(&named).await?.rows.is_empty() {
+            // Outside of blocks there are those WITH HOLD, of which PostgreSQL says more.
+            if self.ask_coordinator(&named).await?.rows.is_empty() {
                 return Err(Failure::new("34000", format!("cursor \"{cursor}\" does not exist")));
             }
             return Ok(None);
@@ -136,6 +139,10 @@ impl Session {
                 "24000",
                 format!("cursor \"{cursor}\" does not have a FOR UPDATE/SHARE reference to table \"{}\"", target.name),
             ));
+        }
+        // Its rules and triggers are the coordinator's.
+        if catalog.by_oid.get(&followed_oid).is_some_and(|table| table.changed_here) {
+            return Ok(None);
         }
         let Some((group, place)) = at else {
             return Err(Failure::new("24000", format!("cursor \"{cursor}\" is not positioned on a row")));
@@ -223,16 +230,6 @@ fn clause_of(text: &str) -> Option<Span> {
         return Some(Span::new(at, text.len() - name.len() + length));
     }
     None
-}
-
-/// A row's name in a row that may be in binary form.
-pub fn name_text(name: &Bytes) -> Bytes {
-    match name.as_ref() {
-        [a, b, c, d, e, f] if !name.starts_with(b"(") => {
-            Bytes::from(format!("({},{})", u32::from_be_bytes([*a, *b, *c, *d]), u16::from_be_bytes([*e, *f])))
-        }
-        _ => name.clone(),
-    }
 }
 
 #[cfg(test)]

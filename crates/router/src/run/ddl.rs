@@ -27,8 +27,8 @@ impl Session {
     pub(super) async fn run_ddl(&mut self, call: &Call<'_>, kind: &StatementKind) -> Result<Completion> {
         use StatementKind as K;
         match kind {
-            K::Truncate { relations, restart_identity, cascade } => {
-                self.run_truncate(call, relations, *restart_identity, *cascade).await
+            K::Truncate { relations, only, restart_identity, cascade } => {
+                self.run_truncate(call, relations, only, *restart_identity, *cascade).await
             }
             K::Vacuum { relations, .. } => self.run_maintenance(call, relations, false).await,
             K::Cluster => {
@@ -209,13 +209,21 @@ impl Session {
         }
         let affected = self.affected_tables(info).await?;
         self.refuse_key_to_distributed(call.prepared.text(), info, &affected).await?;
-        // DETACH PARTITION … CONCURRENTLY is carried out as DETACH PARTITION.
-        let detaches = info.concurrently && info.tag == "ALTER TABLE" && !affected.is_empty();
+        // DETACH PARTITION … CONCURRENTLY is carried out as DETACH PARTITION. Indexes of partitions are partitioned on
+        // the coordinator, and are made and dropped likewise.
+        let of_leaf = info.concurrently && info.object == "index" && self.names_leaf(info).await?;
+        let detaches = info.concurrently && info.tag == "ALTER TABLE" && !affected.is_empty() || of_leaf;
+        let options = |s: &String| s == "set_rel_options" || s == "reset_rel_options";
+        if info.tag == "ALTER TABLE" && info.subcommands.iter().any(options) && self.names_leaf(info).await? {
+            return Err(Failure::refused("cannot set storage parameters of a partition that is distributed")
+                .detail("It is a partitioned table on the coordinator, which can have none.")
+                .hint("Set them on the partition before it is attached, or before its parent is distributed."));
+        }
         if detaches && self.txn.block != Block::None {
             // In PostgreSQL's own words: not inside a block.
             return self.run_on_coordinator(call, call.prepared.text(), true).await;
         }
-        if info.concurrently && info.object == "index" && !affected.is_empty() {
+        if info.concurrently && info.object == "index" && !affected.is_empty() && !of_leaf {
             return self.run_concurrently(call, info, &affected).await;
         }
         if info.concurrently && !detaches || is_outside_blocks(info) {
@@ -236,7 +244,7 @@ impl Session {
             // Here it is.
             return Err(Failure::new("42P17", format!("table \"{}\" is not partitioned", table.name)));
         }
-        let checks = if detaches { self.checks_of_detached(info, &before).await? } else { Vec::new() };
+        let checks = if detaches && !of_leaf { self.checks_of_detached(info, &before).await? } else { Vec::new() };
         let drops = info.tag.starts_with("DROP");
         let sql = self.coordinator_text(call).await?;
         self.pin |= self.makes_temporary(call);
@@ -274,6 +282,16 @@ impl Session {
             false => self.after_ddl().await?,
         }
         Ok(completion)
+    }
+
+    /// The table that a definition names, or whose index it names, is a distributed partition.
+    async fn names_leaf(&mut self, info: &DdlInfo) -> Result<bool> {
+        let Some(name) = info.relations.first().or(info.objects.first()).cloned() else { return Ok(false) };
+        let table = match self.distributed(&name).await? {
+            Some(table) => Some(table),
+            None => self.table_of_part(&name, false).await?,
+        };
+        Ok(table.is_some_and(|table| table.is_leaf))
     }
 
     /// Before a definition: the affected tables as they are, locked, and without the foreign children, which stand in the
@@ -423,6 +441,25 @@ impl Session {
             found.sort_by_key(|t| t.oid);
             return Ok(found);
         }
+        if matches!(info.object, "function" | "routine") {
+            // Their triggers may have to fire elsewhere then. Under another name a function is the same, but calls of
+            // others may come to mean it.
+            let names: Vec<String> = match info.tag {
+                "CREATE FUNCTION" | "ALTER FUNCTION" | "DROP FUNCTION" | "ALTER OWNER" => {
+                    info.objects.iter().map(|o| quote_literal(&o.name)).collect()
+                }
+                "RENAME" => info.new_name.iter().map(|name| quote_literal(name)).collect(),
+                _ => Vec::new(),
+            };
+            if !names.is_empty() {
+                let sql = format!("SELECT pgherd.fired_by(ARRAY[{}])", names.join(", "));
+                let result = self.ask_coordinator(&sql).await?;
+                let oids = (0..result.rows.len()).filter_map(|row| result.text(row, 0)?.parse::<u32>().ok());
+                oids.filter_map(|oid| catalog.by_oid.get(&oid)).for_each(|t| add(t.clone()));
+            }
+            found.sort_by_key(|t| t.oid);
+            return Ok(found);
+        }
         let names: Vec<Name> = info.relations.iter().chain(&info.objects).cloned().collect();
         for name in names {
             if let Some(table) = self.distributed(&name).await? {
@@ -489,7 +526,18 @@ impl Session {
             if !old.caller_owns && *old == new {
                 continue;
             }
+            if !old.caller_owns && old.fires_here != new.to_fire_here {
+                return Err(Failure::refused(format!(
+                    "cannot change where triggers of distributed table \"{}\" fire",
+                    old.name
+                ))
+                .detail("It belongs to another role, and its triggers use the function.")
+                .hint("Have its owner disable the triggers meanwhile."));
+            }
             let oids = |t: &TableDescription| t.indexes.iter().map(|i| i.oid).collect::<Vec<_>>();
+            if !table.is_reference() {
+                self.check_numbered(table, old, &new, info).await?;
+            }
             if oids(old) != oids(&new) {
                 self.run_quiet(COORDINATOR_GROUP, &format!("SELECT pgherd.indexes_changed({})", table.oid)).await?;
             }
@@ -582,6 +630,9 @@ impl Session {
         state: &ClusterState,
         attach: bool,
     ) -> Result<()> {
+        if old.policies != new.policies {
+            self.check_policies(new, state).await?;
+        }
         if table.is_reference() {
             ddl::check_altered_reference(new, state).map_err(refusal)?;
             // DISABLE TRIGGER USER means the user's. Nobody else disables any.
@@ -646,15 +697,7 @@ impl Session {
         for column in new.columns.iter().filter(|c| !old.columns.iter().any(|o| o.number == c.number)) {
             let Some((expression, as_type)) = ddl::filled_from(column) else { continue };
             if rows.is_none() {
-                self.join(group).await?;
-                self.mark_writer(group);
-                let sql = format!("SELECT pgherd.rows_to_fill({})", quote_literal(&old.qualified_name()));
-                let counted = match self.definitions.definer.clone() {
-                    Some(definer) => self.run_as_definer(group, &definer, &sql, true).await,
-                    None => self.collect_on(group, &sql).await,
-                };
-                let counted = counted.map_err(super::own::without_position)?;
-                rows = counted.text(0, 0).and_then(|t| t.parse::<u64>().ok());
+                rows = self.rows_to_fill(group, old).await?;
             }
             let Some(rows) = rows.filter(|rows| *rows > 0) else { continue };
             let sql =
@@ -664,6 +707,45 @@ impl Session {
             fills.push(Fill { column: column.number, query });
         }
         Ok(fills)
+    }
+
+    /// How many rows a distributed table has on one worker.
+    async fn rows_to_fill(&mut self, group: GroupId, old: &TableDescription) -> Result<Option<u64>> {
+        self.join(group).await?;
+        self.mark_writer(group);
+        let sql = format!("SELECT pgherd.rows_to_fill({})", quote_literal(&old.qualified_name()));
+        let counted = match self.definitions.definer.clone() {
+            Some(definer) => self.run_as_definer(group, &definer, &sql, true).await,
+            None => self.collect_on(group, &sql).await,
+        };
+        let counted = counted.map_err(super::own::without_position)?;
+        Ok(counted.text(0, 0).and_then(|t| t.parse::<u64>().ok()))
+    }
+
+    /// `ADD COLUMN c … NOT NULL, ALTER c ADD GENERATED …`: PostgreSQL numbers the rows of a column that comes as an
+    /// identity column, and no others.
+    async fn check_numbered(
+        &mut self,
+        table: &Table,
+        old: &TableDescription,
+        new: &TableDescription,
+        info: &DdlInfo,
+    ) -> Result<()> {
+        let before = |number| old.columns.iter().find(|c| c.number == number);
+        let gained = new.columns.iter().filter(|c| !c.identity.is_empty());
+        let gained = gained.filter(|c| before(c.number).is_some_and(|c| c.identity.is_empty())).count();
+        let asked = info.subcommands.iter().filter(|s| *s == "add_identity").count();
+        let added = new.columns.iter().find(|c| !c.identity.is_empty() && before(c.number).is_none());
+        let Some(column) = added.filter(|_| asked > gained) else { return Ok(()) };
+        for group in self.catalog().groups_of(table) {
+            if self.rows_to_fill(group, old).await?.is_some_and(|rows| rows > 0) {
+                return Err(Failure::new(
+                    "23502",
+                    format!("column \"{}\" of relation \"{}\" contains null values", column.name, new.name),
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Tables that the coordinator has dropped go from the workers and the metadata.
@@ -722,14 +804,19 @@ impl Session {
         &mut self,
         call: &Call<'_>,
         relations: &[Name],
+        only: &[Name],
         restart_identity: bool,
         cascade: bool,
     ) -> Result<Completion> {
         let mut tables = Vec::new();
         let mut local = Vec::new();
+        let mut without_partitions = false;
         for name in relations {
             match self.distributed(name).await? {
-                Some(table) => tables.push(table),
+                Some(table) => {
+                    without_partitions |= table.is_partitioned && only.contains(name);
+                    tables.push(table);
+                }
                 None => local.push(name.clone()),
             }
         }
@@ -750,13 +837,19 @@ impl Session {
             None => quote_ident(name),
         };
         // On the coordinator the heaps of distributed tables are empty; their sequences and rights count.
-        let mut on_coordinator: Vec<String> = local.iter().map(|n| quoted(n.schema.as_deref(), &n.name)).collect();
+        let word = |name: &Name| if only.contains(name) { "ONLY " } else { "" };
+        let local = local.iter().map(|n| format!("{}{}", word(n), quoted(n.schema.as_deref(), &n.name)));
+        let mut on_coordinator: Vec<String> = local.collect();
         let mut partitioned = Vec::new();
+        // Triggers that fire there are to see rows before, and none afterwards: the foreign child is truncated with the
+        // table, which is how workers hear of it.
+        let fires = tables.iter().any(|t| t.fires_here);
         for table in &tables {
             let name = quoted(Some(&table.schema), &table.name);
             // There they are partitioned, and TRUNCATE would go on to the foreign partitions.
             match table.is_partitioned || table.is_leaf {
                 true => partitioned.push(name),
+                false if fires => on_coordinator.push(name),
                 false => on_coordinator.push(format!("ONLY {name}")),
             }
         }
@@ -766,11 +859,19 @@ impl Session {
             let sql = format!("SELECT pgherd.begin_truncate({}, {restart_identity})", quote_literal(name));
             self.run_quiet(COORDINATOR_GROUP, &sql).await.map_err(super::own::without_position)?;
         }
+        if without_partitions {
+            return Err(Failure::new("42809", "cannot truncate only a partitioned table")
+                .hint("Do not specify the ONLY keyword, or use TRUNCATE ONLY on the partitions directly."));
+        }
         if !on_coordinator.is_empty() {
             let sql = format!("TRUNCATE {}{}", on_coordinator.join(", "), options);
-            self.forward_copies(false);
+            self.forward_copies(fires);
             self.run_quiet(COORDINATOR_GROUP, &sql).await.map_err(super::own::without_position)?;
             self.forward_copies(true);
+        }
+        let tables: Vec<_> = tables.into_iter().filter(|t| !fires || t.is_partitioned || t.is_leaf).collect();
+        if tables.is_empty() {
+            return Ok(Completion::tag("TRUNCATE TABLE"));
         }
         let names: Vec<String> = tables.iter().map(|t| quoted(Some(&t.schema), &t.name)).collect();
         let sql = format!("TRUNCATE {}{}", names.join(", "), if cascade { " CASCADE" } else { "" });

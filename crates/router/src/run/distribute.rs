@@ -46,6 +46,7 @@ impl Session {
             .map_err(refusal)?;
         distribute::check_distributable(&table, key, &state, Some(&placement)).map_err(refusal)?;
         self.check_unsampled(&table).await?;
+        self.check_policies(&table, &state).await?;
         if table.is_partition {
             return Err(Failure::new("42P16", format!("table \"{}\" is a partition", table.name))
                 .hint("Distribute the partitioned table."));
@@ -104,7 +105,27 @@ impl Session {
                AND r.ev_action::pg_catalog.text ~ ':relid {oid} (:\\w+ \\w+ )*:tablesample \\{{' LIMIT 1",
             oid = table.oid
         );
-        match self.collect_on(COORDINATOR_GROUP, &sql).await?.text(0, 0) {
+        let sampled = self.collect_on(COORDINATOR_GROUP, &sql).await?;
+        // ONLY would mean the empty heap.
+        let sql = format!(
+            "SELECT r.ev_class::pg_catalog.regclass FROM pg_catalog.pg_depend d \
+             JOIN pg_catalog.pg_rewrite r ON r.oid = d.objid \
+             WHERE d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass \
+               AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = {oid} \
+               AND pg_catalog.strpos(pg_catalog.pg_get_ruledef(r.oid), \
+                   ' ONLY ' || {oid}::pg_catalog.regclass::pg_catalog.text) > 0 LIMIT 1",
+            oid = table.oid
+        );
+        let only = match table.is_partitioned() {
+            true => Default::default(),
+            false => self.collect_on(COORDINATOR_GROUP, &sql).await?,
+        };
+        if let Some(view) = only.text(0, 0) {
+            return Err(Failure::refused(format!("cannot distribute table \"{}\"", table.name))
+                .detail(format!("View {view}, or a rule of it, names ONLY the table."))
+                .hint("Drop the view, and create it again when the table is distributed."));
+        }
+        match sampled.text(0, 0) {
             None => Ok(()),
             Some(view) => Err(Failure::refused(format!("cannot distribute table \"{}\"", table.name))
                 .detail(format!("View {view} takes a sample of it."))
@@ -117,6 +138,7 @@ impl Session {
         let table = self.describe_locked(oid).await?;
         let state = self.cluster_state().await?;
         distribute::check_reference(&table, &state).map_err(refusal)?;
+        self.check_policies(&table, &state).await?;
         let registered =
             self.collect_on(COORDINATOR_GROUP, &distribute::register_reference_sql(&table, &state)).await?;
         let registered = distribute::parse_registered(registered.text(0, 0).unwrap_or_default()).map_err(garbled)?;
@@ -278,6 +300,9 @@ impl Session {
             return Err(Failure::refused(format!("cannot undistribute table \"{}\"", table.name))
                 .detail("It is a partition.")
                 .hint("Undistribute the partitioned table, or detach the partition first."));
+        }
+        if known.is_reference() {
+            self.check_not_read_by_policies(&table).await?;
         }
         self.mark_writer(COORDINATOR_GROUP);
         let groups = state.worker_groups();

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId};
-use pgherd_planner::{Combine, Plan, Rest, Ship, Stage, Tier};
+use pgherd_planner::{Combine, Plan, Rest, Scatter, Ship, Stage, Tier};
 use pgherd_sql::{Span, Statement, StatementKind};
 use pgherd_wire::backend::{self, FieldDescription};
 
@@ -121,6 +121,13 @@ impl Session {
             Tier::Stage(stage) => self.without_rows(inner, stage).await?,
             _ => None,
         };
+        if let Tier::Scatter(Scatter { combine: Combine::Merge(merge), .. }) = &plan.tier
+            && merge.collated
+            && !is_execute(call, inner)
+        {
+            // Whether values can be compared at all is seen where the whole statement is.
+            self.described(call.prepared).await?;
+        }
         let inner = &Call { staged: staged.as_ref(), ..*inner };
         let mut tasks = self.explain_tasks(inner, &plan, is_execute(call, inner)).await?;
         if analyze && !statement.samples.is_empty() && matches!(plan.tier, Tier::Federate { .. }) {

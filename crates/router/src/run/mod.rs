@@ -21,6 +21,7 @@ mod own;
 mod partials;
 mod partitions;
 mod planned;
+mod policies;
 mod request;
 mod roles;
 mod samples;
@@ -42,7 +43,7 @@ use crate::error::Result;
 use crate::session::{Bound, Prepared, Session};
 use crate::transaction::Block;
 
-pub use current_row::{Followed, name_text};
+pub use current_row::Followed;
 pub use define_inside::{Definer, Definitions};
 pub use planned::{add_tags, refuse};
 pub use request::{Errors, Request, Rows, TableOrigin, fields_of, send};
@@ -175,6 +176,7 @@ impl Session {
     /// connection.
     pub(super) async fn notice_temporary_tables(&mut self) -> Result<()> {
         if self.txn.participants.contains_key(&pgherd_catalog::COORDINATOR_GROUP) {
+            self.follow_settings_of_bodies().await?;
             let changes = self.refresh_temporary_names().await?;
             if changes.roles && self.txn.block != Block::None {
                 self.follow_roles().await?;

@@ -60,6 +60,14 @@ impl Session {
             let bare = self.bare_schema(info, text).await?;
             return self.run_everywhere(bare.as_deref().unwrap_or(text)).await;
         }
+        match info.tag {
+            "CREATE FUNCTION" | "CREATE AGGREGATE" => self.check_policies_calling(&info.objects).await?,
+            "RENAME" | "SET SCHEMA" if matches!(info.object, "function" | "routine" | "aggregate") => {
+                self.check_policies_calling(&[]).await?;
+            }
+            _ if info.object == "cast" => return self.follow_cast(text, info).await,
+            _ => {}
+        }
         let creates = info.tag.starts_with("CREATE");
         if is_of_database(info) {
             let groups = self.catalog().worker_groups();
@@ -81,6 +89,20 @@ impl Session {
                 self.run_where_present(&groups, text).await
             }
         }
+    }
+
+    /// Workers that have the types have the cast, and its function.
+    async fn follow_cast(&mut self, text: &str, info: &DdlInfo) -> Result<()> {
+        let groups = self.catalog().worker_groups();
+        if info.tag == "CREATE CAST" {
+            let sql = "SELECT pg_catalog.pg_get_functiondef(p.oid) FROM (SELECT castfunc FROM pg_catalog.pg_cast \
+                       ORDER BY oid DESC LIMIT 1) c JOIN pg_catalog.pg_proc p ON p.oid = c.castfunc AND p.oid >= 16384";
+            let function = self.collect_on(COORDINATOR_GROUP, sql).await?.text(0, 0).map(str::to_owned);
+            if let Some(function) = function {
+                self.run_where_present(&groups, &function).await?;
+            }
+        }
+        self.run_where_present(&groups, text).await
     }
 
     /// CREATE SCHEMA without what is made inside of it, which is the coordinator's like what comes later.

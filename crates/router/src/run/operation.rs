@@ -8,7 +8,8 @@ use std::sync::Arc;
 use pgherd_backend::Lease;
 use pgherd_catalog::{COORDINATOR_GROUP, Table};
 use pgherd_control::ddl;
-use pgherd_control::describe::{self, Index, TableDescription};
+use pgherd_control::describe::{self, Index, Prerequisite, TableDescription};
+use pgherd_control::distribute;
 use pgherd_control::operation::{self, Found, Step};
 use pgherd_sql::DdlInfo;
 
@@ -200,6 +201,18 @@ impl Session {
         let shards = state.table(table.oid).map(|t| t.shards().to_vec()).unwrap_or_default();
         let shards = (!table.is_reference()).then_some(shards.as_slice());
         let mut steps = vec![operation::on_coordinator(&text)];
+        // What expressions of the index call.
+        let is_new = |p: &&Prerequisite| {
+            begun.resumed || !before.prerequisites.iter().any(|b| b.kind == p.kind && b.name == p.name)
+        };
+        let needed: Vec<Prerequisite> = after.prerequisites.iter().filter(is_new).cloned().collect();
+        let needed = distribute::prerequisite_ddl(&needed).join("; ");
+        steps.extend(state.worker_groups().into_iter().filter(|_| !needed.is_empty()).map(|group| operation::Step {
+            group,
+            action: "make what the index needs".to_owned(),
+            command: needed.clone(),
+            work: operation::Work::Command,
+        }));
         steps.extend(operation::create_index_steps(&after, &index, shards, &state.worker_groups()));
         self.plan_operation(&begun, Some(index.oid), &steps, false).await?;
         self.write_step(&begun, 1, "done", None).await?;

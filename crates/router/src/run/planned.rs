@@ -92,6 +92,7 @@ impl Session {
                 let sql = self.coordinator_text(call).await?;
                 // Rows that are changed are waited for, and their scans look like those of row locks.
                 self.lock_wait = plan.lock_wait.filter(|_| !plan.writes);
+                self.cursors.changes.end_firing();
                 if plan.writes {
                     self.begin_statement_moment(call, &sql.as_written()).await?;
                     self.keep_values(call).await?;

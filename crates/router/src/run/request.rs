@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use pgherd_backend::{Claim, Connection, QueryResult};
-use pgherd_catalog::{COORDINATOR_GROUP, GroupId, OWN_SCHEMA, Snapshot, SnapshotId, Table};
+use pgherd_catalog::{COORDINATOR_GROUP, FIRST_USER_OID, GroupId, OWN_SCHEMA, Snapshot, SnapshotId, Table};
 use pgherd_sql::Splice;
 use pgherd_wire::backend::{self, ErrorFields, FieldDescription};
 use pgherd_wire::frame::Frame;
@@ -40,8 +40,6 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Object ids from here on are each server's own.
-const FIRST_USER_OID: u32 = 16384;
 const TEXT_OID: u32 = 25;
 /// Tables of workers whose numbers are kept per thread.
 const TABLE_OIDS_MAX: usize = 20_000;
@@ -418,6 +416,16 @@ impl Session {
             return refusal;
         }
         self.complete_error(&mut fields);
+        if let Some(table) = self.child_in(fields.message()) {
+            if fields.message().starts_with("cannot execute MERGE on relation ") {
+                return Failure::refused(format!(
+                    "cannot run ON CONFLICT or MERGE on distributed table \"{table}\" from inside the coordinator"
+                ))
+                .hint("Send the statement through the router by itself.");
+            }
+            let message = fields.message().replace(&child_name(fields.message()), &table);
+            fields.set(b'M', message);
+        }
         if let Some(schema) = fields.get(b's')
             && let Some(user_schema) = self.schema_of_shard(schema)
         {
@@ -465,6 +473,12 @@ impl Session {
                 fields.set(b'W', own);
             }
         }
+    }
+
+    /// The table whose foreign child a message names.
+    fn child_in(&self, message: &str) -> Option<String> {
+        let oid: u32 = child_name(message).strip_prefix("ft_")?.parse().ok()?;
+        self.catalog().by_oid.get(&oid).map(|table| table.name.clone())
     }
 
     fn schema_of_shard(&self, schema: &str) -> Option<String> {
@@ -620,4 +634,9 @@ pub(super) async fn next_batch(callbacks: &mut Option<(CallbackSender, CallbackR
         Some((_, receiver)) => receiver.recv().await,
         None => None,
     }
+}
+/// `ft_17` of a message; empty where it names no such thing.
+fn child_name(message: &str) -> String {
+    let Some(at) = message.find("\"ft_") else { return String::new() };
+    message[at + 1..].chars().take_while(|c| *c != '"').collect()
 }

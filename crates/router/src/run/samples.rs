@@ -6,6 +6,7 @@
 //! So it does in the bodies of functions and DO blocks. A function's is written anew when it comes into existence, or
 //! its table becomes distributed (`pgherd.let_function_sample`); what EXECUTE runs, when it does
 //! (`pgherd.sampled_text`). What is planned as it was written nevertheless is refused there (`pgherd.unsampled`).
+//! ONLY, by which a distributed table would be its empty heap on the coordinator, goes the same way.
 
 use std::fmt::Write;
 
@@ -34,8 +35,8 @@ fn refused(detail: impl AsRef<str>) -> Failure {
 /// Clauses within the brackets of clauses.
 const CLAUSES_MAX: usize = 16;
 
-/// Whether a function's body takes a sample of a distributed table as nobody has written it anew: its statements are
-/// the coordinator's own, whose foreign tables would give all rows.
+/// Whether a function's body takes a sample of a distributed table, or names ONLY one, as nobody has written it anew:
+/// its statements are the coordinator's own, whose foreign tables would give all rows.
 pub fn takes_sample(body: &str, language: &str, snapshot: &Snapshot) -> bool {
     // What is not understood is refused where it is planned (pgherd.unsampled).
     with_chosen_rows(body, language, snapshot).is_ok_and(|text| text.is_some())
@@ -45,13 +46,16 @@ pub fn takes_sample(body: &str, language: &str, snapshot: &Snapshot) -> bool {
 /// rows have to be chosen. `None`: as it is. `language`: whose words it has, none for a statement; what is `planned`
 /// has been checked by the coordinator.
 pub fn written_anew(text: &str, language: &str, snapshot: &Snapshot) -> Result<Option<String>> {
-    if !names_samples(text) {
+    if !names_samples(text) && !names_only(text) {
         return Ok(None);
     }
-    let mut written = with_chosen_rows(text, language, snapshot)?.unwrap_or_else(|| text.to_owned());
+    let mut written = match with_chosen_rows(text, language, snapshot)? {
+        Some(written) => written,
+        None => text.to_owned(),
+    };
     let mut edits = Edits::new();
     for (span, body) in pgherd_sql::do_literals(&written) {
-        if !names_samples(span.of(&written)) {
+        if !names_samples(span.of(&written)) && !names_only(span.of(&written)) {
             continue;
         }
         let body = body.ok_or_else(|| refused("The block is written with escapes."))?;
@@ -59,7 +63,8 @@ pub fn written_anew(text: &str, language: &str, snapshot: &Snapshot) -> Result<O
             edits.replace(span, quote_literal(&body));
         }
     }
-    if language == "plpgsql" && names_samples(&written) {
+    let executes = names_samples(&written) || names_only(&written) && pgherd_sql::strings_have_word(&written, "only");
+    if language == "plpgsql" && executes {
         for text in pgherd_sql::executed_texts(&written).unwrap_or_default() {
             if !text.of(&written).starts_with(SAMPLED_TEXT) {
                 edits.insert(text.start, format!("{SAMPLED_TEXT}("));
@@ -80,7 +85,47 @@ fn names_samples(text: &str) -> bool {
     text.to_ascii_lowercase().contains("tablesample")
 }
 
+fn names_only(text: &str) -> bool {
+    text.to_ascii_lowercase().contains("only")
+}
+
+/// ONLY of a distributed table means the table: its rows are in a child on the coordinator. Of a partitioned one it
+/// means no rows, there as elsewhere. Of what is `planned` nothing is left.
+fn without_only(text: &str, language: &str, snapshot: &Snapshot) -> Result<Option<String>> {
+    if language == "planned" || !names_only(text) {
+        return Ok(None);
+    }
+    let Some(found) = pgherd_sql::only_named(text) else { return Ok(None) };
+    let mut edits = Edits::new();
+    for only in found {
+        let is_named = |schema: &str| only.name.schema.as_ref().is_none_or(|named| named == schema);
+        let mut tables = snapshot.all_tables().filter(|t| t.name == only.name.name && is_named(&t.schema));
+        let Some(table) = tables.next() else { continue };
+        // A reference table has no child.
+        if table.is_reference() || table.is_partitioned {
+            continue;
+        }
+        let mut others = snapshot.other_relations.iter().filter(|(s, n)| *n == only.name.name && is_named(s));
+        if others.next().is_some() || tables.next().is_some() {
+            return Err(Failure::refused(format!("cannot tell which table ONLY \"{}\" means", only.name.name))
+                .detail("There are several of that name, and some are distributed.")
+                .hint("Name the table with its schema."));
+        }
+        edits.replace(only.relation, only.written.of(text));
+    }
+    Ok((!edits.is_empty()).then(|| edits.apply(text).as_written()))
+}
+
 fn with_chosen_rows(text: &str, language: &str, snapshot: &Snapshot) -> Result<Option<String>> {
+    let bare = without_only(text, language, snapshot)?;
+    let chosen = with_chosen(bare.as_deref().unwrap_or(text), language, snapshot)?;
+    Ok(chosen.or(bare))
+}
+
+fn with_chosen(text: &str, language: &str, snapshot: &Snapshot) -> Result<Option<String>> {
+    if !names_samples(text) {
+        return Ok(None);
+    }
     // Bodies of functions in SQL may become part of statements in which nothing tells of them any more.
     let is_certain = matches!(language, "sql" | "planned");
     let mut written = text.to_owned();

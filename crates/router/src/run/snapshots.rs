@@ -505,8 +505,10 @@ impl Session {
         let mut twice = false;
         for relation in &statement.relations {
             match catalog.resolve(relation.schema.as_deref(), &relation.name, &path) {
-                // What triggers, defaults and constraints run is no part of the statement either.
-                Resolved::Table(table) if table.has_triggers || table.has_hidden_calls => return Ok(false),
+                // What rules, triggers, defaults and constraints run is no part of the statement either.
+                Resolved::Table(table) if table.has_triggers || table.changed_here || table.has_hidden_calls => {
+                    return Ok(false);
+                }
                 Resolved::Table(table) => twice |= !seen.insert(table.oid) && !table.is_reference(),
                 Resolved::Other if relation.schema.is_none() && ctes.contains(&relation.name.as_str()) => {}
                 // It has its own rows.

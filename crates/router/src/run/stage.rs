@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use pgherd_catalog::hash::{Hashed, KeyType};
-use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Resolved, Snapshot, Table, TableKind};
+use pgherd_catalog::{COORDINATOR_GROUP, FIRST_USER_OID, GroupId, Resolved, Snapshot, Table, TableKind};
 use pgherd_planner::{Combine, Merge, Plan, Rest, Scatter, Ship, Stage, Step};
 use pgherd_sql::{Part, Splice, Statement};
 use pgherd_wire::backend::{self, FieldDescription};
@@ -19,9 +19,8 @@ use super::request::{Errors, Request, Rows};
 use super::{Call, Completion, fields_of};
 use crate::describe::{Described, same_columns};
 use crate::error::{Failure, Result};
-use crate::rights::FIRST_USER_OID;
 use crate::session::{Bound, Prepared, Session, next_id};
-use crate::settings::quote_ident;
+use crate::settings::{quote_ident, quote_literal};
 use crate::transaction::Block;
 
 /// Rows of one statement's parts kept in memory at the most; more of them go through the coordinator's foreign tables.
@@ -571,7 +570,14 @@ impl Session {
     }
 
     /// Rows that name others by what the coordinator was told of their places: each goes to where that one is.
-    fn bring_to_places(&mut self, mut capture: Capture, columns: usize, place: usize) -> Result<(Capture, u64)> {
+    fn bring_to_places(
+        &mut self,
+        mut capture: Capture,
+        columns: usize,
+        place: usize,
+        table: &Arc<Table>,
+    ) -> Result<(Capture, u64)> {
+        let catalog = self.catalog();
         let groups = self.catalog().worker_groups();
         let mut sets: Vec<Vec<TextArray>> =
             groups.iter().map(|_| (0..columns).map(|_| TextArray::default()).collect()).collect();
@@ -581,7 +587,7 @@ impl Session {
             let mut set = 0;
             if let Some(Some(name)) = fields.get(place) {
                 let unknown = || Failure::new("XX000", "a row of a distributed table is not known by this name");
-                let (group, row) = self.cursors.row(name).ok_or_else(unknown)?;
+                let (group, row) = self.cursors.row(&catalog, table, name).ok_or_else(unknown)?;
                 set = groups.iter().position(|g| *g == group).ok_or_else(unknown)?;
                 fields[place] = Some(Bytes::from(row));
                 placed += 1;
@@ -712,7 +718,7 @@ impl Session {
                 Ship::SplitByLast { .. } => {
                     casts.pop();
                 }
-                Ship::ByPlace { column } => casts[column] = "pg_catalog.text".to_owned(),
+                Ship::ByPlace { column, .. } => casts[column] = "pg_catalog.text".to_owned(),
                 Ship::Everywhere | Ship::Split { .. } => {}
             }
             let sql = match plainly && run {
@@ -736,8 +742,8 @@ impl Session {
                 false => Some(Capture::new(casts.len(), None, 0)),
             };
             let Some(mut capture) = capture else { return Ok(None) };
-            if let Ship::ByPlace { column } = part.ship {
-                (capture, staged.placed) = self.bring_to_places(capture, casts.len(), column)?;
+            if let Ship::ByPlace { column, table } = &part.ship {
+                (capture, staged.placed) = self.bring_to_places(capture, casts.len(), *column, table)?;
             }
             room = room.saturating_sub(capture.bytes);
             staged.sizes.push(capture.size());
@@ -850,10 +856,30 @@ impl Session {
         self.run_request(group, &request, Rows::Keep(&mut kept), Errors::default()).await?;
         let Some(raw) = kept.pop() else { return Ok(None) };
         let Some(found) = collations_of(fields, &fields_of(&Frame { raw })?) else { return Ok(None) };
+        if !self.may_name(group, &found).await? {
+            return Ok(None);
+        }
         if let Some(key) = key {
             self.thread.collations.borrow_mut().insert(key, found.clone().into());
         }
         Ok(Some(found))
+    }
+
+    /// Whether the role may name these collations, which a column's may have without that.
+    async fn may_name(&mut self, group: GroupId, collations: &[Option<String>]) -> Result<bool> {
+        let qualified = collations.iter().flatten().filter(|name| name.contains('.'));
+        let names: Vec<String> = qualified.map(|name| quote_literal(name)).collect();
+        if names.is_empty() {
+            return Ok(true);
+        }
+        let sql = format!(
+            "SELECT NOT EXISTS (SELECT FROM pg_catalog.pg_collation c \
+               JOIN pg_catalog.pg_namespace n ON n.oid = c.collnamespace \
+             WHERE pg_catalog.format('%I.%I', n.nspname, c.collname) IN ({}) \
+               AND NOT pg_catalog.has_schema_privilege(n.oid, 'USAGE'))",
+            names.join(", ")
+        );
+        Ok(self.collect_on(group, &sql).await?.text(0, 0) == Some("t"))
     }
 
     /// Runs one part like any statement; its rows are kept.

@@ -236,7 +236,7 @@ impl Session {
         let mut all = context.lanes.borrow_mut();
         let lanes = all.entry(target.address.clone()).or_insert_with(|| {
             let budget = self.thread.shared.budget.server(&target.address);
-            Lanes::new(target, crate::settings::difference(&Settings::new(), &context.settings), budget)
+            Lanes::new(target, crate::settings::difference(&Settings::new(), &context.settings, true), budget)
         });
         by_group.1.insert(group, lanes.clone());
         Some(lanes.clone())

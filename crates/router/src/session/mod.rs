@@ -40,7 +40,7 @@ use crate::error::{Failure, Result};
 use crate::run::Definitions;
 use crate::settings::Settings;
 use crate::shared::{Seat, Thread};
-use crate::transaction::{Block, LogItem, Transaction};
+use crate::transaction::{Block, KNOWN_CHANGES, LogItem, Transaction};
 
 /// Batches of one callback connection that may wait: it sends one and waits for the answer.
 const CALLBACK_QUEUE: usize = 16;
@@ -403,18 +403,22 @@ impl Session {
     }
 
     async fn load_catalog_in_block(&mut self) -> Result<()> {
-        if self.definitions.is_asked() {
-            let loaded = crate::database::load_from(self, false).await?;
-            self.txn.catalog = Some(Arc::new(loaded));
-            self.search_path = None;
-            return Ok(());
+        let known = self.catalog().changed_here.clone();
+        let loaded = if self.definitions.is_asked() {
+            crate::database::load_from(self, false).await?
+        } else {
+            self.join(COORDINATOR_GROUP).await?;
+            let mut participant = self.take(COORDINATOR_GROUP)?;
+            // Metadata is readable by everyone; what the user may not see of the system catalogs does not matter here.
+            let loaded = crate::database::load(&mut participant.lease).await;
+            self.put_back(COORDINATOR_GROUP, participant);
+            loaded?
+        };
+        if loaded.changed_here != known {
+            let (name, value) = (KNOWN_CHANGES.to_owned(), loaded.changed_here.clone());
+            self.log(LogItem::Set { name, value, local: true });
         }
-        self.join(COORDINATOR_GROUP).await?;
-        let mut participant = self.take(COORDINATOR_GROUP)?;
-        // Metadata is readable by everyone; what the user may not see of the system catalogs does not matter here.
-        let loaded = crate::database::load(&mut participant.lease).await;
-        self.put_back(COORDINATOR_GROUP, participant);
-        self.txn.catalog = Some(Arc::new(loaded?));
+        self.txn.catalog = Some(Arc::new(loaded));
         self.search_path = None;
         Ok(())
     }
@@ -512,7 +516,7 @@ impl Session {
     pub async fn lease_aside(&mut self, group: GroupId) -> Result<Lease> {
         let target = self.target(group)?;
         let mut lease = self.thread.pool().lease(&target, Claim::Aside).await?;
-        let difference = crate::settings::difference(&lease.applied, &self.settings);
+        let difference = crate::settings::difference(&lease.applied, &self.settings, group != COORDINATOR_GROUP);
         if !difference.is_empty() {
             lease.query(&difference).await?;
             lease.applied = self.settings.clone();

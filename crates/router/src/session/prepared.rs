@@ -307,6 +307,14 @@ impl Session {
         self.with_view(search_path, callback, |view| pgherd_planner::plan(statement, catalog, view))
     }
 
+    /// A statement that postgres_fdw sends.
+    pub fn plan_callback(&self, statement: &Statement, catalog: &Snapshot) -> Plan {
+        self.with_view(&["pg_catalog".to_owned()], true, |view| {
+            let view = pgherd_planner::SessionView { built_in_names: true, ..*view };
+            pgherd_planner::plan(statement, catalog, &view)
+        })
+    }
+
     /// What the planner is told of the session.
     pub fn with_view<R>(
         &self,
@@ -321,6 +329,7 @@ impl Session {
             sizes: &sizes.tables,
             estimates: &sizes.statements,
             callback,
+            built_in_names: false,
             may_stage: self.parts_within < PARTS_WITHIN_MAX,
             multi_statement_txn_now: self.txn.now.as_deref(),
         };

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use bytes::{BufMut, BytesMut};
 use pgherd_backend::lane::{Again, LaneStatement, statement_name};
 use pgherd_catalog::hash::{Hashed, KeyType, remainder};
-use pgherd_catalog::{GroupId, Oid, Snapshot, Table};
+use pgherd_catalog::{FIRST_USER_OID, GroupId, Oid, Snapshot, Table};
 use pgherd_planner::{KeyValue, Plan, Route, Tier};
 use pgherd_sql::{Literal, StatementKind};
 use pgherd_wire::backend;
@@ -32,8 +32,6 @@ const SLOW_AFTER: u32 = 3;
 const HELD_UP_MAX: u8 = 2;
 /// Bytes of a statement's texts, one for each shard, that are kept; what is beyond is made for each ride.
 pub(super) const SHARD_BYTES_MAX: usize = 256 * 1024;
-/// Types from here on have other numbers on other servers.
-const FIRST_USER_OID: Oid = 16_384;
 
 /// How a statement rides, worked out once per catalog.
 pub struct Compiled {

@@ -4,12 +4,11 @@ use std::fmt::Write as _;
 
 use super::{Step, Way};
 use crate::client::{Client, Fields, Reply, Row, show_fields, show_row};
+use crate::differential::FIRST_USER_OID;
 use crate::{Result, Side};
 
 /// Rows of each side that a report shows.
 const ROWS_SHOWN_MAX: usize = 8;
-/// Object ids below this are the same on every server of a version.
-const FIRST_USER_OID: u32 = 16384;
 /// A statement that takes PostgreSQL longer proves nothing here.
 const ORACLE_TIMEOUT: &str = "4s";
 /// The client waits for 20 seconds.

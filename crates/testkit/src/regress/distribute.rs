@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::compare::{self, Hunk};
-use super::statements::{Statement, answers, statements};
+use super::statements::{Lines, Statement, answers};
 
 const BEGIN: &str = "pgherd-begin";
 const END: &str = "pgherd-end";
@@ -32,23 +32,23 @@ pub struct Outcome {
 /// The script with a call of `create_distributed_table` after each CREATE TABLE. What is added is between marks in the
 /// output. Inside of blocks a refused call is rolled back to before it. None: the script makes no table.
 pub fn instrument(script: &str) -> Option<String> {
-    let (statements, clean) = statements(script);
+    let lines = Lines::of(script);
     let mut text = String::new();
     // Tables made on lines inside of which nothing can be added wait for the next end of a statement.
     let mut made: Vec<String> = Vec::new();
     let mut added = false;
     for (number, line) in script.lines().enumerate() {
         let _ = writeln!(text, "{line}");
-        made.extend(statements.iter().filter(|s| s.line == number).filter_map(|s| created_table(&s.text)));
-        if clean.get(number) != Some(&true) || made.is_empty() {
+        made.extend(lines.statements.iter().filter(|s| s.line == number).filter_map(|s| created_table(&s.text)));
+        if lines.clean.get(number) != Some(&true) || made.is_empty() {
             continue;
         }
         added = true;
-        let _ = writeln!(text, "\\echo {BEGIN}\n\\set ON_ERROR_ROLLBACK on");
+        let _ = writeln!(text, "\\echo {BEGIN}\n\\set pgherd_kept :ON_ERROR_ROLLBACK\n\\set ON_ERROR_ROLLBACK on");
         for name in made.drain(..) {
             let _ = writeln!(text, "{}", call(&name));
         }
-        let _ = writeln!(text, "\\set ON_ERROR_ROLLBACK off\n\\echo {END}");
+        let _ = writeln!(text, "\\set ON_ERROR_ROLLBACK :pgherd_kept\n\\echo {END}");
     }
     added.then_some(text)
 }
@@ -92,7 +92,7 @@ pub fn compare(script: &str, plain: &str, router: &str) -> Outcome {
     let mut outcome = Outcome::default();
     let router = outcome.without_marked(router);
     let (plain, router) = (answers(script, plain), answers(script, &router));
-    let (statements, _) = statements(script);
+    let statements = Lines::of(script).statements;
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     for statement in statements.iter().filter(|s| is_compared(s)) {
         outcome.selects += 1;

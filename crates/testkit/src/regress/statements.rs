@@ -30,25 +30,37 @@ enum Within {
     Comment(u32),
 }
 
-/// The statements of a script, and for each line whether the next one begins a statement.
-pub fn statements(script: &str) -> (Vec<Statement>, Vec<bool>) {
-    let (mut found, mut clean) = (Vec::new(), Vec::new());
-    let mut lexer = Lexer::default();
-    let mut in_data = false;
-    for (number, line) in script.lines().enumerate() {
-        if in_data {
-            in_data = line != "\\.";
-            clean.push(!in_data);
-            continue;
+/// What the lines of a script are.
+#[derive(Debug, Default)]
+pub struct Lines {
+    pub statements: Vec<Statement>,
+    /// For each line whether the next one begins a statement.
+    pub clean: Vec<bool>,
+    /// For each line whether it is data of COPY.
+    data: Vec<bool>,
+}
+
+impl Lines {
+    pub fn of(script: &str) -> Lines {
+        let mut lines = Lines::default();
+        let mut lexer = Lexer::default();
+        let mut in_data = false;
+        for (number, line) in script.lines().enumerate() {
+            lines.data.push(in_data);
+            if in_data {
+                in_data = line != "\\.";
+                lines.clean.push(!in_data);
+                continue;
+            }
+            let first = lines.statements.len();
+            lexer.line(line, |text| lines.statements.push(Statement { line: number, text }));
+            let backslash_copy = line.trim_start().to_ascii_lowercase().starts_with("\\copy ");
+            in_data = lines.statements[first..].iter().any(|s| copies_in(&s.text))
+                || (backslash_copy && copies_in(&line.trim_start()[1..]));
+            lines.clean.push(!in_data && lexer.is_clean());
         }
-        let first = found.len();
-        lexer.line(line, |text| found.push(Statement { line: number, text }));
-        let backslash_copy = line.trim_start().to_ascii_lowercase().starts_with("\\copy ");
-        in_data =
-            found[first..].iter().any(|s| copies_in(&s.text)) || (backslash_copy && copies_in(&line.trim_start()[1..]));
-        clean.push(!in_data && lexer.is_clean());
+        lines
     }
-    (found, clean)
 }
 
 fn copies_in(text: &str) -> bool {
@@ -158,13 +170,15 @@ fn dollar_tag(rest: &[char]) -> Option<String> {
     closed.then(|| format!("${tag}$"))
 }
 
-/// What psql (`-a`) printed after each line of the script and before it echoed the next one.
+/// What psql (`-a`) printed after each line of the script and before it echoed the next one. Data of COPY are echoed
+/// only where the server did not want them, which makes them a part of the answer.
 pub fn answers(script: &str, printed: &str) -> Vec<String> {
+    let data = Lines::of(script).data;
     let printed: Vec<&str> = printed.lines().collect();
     let mut answers = vec![String::new(); script.lines().count()];
     let (mut at, mut last) = (0, None);
-    for (number, line) in script.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
-        // A line that is not echoed is data of COPY, or follows the end.
+    for (number, line) in script.lines().enumerate().filter(|(n, l)| !data[*n] && !l.trim().is_empty()) {
+        // What is not echoed follows the end.
         let Some(found) = printed[at..].iter().position(|p| *p == line) else { continue };
         if let Some(last) = last {
             let answer: &mut String = &mut answers[last];
@@ -185,7 +199,7 @@ mod tests {
     use super::*;
 
     fn check(script: &str, expected: &[(usize, &str)]) {
-        let found: Vec<(usize, String)> = statements(script).0.into_iter().map(|s| (s.line, s.text)).collect();
+        let found: Vec<(usize, String)> = Lines::of(script).statements.into_iter().map(|s| (s.line, s.text)).collect();
         let expected: Vec<(usize, String)> = expected.iter().map(|(n, t)| (*n, (*t).to_owned())).collect();
         assert_eq!(found, expected);
     }
@@ -216,7 +230,14 @@ mod tests {
     fn data_of_copy_are_no_statements() {
         let script = "COPY t FROM stdin;\n1;\n\\.\nSELECT 1;\n";
         check(script, &[(0, "COPY t FROM stdin"), (3, "SELECT 1")]);
-        assert_eq!(statements(script).1, [false, false, true, true]);
+        assert_eq!(Lines::of(script).clean, [false, false, true, true]);
+    }
+
+    #[test]
+    fn data_of_copy_are_not_looked_for() {
+        let script = "COPY t FROM stdin;\n one\n\\.\nSELECT 1;\nSELECT 2;\n";
+        let answers = answers(script, "COPY t FROM stdin;\nSELECT 1;\n one\nSELECT 2;\n two\n");
+        assert_eq!(answers, ["", "", "", " one", " two"]);
     }
 
     #[test]
