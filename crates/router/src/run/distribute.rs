@@ -18,6 +18,8 @@ use crate::session::Session;
 
 /// How often a long copy says how far it is.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
+/// How often a table is described anew that others change meanwhile.
+const LOOKS_MAX: usize = 20;
 
 impl Session {
     pub(super) async fn create_distributed_table(&mut self, arguments: &Arguments) -> Result<()> {
@@ -430,8 +432,17 @@ impl Session {
 
     pub(super) async fn describe_table(&mut self, oid: u32) -> Result<TableDescription> {
         self.join(COORDINATOR_GROUP).await?;
-        let result = self.collect_on(COORDINATOR_GROUP, &describe::describe_query(oid)).await?;
-        parse_table(oid, result.text(0, 0))
+        // Without a lock another's definition may end between the catalog's rows and the texts that PostgreSQL makes of
+        // what is there by now: an index that is gone has no definition. It is then looked at again.
+        let mut rounds = 0;
+        loop {
+            let result = self.collect_on(COORDINATOR_GROUP, &describe::describe_query(oid)).await?;
+            rounds += 1;
+            match parse_table(oid, result.text(0, 0)) {
+                Err(failure) if failure.sqlstate() == "XX000" && rounds < LOOKS_MAX => {}
+                described => return described,
+            }
+        }
     }
 
     pub(super) async fn cluster_state(&mut self) -> Result<ClusterState> {
