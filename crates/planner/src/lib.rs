@@ -80,6 +80,10 @@ pub fn shares_transaction(table: &Table, snapshot: &Snapshot) -> bool {
 
 /// Plans a data statement. A utility statement gets the coordinator: see [`ddl_scope`] for where else it must run.
 pub fn plan(statement: &Statement, snapshot: &Snapshot, session: &SessionView<'_>) -> Plan {
+    pgherd_sql::with_stack(statement.depth, || plan_statement(statement, snapshot, session))
+}
+
+fn plan_statement(statement: &Statement, snapshot: &Snapshot, session: &SessionView<'_>) -> Plan {
     let context = Context::new(statement, snapshot, session);
     // Of so many rows, or for so long, each worker would take as many as all of them should.
     let unfit = |sample: &pgherd_sql::Sample| {

@@ -108,6 +108,7 @@ pub fn serve(
             let shutdown = shutdown.clone();
             let worker = std::thread::Builder::new()
                 .name(format!("router-{number}"))
+                .stack_size(pgherd_sql::STATEMENT_STACK)
                 .spawn(move || run_thread(shared, (number, placement), receiver, shutdown))
                 .map_err(start)?;
             workers.push(worker);

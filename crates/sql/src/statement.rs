@@ -12,13 +12,23 @@ use crate::outline::Outline;
 use crate::tokens::Tokens;
 use crate::walk::walk;
 
-/// Deepest nesting that is parsed: parsing and lowering recurse, and a text must not be able to overflow the stack.
-pub const NESTING_MAX: usize = 400;
+/// Deepest nesting that is parsed: parsing, lowering and planning recurse, and a text must not be able to overflow the
+/// stack. A server comes about as far with its `max_stack_depth` of 2 MB.
+pub const NESTING_MAX: usize = 6000;
 
-/// Nesting up to which the caller's own stack is used.
-const NESTING_PLAIN: usize = 64;
-/// Stack for deeper ones, in bytes: debug builds need about 40 kB for each level.
-const DEEP_STACK: usize = 64 << 20;
+/// Stack that all of these need for each level at most, in bytes.
+const LEVEL_STACK: usize = 40 << 10;
+/// What they need for a statement that is not nested at all.
+const LEAST_STACK: usize = 256 << 10;
+
+/// Stack for threads that work on statements, whatever is nested in these. It is taken as it is used.
+pub const STATEMENT_STACK: usize = LEAST_STACK + NESTING_MAX * LEVEL_STACK;
+
+/// Runs what recurses over a statement with nesting up to `depth`, on another stack if there is not enough left here.
+pub fn with_stack<R>(depth: usize, run: impl FnOnce() -> R) -> R {
+    let needed = LEAST_STACK + depth.min(NESTING_MAX) * LEVEL_STACK;
+    stacker::maybe_grow(needed, needed, run)
+}
 
 /// Why a text was not parsed. The server's own message is the better one, so a caller sends the text there.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -60,6 +70,8 @@ pub struct Statement {
     pub names_physical_rows: bool,
     /// FOR UPDATE and its like.
     pub locks_rows: bool,
+    /// How deep its tree may nest at most.
+    pub depth: usize,
     pub(crate) tokens: Arc<Tokens>,
 }
 
@@ -83,11 +95,7 @@ pub fn split(sql: &str) -> Result<Vec<Statement>, ParseError> {
         return Ok(Vec::new());
     }
     match tokens.depth_bound() {
-        depth if depth <= NESTING_PLAIN => parse(sql, &tokens),
-        depth if depth <= NESTING_MAX => std::thread::scope(|scope| {
-            let deep = std::thread::Builder::new().stack_size(DEEP_STACK).spawn_scoped(scope, || parse(sql, &tokens));
-            deep.ok().and_then(|thread| thread.join().ok()).unwrap_or_else(|| Err(too_deep()))
-        }),
+        depth if depth <= NESTING_MAX => with_stack(depth, || parse(sql, &tokens, depth)),
         _ => Err(too_deep()),
     }
 }
@@ -100,7 +108,7 @@ fn too_deep() -> ParseError {
     ParseError { message: "statement is nested too deeply".to_owned(), position: None, sqlstate: "54001" }
 }
 
-fn parse(sql: &str, tokens: &Tokens) -> Result<Vec<Statement>, ParseError> {
+fn parse(sql: &str, tokens: &Tokens, depth: usize) -> Result<Vec<Statement>, ParseError> {
     let parsed = match pg_query::parse(sql, 0) {
         Ok(parsed) => parsed,
         Err(pg_query::Error::Decode(_)) => return Err(too_deep()),
@@ -124,7 +132,7 @@ fn parse(sql: &str, tokens: &Tokens) -> Result<Vec<Statement>, ParseError> {
             last -= 1;
         }
         let span = tokens.span(first, last);
-        statements.push(statement(span.of(sql), span, tokens.slice(span), node));
+        statements.push(Statement { depth, ..statement(span.of(sql), span, tokens.slice(span), node) });
     }
     Ok(statements)
 }
@@ -177,6 +185,7 @@ fn statement(text: &str, span: Span, tokens: Tokens, node: &NodeEnum) -> Stateme
         samples,
         names_physical_rows: found.names_physical_rows,
         locks_rows: found.locks_rows,
+        depth: 0,
         tokens: Arc::new(tokens),
     }
 }

@@ -57,31 +57,34 @@ impl Tokens {
         Some(Tokens { list })
     }
 
-    /// How deep the tree of this text may nest at most: operators and brackets since the last comma at each level.
-    /// What the recursion of parsing and lowering is limited by.
+    /// How deep the tree of this text may nest at most: operators and brackets since the last comma at each level, and
+    /// its set operations, which bind less than commas do. What the recursion of parsing and lowering is limited by.
     pub fn depth_bound(&self) -> usize {
-        let (mut levels, mut here, mut below, mut max) = (Vec::new(), 0usize, 0usize, 0usize);
+        let (mut levels, mut here, mut sets, mut below, mut max) = (Vec::new(), 0usize, 0usize, 0usize, 0usize);
         for tok in &self.list {
             match tok.kind {
                 Token::Ascii40 | Token::Ascii91 | Token::Case => {
-                    levels.push(here);
-                    below += here + 1;
-                    here = 0;
+                    levels.push((here, sets));
+                    below += here + sets + 1;
+                    (here, sets) = (0, 0);
                 }
                 Token::Ascii41 | Token::Ascii93 | Token::EndP => {
                     if let Some(outer) = levels.pop() {
-                        below = below.saturating_sub(outer + 1);
-                        here = outer + 1;
+                        below = below.saturating_sub(outer.0 + outer.1 + 1);
+                        (here, sets) = (outer.0 + 1, outer.1);
                     }
                 }
+                Token::Union | Token::Intersect | Token::Except => (here, sets) = (0, sets + 1),
+                Token::Ascii59 => (here, sets) = (0, 0),
                 // Members of lists are side by side; the parser flattens AND and OR.
-                Token::Ascii44 | Token::Ascii59 | Token::And | Token::Or | Token::When | Token::Then | Token::Else => {
-                    here = 0
-                }
+                Token::Ascii44 | Token::And | Token::Or | Token::When | Token::Then | Token::Else => here = 0,
                 Token::Ident | Token::Iconst | Token::Fconst | Token::Sconst | Token::Param | Token::Ascii46 => {}
+                // Once for each query or join, or as leaves.
+                Token::Select | Token::All | Token::From | Token::Where | Token::As | Token::On => {}
+                Token::NullP | Token::TrueP | Token::FalseP => {}
                 _ => here += 1,
             }
-            max = max.max(below + here);
+            max = max.max(below + here + sets);
         }
         max
     }

@@ -121,7 +121,7 @@ impl Session {
         call: &Call<'_>,
         insert: &InsertRows,
     ) -> Result<Vec<BTreeMap<usize, Option<Bytes>>>> {
-        let mut queries = Vec::new();
+        let mut lists = Vec::new();
         let mut positions = Vec::new();
         for (index, row) in insert.rows.iter().enumerate() {
             let mut list = String::new();
@@ -135,53 +135,52 @@ impl Session {
                     fields.push(position);
                 }
             }
-            positions.push(fields);
             if !list.is_empty() {
-                queries.push(format!("SELECT {index}{list}"));
+                lists.push((format!("{index}{list}"), fields.len()));
             }
+            positions.push(fields);
         }
         let mut computed = vec![BTreeMap::new(); insert.rows.len()];
-        if queries.is_empty() {
-            return Ok(computed);
-        }
-        // Rows may have different numbers of computed fields: then one query each.
-        let widths: Vec<usize> = positions.iter().map(Vec::len).filter(|w| *w > 0).collect();
-        let uniform = widths.windows(2).all(|w| w[0] == w[1]);
-        if uniform {
-            queries = vec![queries.join(" UNION ALL ")];
-        }
+        // Rows may have different numbers of computed fields, and those of VALUES cannot.
+        let width = lists.iter().map(|(_, width)| *width).max().unwrap_or(0);
+        let padded = |(list, has): &(String, usize)| format!("{list}{}", ", NULL".repeat(width - has));
+        let mut query = match lists.as_slice() {
+            [] => return Ok(computed),
+            [(list, _)] => format!("SELECT {list}"),
+            lists => format!("VALUES ({})", lists.iter().map(padded).collect::<Vec<_>>().join("), (")),
+        };
         self.open_implicit_block();
         self.join(COORDINATOR_GROUP).await?;
         self.mark_writer(COORDINATOR_GROUP);
         let types = self.param_types(call).await?;
-        for mut query in queries {
-            // A subquery may take a sample.
+        // A subquery may take a sample.
+        if call.prepared.statement.as_ref().is_some_and(|s| !s.samples.is_empty()) {
             let parsed = pgherd_sql::split(&query).ok().and_then(|mut s| s.pop());
-            if let Some(statement) = parsed.filter(|s| !s.samples.is_empty()) {
+            if let Some(statement) = parsed {
                 query = self.coordinator_text_with(&statement, Some(call), None).await?.as_written();
             }
-            let mut kept = Vec::new();
-            let text_only = call.bound.map(|b| Bound { result_formats: Vec::new(), ..b.clone() });
-            let request = Request {
-                sql: query.into(),
-                id: None,
-                param_types: &types,
-                bound: text_only.as_ref(),
-                describe: false,
-                portal: "",
-                max_rows: 0,
-            };
-            let empty = Splice::default();
-            let errors = Errors { splice: Some(&empty), text: "", renamed: None };
-            if let Err(failure) = self.run_request(COORDINATOR_GROUP, &request, Rows::Keep(&mut kept), errors).await {
-                return Err(self.explain_key(call, failure).await);
-            }
-            for raw in kept {
-                let mut fields = fields_of(&pgherd_wire::frame::Frame { raw })?.into_iter();
-                let index = fields.next().flatten().and_then(|f| std::str::from_utf8(&f).ok()?.parse::<usize>().ok());
-                let Some(index) = index.filter(|i| *i < computed.len()) else { continue };
-                computed[index] = positions[index].iter().copied().zip(fields).collect();
-            }
+        }
+        let mut kept = Vec::new();
+        let text_only = call.bound.map(|b| Bound { result_formats: Vec::new(), ..b.clone() });
+        let request = Request {
+            sql: query.into(),
+            id: None,
+            param_types: &types,
+            bound: text_only.as_ref(),
+            describe: false,
+            portal: "",
+            max_rows: 0,
+        };
+        let empty = Splice::default();
+        let errors = Errors { splice: Some(&empty), text: "", renamed: None };
+        if let Err(failure) = self.run_request(COORDINATOR_GROUP, &request, Rows::Keep(&mut kept), errors).await {
+            return Err(self.explain_key(call, failure).await);
+        }
+        for raw in kept {
+            let mut fields = fields_of(&pgherd_wire::frame::Frame { raw })?.into_iter();
+            let index = fields.next().flatten().and_then(|f| std::str::from_utf8(&f).ok()?.parse::<usize>().ok());
+            let Some(index) = index.filter(|i| *i < computed.len()) else { continue };
+            computed[index] = positions[index].iter().copied().zip(fields).collect();
         }
         Ok(computed)
     }
