@@ -1,7 +1,7 @@
-//! What workers evaluate for the rows that they have: policies, checks, those of domains, generated columns, indexes. They
-//! must come to what one server would, which has all rows: so the functions of users' that such an expression calls are
-//! read (`pgherd_sql::read_body`), and those that these call. It may read reference tables, which are whole there; what
-//! is kept with a row, and computed again wherever the row is copied, nothing at all.
+//! What workers evaluate for the rows that they have: policies, checks, those of domains, generated columns, indexes.
+//! They must come to what one server would, which has all rows: so the functions of users' that these call are read
+//! (`pgherd_sql::read_body`), and those that they call. They may read reference tables, which are whole there; what is
+//! kept with a row, and computed again wherever the row is copied, nothing at all.
 
 use std::collections::{HashMap, HashSet};
 
@@ -255,8 +255,8 @@ impl Session {
         Ok(())
     }
 
-    /// The same after functions have come into existence or got another body or name. None: any function, of which `what`
-    /// tells. What workers evaluate may call others then, which they get.
+    /// The same after functions have come into existence or got another body or name. None: any function, of which
+    /// `what` tells. What workers evaluate may call others then, which they get.
     pub(super) async fn check_expressions_calling(&mut self, functions: &[Name], what: &str) -> Result<()> {
         if self.catalog().by_oid.is_empty() {
             return Ok(());
