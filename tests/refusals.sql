@@ -17,24 +17,54 @@ INSERT INTO local VALUES (1, 'one');
 -- Policies that workers would apply to a part of the rows.
 CREATE TABLE policed (k int, v int);
 CREATE POLICY reads ON policed USING (v > (SELECT count(*) FROM d));
---@ refused: cannot use policy "…" on table "…"
+--@ refused: cannot use … "…" on table "…"
 SELECT create_distributed_table('policed', 'k');
 DROP POLICY reads ON policed;
 CREATE FUNCTION counts() RETURNS bigint LANGUAGE sql AS $$ SELECT count(*) FROM public.d $$;
 CREATE POLICY calls ON policed USING (v > counts());
---@ refused: cannot use policy "…" on table "…"
+--@ refused: cannot use … "…" on table "…"
 SELECT create_distributed_table('policed', 'k');
---@ refused: cannot use policy "…" on table "…"
+--@ refused: cannot use … "…" on table "…"
 SELECT create_reference_table('policed');
 DROP POLICY calls ON policed;
 CREATE FUNCTION known() RETURNS bigint LANGUAGE sql AS $$ SELECT count(*) FROM public.ref $$;
 CREATE POLICY calls ON policed USING (v > known());
 SELECT create_distributed_table('policed', 'k');
---@ refused: cannot change function "…" that a policy of … table "…" calls
+--@ refused: cannot change … that … "…" of … table "…" calls
 CREATE OR REPLACE FUNCTION known() RETURNS bigint LANGUAGE sql AS $$ SELECT count(*) FROM public.d $$;
 --@ refused: cannot undistribute table "…"
 SELECT undistribute_table('ref');
 DROP TABLE policed;
+
+-- Checks and their like, which workers evaluate.
+CREATE FUNCTION counted(x int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN x + (SELECT count(*) FROM public.d); END $$;
+CREATE DOMAIN counting AS int CHECK (counted(VALUE) > 0);
+CREATE TABLE checked (k int, v int CHECK (counted(v) > 0));
+--@ refused: cannot use … "…" on table "…"
+SELECT create_distributed_table('checked', 'k');
+--@ refused: cannot use … "…" on table "…"
+SELECT create_reference_table('checked');
+DROP TABLE checked;
+CREATE TABLE checked (k int, v counting[]);
+--@ refused: cannot use … "…" on table "…"
+SELECT create_distributed_table('checked', 'k');
+DROP TABLE checked;
+CREATE TABLE checked (k int, v int GENERATED ALWAYS AS (counted(k)) STORED);
+--@ refused: cannot use … "…" on table "…"
+SELECT create_distributed_table('checked', 'k');
+DROP TABLE checked;
+CREATE TABLE checked (k int, v int) PARTITION BY LIST (v);
+CREATE TABLE checked_1 PARTITION OF checked (CHECK (counted(v) > 0)) FOR VALUES IN (1);
+--@ refused: cannot use … "…" on table "…"
+SELECT create_distributed_table('checked', 'k');
+DROP TABLE checked;
+CREATE TABLE checked (k int, v int);
+CREATE UNIQUE INDEX ON checked (k, counted(v));
+--@ refused: cannot use … "…" on table "…"
+SELECT create_distributed_table('checked', 'k');
+DROP TABLE checked;
+DROP DOMAIN counting;
+DROP FUNCTION counted;
 
 -- Tables that cannot be distributed.
 CREATE TEMPORARY TABLE tmp (k int);

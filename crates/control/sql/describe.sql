@@ -77,7 +77,8 @@ LANGUAGE sql STABLE AS $$
     LIMIT 1
 $$;
 
--- A default that a worker must not evaluate: it has a sequence in it, or calls a function that might use one.
+-- A default that a worker must not evaluate: it has a sequence in it, or calls a function that might use one, or read tables.
+-- How volatile that is, and what its body has, may change while workers have the table.
 CREATE OR REPLACE FUNCTION pgherd.default_on_coordinator(attrdef oid, expression text) RETURNS bool
 LANGUAGE sql STABLE AS $$
     SELECT $2 ~ '\m(nextval|currval|lastval|setval)\M' OR EXISTS (
@@ -86,7 +87,7 @@ LANGUAGE sql STABLE AS $$
         LEFT JOIN (pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang)
             ON d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND p.oid = d.refobjid
         WHERE d.classid = 'pg_catalog.pg_attrdef'::pg_catalog.regclass AND d.objid = $1
-            AND (s.relkind = 'S' OR (p.provolatile <> 'i' AND l.lanname NOT IN ('c', 'internal'))))
+            AND (s.relkind = 'S' OR l.lanname NOT IN ('c', 'internal')))
 $$;
 
 CREATE OR REPLACE FUNCTION pgherd.describe_columns(relation oid) RETURNS jsonb

@@ -32,7 +32,7 @@ pub use ddl::*;
 pub use early::compute_first;
 pub use insert::{default_at, default_reads_now, default_sql, evaluation_type};
 pub use plan::*;
-pub use safety::is_same_in_policies;
+pub use safety::{is_same_for_arguments, is_same_in_policies};
 
 use pgherd_catalog::{Column, ColumnDefault, Snapshot, Table};
 use pgherd_sql::Statement;

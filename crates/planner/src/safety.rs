@@ -163,7 +163,13 @@ fn is_coordinators(name: &str) -> bool {
 pub fn is_same_in_policies(name: &str) -> bool {
     const SAME: &[&str] =
         &["current_database", "current_schema", "current_schemas", "current_setting", "pg_has_role", "set_config"];
-    !is_coordinators(name) || SAME.contains(&name) || name.starts_with("has_")
+    !is_coordinators(name) || SAME.contains(&name) || name.starts_with("has_") || name == "pg_typeof"
+}
+
+/// Whether a built-in function that is not volatile depends on its arguments only, and at most on styles and the time
+/// zone otherwise.
+pub fn is_same_for_arguments(name: &str) -> bool {
+    (!is_coordinators(name) || name == "pg_typeof") && !NOW_CALLS.contains(&name)
 }
 
 pub(crate) fn type_reason(names: &Names<'_>, schema: Option<&str>, name: &str) -> Option<String> {

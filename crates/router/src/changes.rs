@@ -5,7 +5,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Oid, Resolved, Table};
+use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Oid, Resolved, Snapshot, Table};
 use pgherd_sql::Statement;
 use pgherd_sql::ast::Tree;
 
@@ -331,6 +331,32 @@ impl Changes {
     }
 }
 
+/// Which functions may read what their own statement has changed so far, by the statement's target.
+#[derive(Default)]
+pub struct Readers {
+    /// What was asked when the catalog was this one.
+    catalog: Option<Arc<Snapshot>>,
+    known: HashMap<(Oid, Vec<String>), bool>,
+}
+
+/// How many answers a session keeps.
+const READERS_MAX: usize = 200;
+
+impl Readers {
+    fn known(&self, catalog: &Arc<Snapshot>, target: Oid, called: &[String]) -> Option<bool> {
+        let is_current = self.catalog.as_ref().is_some_and(|known| Arc::ptr_eq(known, catalog));
+        is_current.then(|| self.known.get(&(target, called.to_vec())).copied()).flatten()
+    }
+
+    fn learn(&mut self, catalog: &Arc<Snapshot>, target: Oid, called: Vec<String>, may_read: bool) {
+        let is_current = self.catalog.as_ref().is_some_and(|known| Arc::ptr_eq(known, catalog));
+        if !is_current || self.known.len() >= READERS_MAX {
+            *self = Readers { catalog: Some(catalog.clone()), known: HashMap::new() };
+        }
+        self.known.insert((target, called), may_read);
+    }
+}
+
 impl Session {
     /// From its first row to its DEALLOCATE, a prepared change belongs to one statement of the coordinator.
     /// `others`: tables whose rows change with its rows.
@@ -456,39 +482,51 @@ impl Session {
         Ok((text(0), text(1), found.text(0, 2) != Some("f")))
     }
 
-    /// A volatile function of the user's that a MERGE calls may read the target, where one PostgreSQL would show it
-    /// what the statement has changed so far. It is in its text, or in that of a view or function that it names.
-    pub(crate) async fn may_read_changes(&mut self, statement: &Statement, target: &Arc<Table>) -> Result<bool> {
+    /// A volatile function of users' among those that a statement calls may read its target, where one PostgreSQL would
+    /// show it what the statement has changed so far. The target is in its text, in that of a function that it calls,
+    /// or behind a view that one names.
+    pub(crate) async fn may_read_changes(&mut self, called: &[&String], target: &Arc<Table>) -> Result<bool> {
         let catalog = self.catalog();
-        let called = statement.calls.iter().map(|(_, name)| name).filter(|name| catalog.user_functions.contains(*name));
-        let called: Vec<String> = called.map(|name| quote_literal(name)).collect();
+        let mut called: Vec<String> = called
+            .iter()
+            .filter(|name| catalog.volatile_user_functions.contains(**name))
+            .map(|n| n.to_string())
+            .collect();
+        called.sort_unstable();
+        called.dedup();
         if called.is_empty() {
             return Ok(false);
         }
-        let tree = catalog.partition_tree(target);
-        let names: Vec<String> = tree.iter().map(|t| quote_literal(&t.name.to_lowercase())).collect();
+        if let Some(known) = self.readers.known(&catalog, target.oid, &called) {
+            return Ok(known);
+        }
+        let list = |names: &[String]| names.iter().map(|n| quote_literal(n)).collect::<Vec<_>>().join(", ");
+        let tree: Vec<String> = catalog.partition_tree(target).iter().map(|t| t.name.to_lowercase()).collect();
         let sql = format!(
-            "WITH called AS (SELECT p.oid, \
+            "WITH RECURSIVE bodies AS MATERIALIZED (SELECT p.oid, pg_catalog.lower(p.proname) AS name, \
+                     p.proname = ANY (ARRAY[{}]::pg_catalog.name[]) AND p.provolatile = 'v' AS is_called, \
                      pg_catalog.lower(coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc)) AS body \
                  FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
-                 WHERE p.proname IN ({}) AND p.oid >= 16384 AND p.provolatile = 'v' \
-                     AND l.lanname NOT IN ('c', 'internal')) \
-             SELECT coalesce(pg_catalog.bool_or( \
-                 EXISTS (SELECT FROM pg_catalog.unnest(ARRAY[{}]::pg_catalog.text[]) n \
-                     WHERE pg_catalog.strpos(called.body, n) > 0) \
-                 OR body ~ '\\m(execute|call)\\M' \
-                 OR EXISTS (SELECT FROM pg_catalog.pg_proc o WHERE o.oid >= 16384 AND o.oid <> called.oid \
-                     AND o.pronamespace <> 'pgherd'::pg_catalog.regnamespace \
-                     AND pg_catalog.strpos(called.body, pg_catalog.lower(o.proname)) > 0) \
-                 OR EXISTS (SELECT FROM pg_catalog.pg_class v WHERE v.oid >= 16384 AND v.relkind IN ('v', 'm') \
-                     AND v.relnamespace <> 'pgherd'::pg_catalog.regnamespace \
-                     AND pg_catalog.strpos(called.body, pg_catalog.lower(v.relname)) > 0)), false) FROM called",
-            called.join(", "),
-            names.join(", ")
+                 WHERE p.oid >= 16384 AND l.lanname NOT IN ('c', 'internal') \
+                     AND p.pronamespace <> 'pgherd'::pg_catalog.regnamespace), \
+             called (oid, body) AS (SELECT oid, body FROM bodies WHERE is_called \
+                 UNION SELECT b.oid, b.body FROM called c JOIN bodies b ON pg_catalog.strpos(c.body, b.name) > 0), \
+             read (name) AS (SELECT pg_catalog.unnest(ARRAY[{}]::pg_catalog.text[]) \
+                 UNION ALL SELECT pg_catalog.lower(v.relname) FROM pg_catalog.pg_class v \
+                     WHERE v.oid >= 16384 AND v.relkind IN ('v', 'm') \
+                         AND v.relnamespace <> 'pgherd'::pg_catalog.regnamespace) \
+             SELECT EXISTS (SELECT FROM called WHERE body ~ '\\m(execute|call|[a-z]+_to_xml\\w*)\\M') \
+                 OR EXISTS (SELECT FROM called c JOIN read r ON pg_catalog.strpos(c.body, r.name) > 0 \
+                     AND (r.name !~ '^\\w+$' OR c.body ~ ('\\m' || r.name || '\\M')))",
+            list(&called),
+            list(&tree)
         );
+        self.open_implicit_block();
         self.join(COORDINATOR_GROUP).await?;
         let found = self.collect_on(COORDINATOR_GROUP, &sql).await?;
-        Ok(found.text(0, 0) != Some("f"))
+        let may_read = found.text(0, 0) != Some("f");
+        self.readers.learn(&catalog, target.oid, called, may_read);
+        Ok(may_read)
     }
 
     /// A statement of the coordinator begins to update a table whose partitions rows may leave.

@@ -14,6 +14,8 @@ pub struct Body {
     pub calls: Vec<(Option<String>, String)>,
     /// Relations, CTEs among them.
     pub relations: Vec<(Option<String>, String)>,
+    /// Names that WITH gives to queries somewhere in it.
+    pub ctes: Vec<String>,
     /// Words behind a dot: `x.f` may be the call `f(x)`.
     pub attributes: Vec<String>,
     /// Words that may be types, or anything else.
@@ -21,7 +23,7 @@ pub struct Body {
     pub operators: Vec<String>,
 }
 
-/// Reads a body that writes nothing: queries in SQL, or PL/pgSQL without any statement that may read or write.
+/// Reads a body that writes nothing: queries in SQL, or PL/pgSQL without EXECUTE and the like.
 /// `None`: it may do anything.
 pub fn read_body(body: &str, language: &str) -> Option<Body> {
     let tokens = Tokens::scan(body)?;
@@ -37,16 +39,7 @@ pub fn read_body(body: &str, language: &str) -> Option<Body> {
                 found.relations.extend(statement.relations.into_iter().map(|r| (r.schema, r.name)));
             }
         }
-        "plpgsql" => {
-            if (0..tokens.list.len()).any(|at| may_read(&tokens, at, body)) {
-                return None;
-            }
-            for at in (0..tokens.list.len()).filter(|at| is_called(&tokens, *at)) {
-                let name = |at: usize| identifier(tokens.span(at, at + 1).of(body));
-                let schema = (tokens.before(at) == Token::Ascii46 && at > 1).then(|| name(at - 2));
-                found.calls.push((schema, name(at)));
-            }
-        }
+        "plpgsql" => read_plpgsql(&tokens, body, &mut found)?,
         _ => return None,
     }
     for at in 0..tokens.list.len() {
@@ -57,6 +50,8 @@ pub fn read_body(body: &str, language: &str) -> Option<Body> {
         if tokens.is_word(at) {
             if tokens.before(at) == Token::Ascii46 {
                 found.attributes.push(identifier(written));
+            } else if is_cte(&tokens, at) {
+                found.ctes.push(identifier(written));
             }
             found.words.push(identifier(written));
         } else if written.chars().all(|c| "+-*/<>=~!@#%^&|`?".contains(c)) {
@@ -66,25 +61,137 @@ pub fn read_body(body: &str, language: &str) -> Option<Body> {
     Some(found)
 }
 
-/// A word of PL/pgSQL with which something begins that is no expression.
-fn may_read(tokens: &Tokens, at: usize, body: &str) -> bool {
+/// PL/pgSQL by its tokens: the parser takes its expressions and queries only once they are found.
+fn read_plpgsql(tokens: &Tokens, body: &str, found: &mut Body) -> Option<()> {
+    for at in 0..tokens.list.len() {
+        if may_do_anything(tokens, at, body) {
+            return None;
+        }
+        if tokens.kind(at) == Token::From && !is_part_of_expression(tokens, at) {
+            read_from(tokens, at + 1, body, found)?;
+        }
+        if tokens.before(at) == Token::Ascii37 {
+            read_type_of(tokens, at, body, found)?;
+        }
+        if is_called(tokens, at) {
+            found.calls.push(name_ending(tokens, at, body));
+        }
+    }
+    Some(())
+}
+
+/// A word of PL/pgSQL with which something begins that is neither an expression nor a query.
+fn may_do_anything(tokens: &Tokens, at: usize, body: &str) -> bool {
     match tokens.kind(at) {
-        // EXTRACT (… FROM …), IS DISTINCT FROM
-        Token::From => {
-            let opener = tokens.around(at).map(|(open, _)| tokens.before(open));
-            let in_call = matches!(opener, Some(Token::Extract | Token::Substring | Token::Trim | Token::Overlay));
-            !in_call && tokens.before(at) != Token::Distinct
-        }
         Token::Execute | Token::Insert | Token::Update | Token::DeleteP | Token::Merge | Token::Table => true,
-        Token::Truncate | Token::Copy | Token::Call | Token::Create | Token::Alter | Token::Drop | Token::LockP => true,
-        Token::Refresh | Token::Notify | Token::Listen | Token::Do | Token::Commit | Token::Rollback => true,
-        // table%ROWTYPE, column%TYPE
-        _ if tokens.before(at) == Token::Ascii37 => {
-            let word = tokens.span(at, at + 1).of(body).to_ascii_lowercase();
-            matches!(word.as_str(), "rowtype" | "type")
+        Token::Create | Token::Do => true,
+        // The others have UPDATE.
+        Token::Share => matches!(tokens.before(at), Token::For | Token::Key),
+        Token::Truncate | Token::Copy | Token::Call | Token::Alter | Token::Drop | Token::LockP | Token::Refresh => {
+            begins_statement(tokens, at, body)
         }
+        Token::Notify | Token::Listen | Token::Unlisten | Token::Set | Token::Reset | Token::Discard | Token::Load => {
+            begins_statement(tokens, at, body)
+        }
+        Token::Commit | Token::Rollback | Token::Grant | Token::Revoke | Token::Comment | Token::ImportP => {
+            begins_statement(tokens, at, body)
+        }
+        Token::Vacuum | Token::Analyze | Token::Analyse | Token::Cluster | Token::Reindex | Token::Checkpoint => {
+            begins_statement(tokens, at, body)
+        }
+        Token::Prepare | Token::Deallocate | Token::Security | Token::Reassign => begins_statement(tokens, at, body),
         _ => false,
     }
+}
+
+/// Elsewhere such a word may be a name: of a variable where it is declared or assigned, or in an expression.
+fn begins_statement(tokens: &Tokens, at: usize, body: &str) -> bool {
+    let is_assigned =
+        matches!(tokens.kind(at + 1), Token::ColonEquals | Token::Ascii61 | Token::Ascii46 | Token::Ascii91);
+    let section = (0..at).rev().map(|i| tokens.kind(i)).find(|kind| matches!(kind, Token::Declare | Token::BeginP));
+    if is_assigned || section == Some(Token::Declare) {
+        return false;
+    }
+    match tokens.before(at) {
+        // A label ends with an operator.
+        Token::Nul | Token::Ascii59 | Token::BeginP | Token::Then | Token::Else | Token::Op => true,
+        _ => at.checked_sub(1).is_some_and(|before| tokens.span(before, at).of(body).eq_ignore_ascii_case("loop")),
+    }
+}
+
+/// EXTRACT (… FROM …), IS DISTINCT FROM
+fn is_part_of_expression(tokens: &Tokens, from: usize) -> bool {
+    let opener = tokens.around(from).map(|(open, _)| tokens.before(open));
+    let in_call = matches!(opener, Some(Token::Extract | Token::Substring | Token::Trim | Token::Overlay));
+    in_call || tokens.before(from) == Token::Distinct
+}
+
+/// The relations of a FROM clause whose first item is at `at`. Where it ends is not certain: what follows a comma there
+/// counts as a relation. `None`: its form is not known.
+fn read_from(tokens: &Tokens, mut at: usize, body: &str, found: &mut Body) -> Option<()> {
+    let mut expects_item = true;
+    while at < tokens.list.len() {
+        let kind = tokens.kind(at);
+        match kind {
+            Token::Ascii41 | Token::Ascii93 | Token::Ascii59 => return Some(()),
+            Token::LateralP | Token::Only if expects_item => {}
+            Token::Ascii40 if expects_item => {
+                // A query reads by itself. Joins in brackets do not begin with FROM.
+                if !matches!(tokens.kind(at + 1), Token::Select | Token::Values | Token::With) {
+                    return None;
+                }
+                expects_item = false;
+                at = tokens.mate(at);
+            }
+            _ if expects_item && tokens.is_word(at) => {
+                let end = tokens.after_name(at);
+                if tokens.kind(end) != Token::Ascii40 {
+                    found.relations.push(name_ending(tokens, end - 1, body));
+                }
+                expects_item = false;
+                at = end - 1;
+            }
+            _ if expects_item => return None,
+            Token::Ascii40 | Token::Ascii91 => at = tokens.mate(at).max(at),
+            Token::Ascii44 | Token::Join => expects_item = true,
+            Token::Where | Token::GroupP | Token::Order | Token::Having | Token::Limit | Token::Offset => {
+                return Some(());
+            }
+            Token::Window
+            | Token::Into
+            | Token::Union
+            | Token::Except
+            | Token::Intersect
+            | Token::Fetch
+            | Token::Then => {
+                return Some(());
+            }
+            _ if tokens.span(at, at + 1).of(body).eq_ignore_ascii_case("loop") => return Some(()),
+            _ => {}
+        }
+        at += 1;
+    }
+    Some(())
+}
+
+/// `variable%TYPE` is nothing; `table.column%TYPE` and `table%ROWTYPE` need the table.
+fn read_type_of(tokens: &Tokens, at: usize, body: &str, found: &mut Body) -> Option<()> {
+    let word = tokens.span(at, at + 1).of(body).to_ascii_lowercase();
+    let last = at.checked_sub(2)?;
+    match word.as_str() {
+        "rowtype" => found.relations.push(name_ending(tokens, last, body)),
+        "type" if tokens.before(last) == Token::Ascii46 => {
+            found.relations.push(name_ending(tokens, last.checked_sub(2)?, body));
+        }
+        _ => {}
+    }
+    Some(())
+}
+
+/// The name whose last word is at `at`, with the word before that.
+fn name_ending(tokens: &Tokens, at: usize, body: &str) -> (Option<String>, String) {
+    let word = |at: usize| identifier(tokens.span(at, at + 1).of(body));
+    ((tokens.before(at) == Token::Ascii46 && at > 1).then(|| word(at - 2)), word(at))
 }
 
 fn is_called(tokens: &Tokens, at: usize) -> bool {
@@ -93,6 +200,23 @@ fn is_called(tokens: &Tokens, at: usize) -> bool {
             || matches!(token.keyword, KeywordKind::UnreservedKeyword | KeywordKind::TypeFuncNameKeyword)
     });
     can_be_function && tokens.kind(at + 1) == Token::Ascii40
+}
+
+/// `name AS (SELECT`, `name (columns) AS MATERIALIZED (SELECT`
+fn is_cte(tokens: &Tokens, at: usize) -> bool {
+    let mut next = at + 1;
+    if tokens.kind(next) == Token::Ascii40 {
+        next = tokens.mate(next).max(next) + 1;
+    }
+    if tokens.kind(next) != Token::As {
+        return false;
+    }
+    next += 1;
+    while matches!(tokens.kind(next), Token::Not | Token::Materialized) {
+        next += 1;
+    }
+    tokens.kind(next) == Token::Ascii40
+        && matches!(tokens.kind(next + 1), Token::Select | Token::Values | Token::With | Token::Ascii40)
 }
 
 #[cfg(test)]
@@ -122,16 +246,49 @@ mod tests {
         for (body, expected) in [
             ("BEGIN RETURN s.f(x) AND y = upper('a'); END", some(&["s.f", "upper"])),
             ("BEGIN RETURN extract(year FROM x) IS DISTINCT FROM 1; END", some(&[])),
-            ("BEGIN RETURN (SELECT 1 FROM t); END", None),
             ("BEGIN EXECUTE x; END", None),
-            ("DECLARE r public.t%ROWTYPE; BEGIN RETURN 1; END", None),
+            ("BEGIN FOR x IN EXECUTE 'SELECT 1' LOOP END LOOP; END", None),
+            ("BEGIN SELECT 1 FROM t FOR SHARE; END", None),
+            ("BEGIN RETURN (SELECT 1 FROM (t JOIN u ON true)); END", None),
             ("BEGIN RETURN QUERY TABLE t; END", None),
             ("BEGIN PERFORM f(); END", some(&["f"])),
-            ("BEGIN PERFORM 1 FROM t; END", None),
+            ("BEGIN <<l>> LOOP SET x.y = 1; END LOOP; END", None),
+            ("DECLARE comment text; BEGIN comment := 'a'; RETURN coalesce(comment, copy); END", some(&[])),
+            ("BEGIN ANALYZE; END", None),
+            ("BEGIN LOOP COMMIT; END LOOP; END", None),
             ("BEGIN UPDATE t SET a = 1; END", None),
         ] {
             assert_eq!(calls(body, "plpgsql"), expected, "{body}");
         }
         assert_eq!(calls("return 1", "plpython3u"), None);
+    }
+
+    #[test]
+    fn from_names_relations_and_not_functions() {
+        let relations = |body: &str| {
+            let named = |(schema, name): (Option<String>, String)| match schema {
+                Some(schema) => format!("{schema}.{name}"),
+                None => name,
+            };
+            Some(read_body(body, "plpgsql")?.relations.into_iter().map(named).collect::<Vec<_>>())
+        };
+        for (body, expected) in [
+            ("BEGIN RETURN (SELECT 1 FROM t); END", &["t"][..]),
+            ("BEGIN PERFORM 1 FROM s.t; END", &["s.t"]),
+            ("BEGIN x := count(*) FROM t, s.u a JOIN LATERAL v ON true WHERE a, b; END", &["t", "s.u", "v"]),
+            ("BEGIN SELECT sum(x) INTO s FROM unnest(a) x, generate_series(1, 2) g; RETURN s; END", &[]),
+            ("BEGIN FOR r IN SELECT * FROM regexp_split_to_table(a, ',') LOOP RAISE NOTICE 'x', y; END LOOP; END", &[]),
+            ("BEGIN RETURN (SELECT 1 FROM (SELECT 2 FROM t) x, (VALUES (1)) y); END", &["t"]),
+            ("BEGIN RETURN (WITH c AS (SELECT 1) SELECT * FROM c); END", &["c"]),
+            ("DECLARE a t.c%TYPE; b s.t%ROWTYPE; d a%TYPE; BEGIN RETURN a % b; END", &["t", "s.t"]),
+            ("BEGIN RETURN substring(a FROM 2) IS DISTINCT FROM trim(both 'x' FROM b); END", &[]),
+        ] {
+            assert_eq!(relations(body), Some(expected.iter().map(|r| (*r).to_owned()).collect()), "{body}");
+        }
+        let ctes = |body: &str| read_body(body, "sql").unwrap_or_default().ctes;
+        assert_eq!(
+            ctes("WITH c AS (SELECT 1), d (x) AS NOT MATERIALIZED (VALUES (1)) SELECT 1 FROM f() AS (a int)"),
+            ["c", "d"]
+        );
     }
 }

@@ -630,8 +630,8 @@ impl Session {
         state: &ClusterState,
         attach: bool,
     ) -> Result<()> {
-        if old.policies != new.policies {
-            self.check_policies(new, state).await?;
+        if evaluates_otherwise(old, new) {
+            self.check_expressions(new.oid, state).await?;
         }
         if table.is_reference() {
             ddl::check_altered_reference(new, state).map_err(refusal)?;
@@ -1010,6 +1010,17 @@ fn reference_lock(info: &DdlInfo) -> &'static str {
 /// such rows are now.
 pub(super) fn renames_value(info: &DdlInfo) -> bool {
     info.object == "type" && (info.tag == "ALTER TABLE" || info.tag == "ALTER TYPE" && info.subcommands.is_empty())
+}
+
+/// Workers may evaluate something new for the table's rows that is not built in, or may read.
+pub(super) fn evaluates_otherwise(old: &TableDescription, new: &TableDescription) -> bool {
+    let calls = new.prerequisites.iter().any(|p| matches!(p.kind.as_str(), "function" | "extension"));
+    (calls || !new.policies.is_empty())
+        && (old.policies != new.policies
+            || old.columns != new.columns
+            || old.constraints != new.constraints
+            || old.indexes != new.indexes
+            || old.prerequisites != new.prerequisites)
 }
 
 /// What PostgreSQL refuses inside a transaction block.

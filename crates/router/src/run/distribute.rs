@@ -48,7 +48,7 @@ impl Session {
             .map_err(refusal)?;
         distribute::check_distributable(&table, key, &state, Some(&placement)).map_err(refusal)?;
         self.check_unsampled(&table).await?;
-        self.check_policies(&table, &state).await?;
+        self.check_expressions(table.oid, &state).await?;
         if table.is_partition {
             return Err(Failure::new("42P16", format!("table \"{}\" is a partition", table.name))
                 .hint("Distribute the partitioned table."));
@@ -140,7 +140,7 @@ impl Session {
         let table = self.describe_locked(oid).await?;
         let state = self.cluster_state().await?;
         distribute::check_reference(&table, &state).map_err(refusal)?;
-        self.check_policies(&table, &state).await?;
+        self.check_expressions(table.oid, &state).await?;
         let registered =
             self.collect_on(COORDINATOR_GROUP, &distribute::register_reference_sql(&table, &state)).await?;
         let registered = distribute::parse_registered(registered.text(0, 0).unwrap_or_default()).map_err(garbled)?;
@@ -304,7 +304,7 @@ impl Session {
                 .hint("Undistribute the partitioned table, or detach the partition first."));
         }
         if known.is_reference() {
-            self.check_not_read_by_policies(&table).await?;
+            self.check_not_read_by_expressions(&table).await?;
         }
         self.mark_writer(COORDINATOR_GROUP);
         let groups = state.worker_groups();

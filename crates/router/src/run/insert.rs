@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pgherd_catalog::{COORDINATOR_GROUP, ColumnDefault, GroupId, Table};
-use pgherd_planner::{Field, InsertRow, InsertRows, InsertSelect, Plan, RowKey, Tier};
+use pgherd_catalog::{COORDINATOR_GROUP, Column, ColumnDefault, GroupId, Table};
+use pgherd_planner::{Field, InsertRow, InsertRows, InsertSelect, Plan, RowKey, Tier, default_sql};
 use pgherd_sql::ast::Tree;
 use pgherd_sql::{Splice, Statement};
 use pgherd_wire::backend::{self, FieldDescription};
@@ -35,6 +35,18 @@ impl Session {
         plan: &Rc<Plan>,
         insert: &InsertRows,
     ) -> Result<Completion> {
+        let evaluated = |column: &&Column| {
+            let sql = default_sql(column);
+            let is_it =
+                |field: &Field| matches!((field, &sql), (Field::Evaluate { sql: f, .. }, Some(sql)) if f == sql);
+            insert.rows.iter().any(|row| row.fields.iter().any(is_it))
+        };
+        if insert.needs_coordinator && insert.rows.len() > 1 {
+            let defaults = insert.table.columns.iter().filter(evaluated).filter_map(default_sql).collect();
+            if self.rows_see_earlier(call, &insert.table, defaults).await? {
+                return self.run_federated(call, plan, &[]).await;
+            }
+        }
         let computed = if insert.needs_coordinator { self.evaluate_rows(call, insert).await? } else { Vec::new() };
         let types = self.param_types(call).await?;
         let mut by_group: BTreeMap<GroupId, Vec<usize>> = BTreeMap::new();
@@ -113,6 +125,20 @@ impl Session {
             self.compile_rows(call.prepared, plan, insert, &types, &catalog);
         }
         Ok(Completion::Tag(format!("INSERT 0 {total}")))
+    }
+
+    /// A function that computes something of each row may read the rows before it, which the coordinator then has to
+    /// make one after another. `defaults`: of columns that are left out.
+    async fn rows_see_earlier(&mut self, call: &Call<'_>, table: &Arc<Table>, defaults: Vec<String>) -> Result<bool> {
+        let Some(statement) = &call.prepared.statement else { return Ok(false) };
+        if self.catalog().volatile_user_functions.is_empty() {
+            return Ok(false);
+        }
+        let defaults: Vec<Statement> =
+            defaults.iter().filter_map(|sql| pgherd_sql::split(&format!("SELECT {sql}")).ok()?.pop()).collect();
+        let called =
+            defaults.iter().chain([statement]).flat_map(|s| s.calls.iter().map(|(_, name)| name)).collect::<Vec<_>>();
+        self.may_read_changes(&called, table).await
     }
 
     /// Values that only the coordinator can compute: sequences, subqueries, key expressions. One query for all rows.
@@ -197,6 +223,10 @@ impl Session {
         plan: &Plan,
         insert: &InsertSelect,
     ) -> Result<Completion> {
+        let defaults = insert.defaults.iter().map(|(_, sql)| sql.clone()).collect();
+        if !insert.moves && self.rows_see_earlier(call, &insert.table, defaults).await? {
+            return self.run_federated(call, plan, &[]).await;
+        }
         self.open_implicit_block();
         let selected = self.selected_columns(insert).await?;
         let mut columns = insert.columns[..selected.min(insert.columns.len())].to_vec();

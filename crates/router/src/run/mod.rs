@@ -1,6 +1,7 @@
 //! Carrying out one statement. [`Session::execute`] says who does it; each kind has its own file.
 
 mod analyze;
+mod bodies;
 mod combine;
 mod control;
 mod coordinator;
@@ -21,7 +22,6 @@ mod own;
 mod partials;
 mod partitions;
 mod planned;
-mod policies;
 mod request;
 mod roles;
 mod samples;

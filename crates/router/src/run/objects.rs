@@ -61,10 +61,11 @@ impl Session {
             return self.run_everywhere(bare.as_deref().unwrap_or(text)).await;
         }
         match info.tag {
-            "CREATE FUNCTION" | "CREATE AGGREGATE" => self.check_policies_calling(&info.objects).await?,
+            "CREATE FUNCTION" | "CREATE AGGREGATE" => self.check_expressions_calling(&info.objects, "").await?,
             "RENAME" | "SET SCHEMA" if matches!(info.object, "function" | "routine" | "aggregate") => {
-                self.check_policies_calling(&[]).await?;
+                self.check_expressions_calling(&[], "a function").await?;
             }
+            "ALTER DOMAIN" => self.check_expressions_calling(&[], "a type").await?,
             _ if info.object == "cast" => return self.follow_cast(text, info).await,
             _ => {}
         }

@@ -13,7 +13,7 @@ use pgherd_control::distribute;
 use pgherd_control::operation::{self, Found, Step};
 use pgherd_sql::DdlInfo;
 
-use super::ddl::{LOCK_ROUNDS_MAX, first_words};
+use super::ddl::{LOCK_ROUNDS_MAX, evaluates_otherwise, first_words};
 use super::distribute::{parse_table, refusal};
 use super::own::without_position;
 use super::{Call, Completion};
@@ -190,13 +190,17 @@ impl Session {
             let key = table.key_column().map_or("", |c| c.name.as_str());
             ddl::check_altered(&before, &after, key, &state).map(drop)
         };
+        let checked = match checked.map_err(refusal) {
+            Ok(()) if evaluates_otherwise(&before, &after) => self.check_expressions(table.oid, &state).await,
+            checked => checked,
+        };
         if let Err(refused) = checked {
             // The coordinator has made what cannot be: it is taken back there.
             self.let_go(hold).await;
             let name = format!("{}.{}", quote_ident(&after.schema), quote_ident(&index.name));
             self.run_quiet(COORDINATOR_GROUP, &format!("DROP INDEX {name}")).await?;
             self.forget_operation(&begun).await?;
-            return Err(refusal(refused));
+            return Err(refused);
         }
         let shards = state.table(table.oid).map(|t| t.shards().to_vec()).unwrap_or_default();
         let shards = (!table.is_reference()).then_some(shards.as_slice());

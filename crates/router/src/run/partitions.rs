@@ -51,6 +51,10 @@ impl Session {
         let found = self.collect_on(COORDINATOR_GROUP, &sql).await?;
         let oids: Vec<u32> =
             (0..found.rows.len()).filter_map(|row| found.text(row, 0).and_then(|t| t.parse().ok())).collect();
+        if !oids.is_empty() {
+            let state = self.cluster_state().await?;
+            self.check_expressions(root, &state).await?;
+        }
         let mut made = Vec::new();
         for oid in oids {
             let table = self.describe_locked(oid).await?;

@@ -87,29 +87,7 @@ impl Session {
                 let sql = self.coordinator_text(call).await?;
                 self.run_coordinator_plan(call, &sql, plan.writes || *in_block, *in_block).await
             }
-            Tier::Federate { copies, .. } => {
-                self.note_session_calls(call);
-                let sql = self.coordinator_text(call).await?;
-                // Rows that are changed are waited for, and their scans look like those of row locks.
-                self.lock_wait = plan.lock_wait.filter(|_| !plan.writes);
-                self.cursors.changes.end_firing();
-                if plan.writes {
-                    self.begin_statement_moment(call, &sql.as_written()).await?;
-                    self.keep_values(call).await?;
-                    self.look_at_functions(call).await?;
-                }
-                let completion = match copies.is_empty() {
-                    true => self.run_coordinator_plan(call, &sql, plan.writes, true).await,
-                    false => self.run_and_forward(call, copies, &sql).await,
-                };
-                self.lock_wait = None;
-                self.cursors.changes.sight = Sight::Unknown;
-                match &completion {
-                    Ok(_) => self.end_statement_moment(),
-                    Err(_) => self.cursors.moment = None,
-                }
-                completion
-            }
+            Tier::Federate { copies, .. } => self.run_federated(call, &plan, copies).await,
             Tier::Route(route) => self.run_route(call, &plan, route, id).await,
             Tier::Scatter(scatter) => self.run_scatter(call, &plan, scatter, id).await,
             Tier::Stage(stage) => self.run_stage(call, &plan, stage, false).await,
@@ -120,6 +98,35 @@ impl Session {
                 self.run_replicate_rows(call, table, sql, *returning, text).await
             }
         }
+    }
+
+    pub(super) async fn run_federated(
+        &mut self,
+        call: &Call<'_>,
+        plan: &Plan,
+        copies: &[Arc<Table>],
+    ) -> Result<Completion> {
+        self.note_session_calls(call);
+        let sql = self.coordinator_text(call).await?;
+        // Rows that are changed are waited for, and their scans look like those of row locks.
+        self.lock_wait = plan.lock_wait.filter(|_| !plan.writes);
+        self.cursors.changes.end_firing();
+        if plan.writes {
+            self.begin_statement_moment(call, &sql.as_written()).await?;
+            self.keep_values(call).await?;
+            self.look_at_functions(call).await?;
+        }
+        let completion = match copies.is_empty() {
+            true => self.run_coordinator_plan(call, &sql, plan.writes, true).await,
+            false => self.run_and_forward(call, copies, &sql).await,
+        };
+        self.lock_wait = None;
+        self.cursors.changes.sight = Sight::Unknown;
+        match &completion {
+            Ok(_) => self.end_statement_moment(),
+            Err(_) => self.cursors.moment = None,
+        }
+        completion
     }
 
     /// Before the coordinator changes rows one by one and calls functions for them.

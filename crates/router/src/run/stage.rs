@@ -509,7 +509,8 @@ impl Session {
         let Resolved::Table(table) = catalog.resolve(merge.target.schema.as_deref(), &merge.target.name, &path) else {
             return Ok(());
         };
-        if self.may_read_changes(statement, table).await? {
+        let called: Vec<&String> = statement.calls.iter().map(|(_, name)| name).collect();
+        if self.may_read_changes(&called, table).await? {
             return Err(Failure::refused(format!("cannot run MERGE into the distributed table \"{}\"", table.name))
                 .detail("A volatile function that it calls may read what the statement has changed so far.")
                 .hint("Declare the function STABLE, or run it in steps."));

@@ -33,6 +33,7 @@ use ride::Attempt;
 
 use crate::callback::{CallbackReceiver, CallbackSender, Cursors};
 use crate::cancel::CancelState;
+use crate::changes::Readers;
 use crate::client::{Arrival, Client};
 use crate::database::Database;
 use crate::encoding::ClientEncoding;
@@ -100,6 +101,7 @@ pub struct Session {
     pub cursors: Cursors,
     /// Definitions that SQL inside the coordinator makes.
     pub definitions: Definitions,
+    pub readers: Readers,
     pub cancel: Arc<CancelState>,
     /// As the coordinator reports it.
     pub server_version: Rc<str>,
@@ -199,6 +201,7 @@ impl Session {
             tokens: Vec::new(),
             cursors: Cursors::default(),
             definitions: Definitions::default(),
+            readers: Readers::default(),
             cancel,
             server_version: Rc::from(""),
             pid,
