@@ -97,6 +97,8 @@ pub struct Snapshot {
     pub firing_before: HashSet<Oid>,
     /// Some function of the user's that is not volatile reads tables: it sees what the statement that calls it sees.
     pub has_stable_readers: bool,
+    /// A body, a view or a default reads the transaction's time where only the coordinator can tell it.
+    pub time_is_read_inside: bool,
     /// Names of functions whose bodies have SET CONSTRAINTS.
     pub constraining_functions: HashSet<String>,
     /// Some distributed table has a constraint that can be deferred.

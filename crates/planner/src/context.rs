@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use pgherd_catalog::{Snapshot, Table, TableKind};
+use pgherd_catalog::{Column, Snapshot, Table, TableKind};
 use pgherd_sql::ast::*;
 use pgherd_sql::{Edits, Splice, Statement, own_names};
 
@@ -80,28 +80,65 @@ fn replace_time(statement: &Statement, now: &str, edits: &mut Edits) {
     });
 }
 
-/// Where DEFAULT is assigned to a column that gets the transaction's time so, and that default.
-fn defaults_of_time<'a, 't>(tree: &'t Tree, analysis: &Analysis<'a>) -> Vec<(Span, &'a str)> {
+/// The table that a statement writes.
+fn target_of<'a>(tree: &Tree, analysis: &Analysis<'a>) -> Option<&'a Table> {
+    let target = match tree {
+        Tree::Update(update) => &update.target,
+        Tree::Insert(insert) => &insert.target,
+        Tree::Merge(merge) => &merge.target,
+        Tree::Query(_) | Tree::Delete(_) | Tree::Utility => return None,
+    };
+    let instance = analysis.instances.iter().find(|i| i.is_target && std::ptr::eq(i.relation, target))?;
+    let table: &'a Table = instance.table;
+    Some(table)
+}
+
+/// What the SET clauses of a statement assign to columns of its target.
+fn assigned<'a, 't>(tree: &'t Tree, analysis: &Analysis<'a>) -> Vec<(&'t Expr, &'a Column)> {
     let updates = |clause: &'t MergeClause| match &clause.action {
         MergeAction::Update(set) => Some(set),
         _ => None,
     };
-    let (target, set): (_, Vec<&Assignment>) = match tree {
-        Tree::Update(update) => (&update.target, update.set.iter().collect()),
-        Tree::Insert(insert) => (&insert.target, insert.on_conflict.iter().flat_map(|c| &c.set).collect()),
-        Tree::Merge(merge) => (&merge.target, merge.clauses.iter().filter_map(updates).flatten().collect()),
+    let set: Vec<&Assignment> = match tree {
+        Tree::Update(update) => update.set.iter().collect(),
+        Tree::Insert(insert) => insert.on_conflict.iter().flat_map(|c| &c.set).collect(),
+        Tree::Merge(merge) => merge.clauses.iter().filter_map(updates).flatten().collect(),
         Tree::Query(_) | Tree::Delete(_) | Tree::Utility => return Vec::new(),
     };
-    let Some(instance) = analysis.instances.iter().find(|i| i.is_target && std::ptr::eq(i.relation, target)) else {
-        return Vec::new();
+    let Some(table) = target_of(tree, analysis) else { return Vec::new() };
+    let column = |a: &Assignment| table.columns.iter().find(|c| c.name == a.column);
+    set.into_iter().filter_map(|a| Some((&a.value, column(a)?))).collect()
+}
+
+/// Where DEFAULT is assigned to a column that gets the transaction's time so, and that default.
+fn defaults_of_time<'a>(tree: &Tree, analysis: &Analysis<'a>) -> Vec<(Span, &'a str)> {
+    let assigned = assigned(tree, analysis).into_iter().filter(|(value, _)| matches!(value.kind, ExprKind::Default));
+    assigned.filter_map(|(value, column)| Some((value.span, crate::insert::time_default(column)?))).collect()
+}
+
+/// Literals like `'now'` that are put into columns which read them so: what they say, and the column's type.
+fn literals_of_time(tree: &Tree, analysis: &Analysis<'_>) -> Vec<(Span, String, &'static str)> {
+    let mut given = assigned(tree, analysis);
+    if let (Tree::Insert(insert), Some(table)) = (tree, target_of(tree, analysis))
+        && let InsertSource::Values(rows) = &insert.source
+    {
+        for (at, value) in rows.iter().flat_map(|row| row.iter().enumerate()) {
+            let column = match insert.columns.get(at) {
+                Some((name, _)) => table.column(name),
+                None => table.columns.get(at).filter(|_| insert.columns.is_empty()),
+            };
+            given.extend(column.map(|column| (value, column)));
+        }
+    }
+    let moving = |(value, column): (&Expr, &Column)| match &value.kind {
+        ExprKind::Const(Const::String(word)) => {
+            let type_name = crate::literal::time_type(column.type_oid)?;
+            crate::safety::moving_value(word, type_name, &[], "")?;
+            Some((value.span, word.clone(), type_name))
+        }
+        _ => None,
     };
-    let table: &'a Table = instance.table;
-    let assigned = set.into_iter().filter(|a| matches!(a.value.kind, ExprKind::Default));
-    let of_time = assigned.filter_map(|a| {
-        let column = table.columns.iter().find(|c| c.name == a.column)?;
-        Some((a.value.span, crate::insert::time_default(column)?))
-    });
-    of_time.collect()
+    given.into_iter().filter_map(moving).collect()
 }
 
 impl<'a> Context<'a> {
@@ -136,7 +173,9 @@ impl<'a> Context<'a> {
             safety::statement_reason(statement, &safety::Names::new(snapshot, session))
                 .or_else(|| dotted_call(statement, snapshot, &analysis))
         };
-        let uses_now = safety::uses_now(statement) || !defaults_of_time(&statement.tree, &analysis).is_empty();
+        let uses_now = safety::uses_now(statement)
+            || !defaults_of_time(&statement.tree, &analysis).is_empty()
+            || !literals_of_time(&statement.tree, &analysis).is_empty();
         Context {
             statement,
             snapshot,
@@ -260,6 +299,11 @@ impl<'a> Context<'a> {
         replace_time(self.statement, now, edits);
         for (span, sql) in defaults_of_time(&self.statement.tree, &self.analysis) {
             if let Some(value) = crate::insert::default_at(sql, now, self.snapshot).filter(|_| span.is_known()) {
+                edits.replace(span, value);
+            }
+        }
+        for (span, word, type_name) in literals_of_time(&self.statement.tree, &self.analysis) {
+            if let Some(value) = safety::moving_value(&word, type_name, &[], now).filter(|_| span.is_known()) {
                 edits.replace(span, value);
             }
         }

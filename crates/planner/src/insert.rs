@@ -298,7 +298,7 @@ impl Context<'_> {
                         (true, Some(_)) => true,
                         (false, _) => {
                             safety::field_reason(expr, &self.names()).is_none()
-                                && (!many || !reads_now(expr) || self.session.multi_statement_txn_now.is_some())
+                                && (!many || !reads_now(expr, text) || self.session.multi_statement_txn_now.is_some())
                         }
                     };
                     if let Some(value) = stored {
@@ -774,14 +774,8 @@ pub(crate) fn time_default(column: &Column) -> Option<&str> {
     }
 }
 
-fn reads_now(expr: &Expr) -> bool {
+fn reads_now(expr: &Expr, text: &str) -> bool {
     let mut found = false;
-    expr.walk(&mut |e| {
-        found |= match &e.kind {
-            ExprKind::Call(call) => safety::NOW_CALLS.contains(&call.name.as_str()),
-            ExprKind::ValueFunction(_) => true,
-            _ => false,
-        };
-    });
+    expr.walk(&mut |e| found |= safety::gives_time(e, text));
     found
 }

@@ -31,8 +31,9 @@ pub use context::fix_time;
 pub use ddl::*;
 pub use early::compute_first;
 pub use insert::{default_at, default_reads_now, default_sql, evaluation_type};
+pub use literal::moving_parameter;
 pub use plan::*;
-pub use safety::is_same_in_policies;
+pub use safety::{is_moving_word, is_same_in_policies, uses_now};
 
 use pgherd_catalog::{Column, ColumnDefault, Snapshot, Table};
 use pgherd_sql::Statement;

@@ -661,6 +661,23 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
                  WHERE p.oid >= 16384 AND p.provolatile <> 'v' AND l.lanname NOT IN ('c', 'internal') \
                    AND p.pronamespace <> 'pgherd'::pg_catalog.regnamespace \
                    AND coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc) ~* '\\m(from|execute|table)\\M') \
+             UNION SELECT 'N', '' FROM (SELECT '[{]SQLVALUEFUNCTION|:funcid (1299|2647|2648) '::pg_catalog.text AS tree) x \
+               WHERE EXISTS (SELECT FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
+                 WHERE p.oid >= 16384 AND l.lanname NOT IN ('c', 'internal') \
+                   AND p.pronamespace <> 'pgherd'::pg_catalog.regnamespace \
+                   AND (l.lanname NOT IN ('sql', 'plpgsql') OR p.prosqlbody::pg_catalog.text ~ x.tree \
+                     OR p.prosrc ~* '\\m(now|(transaction|statement)_timestamp|current_(date|time|timestamp)|localtime|localtimestamp|today|tomorrow|yesterday)\\M')) \
+               OR EXISTS (SELECT FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid = r.ev_class \
+                 WHERE r.oid >= 16384 AND c.relnamespace <> 'pgherd'::pg_catalog.regnamespace \
+                   AND r.ev_action::pg_catalog.text ~ x.tree) \
+               OR EXISTS (SELECT FROM pg_catalog.pg_attrdef d WHERE d.oid >= 16384 AND d.adbin::pg_catalog.text ~ x.tree \
+                 AND (EXISTS (SELECT FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
+                     WHERE p.oid >= 16384 AND l.lanname NOT IN ('c', 'internal') \
+                       AND p.pronamespace <> 'pgherd'::pg_catalog.regnamespace) \
+                   OR NOT EXISTS (SELECT FROM pgherd.pg_dist_partition t \
+                     WHERE t.logicalrelid = d.adrelid AND t.partmethod = 'h')) \
+                 AND NOT EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = d.adrelid \
+                   AND c.relnamespace = 'pgherd'::pg_catalog.regnamespace)) \
              UNION SELECT 'r', c.relname FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid = r.ev_class \
                WHERE r.ev_type <> '1' AND r.oid >= 16384 \
              UNION SELECT 'p', c.relname FROM pg_catalog.pg_class c \
@@ -769,6 +786,10 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
             }
             Some("A") => {
                 snapshot.after_triggers = true;
+                continue;
+            }
+            Some("N") => {
+                snapshot.time_is_read_inside = true;
                 continue;
             }
             _ => {

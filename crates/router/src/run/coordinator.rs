@@ -1,8 +1,9 @@
 //! Statements that the coordinator runs: local tables, functions, and everything that only PostgreSQL itself can
 //! answer. Distributed tables that it reads call back into this session meanwhile.
 
-use pgherd_catalog::{COORDINATOR_GROUP, Resolved};
+use pgherd_catalog::{COORDINATOR_GROUP, Resolved, Snapshot};
 use pgherd_control::schema::{CATALOG_VIEWS, NOT_OURS};
+use pgherd_planner::SessionView;
 use pgherd_sql::ast::Tree;
 use pgherd_sql::{Edits, Span, Splice, Statement, StatementKind};
 use pgherd_wire::backend;
@@ -12,6 +13,23 @@ use super::{Call, Completion};
 use crate::error::{Failure, Result};
 use crate::session::Session;
 use crate::transaction::Block;
+
+/// Values for the transaction's time; also in the query of CREATE TABLE AS, but not in what is kept as a definition.
+fn fix_time(statement: &Statement, catalog: &Snapshot, view: &SessionView<'_>, edits: &mut Edits) {
+    let StatementKind::CreateTableAs(create) = &statement.kind else {
+        return pgherd_planner::fix_time(statement, catalog, view, edits);
+    };
+    if create.materialized_view || create.is_execute {
+        return;
+    }
+    let query = create.query.of(&statement.text);
+    let Some(own) = pgherd_sql::split(query).ok().and_then(|mut list| list.pop()) else { return };
+    let mut own_edits = Edits::new();
+    pgherd_planner::fix_time(&own, catalog, view, &mut own_edits);
+    if pgherd_planner::uses_now(&own) {
+        edits.replace(create.query, own_edits.apply(&own.text).as_written());
+    }
+}
 
 /// Functions that leave something behind on the connection they ran on.
 const SESSION_FUNCTIONS: &[&str] = &[
@@ -81,7 +99,7 @@ impl Session {
         }
         self.with_view(&path, false, |view| {
             if self.txn.now.is_some() {
-                pgherd_planner::fix_time(statement, &catalog, view, &mut edits);
+                fix_time(statement, &catalog, view, &mut edits);
             }
             pgherd_planner::compute_first(statement, &catalog, view, &mut edits);
         });
