@@ -76,6 +76,9 @@ pub struct Snapshot {
     pub user_functions: HashSet<String>,
     /// Names of functions whose bodies take samples of distributed tables, and were not written anew for that.
     pub sampling_functions: HashSet<String>,
+    /// Names of functions whose bodies, or those of functions that they name, leave something on their connection:
+    /// values drawn from sequences, locks.
+    pub leaving_functions: HashSet<String>,
     /// Settings that bodies of functions may change, as far as they are named there.
     pub body_settings: HashSet<String>,
     /// Names of operators defined outside `pg_catalog`.

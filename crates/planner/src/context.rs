@@ -54,23 +54,55 @@ pub(crate) fn qualified(table: &Table) -> String {
     format!("{}.{}", quote_ident(&table.schema), quote_ident(&table.name))
 }
 
-/// Puts a value where a statement reads the transaction's time, once another server's has been taken for it.
-pub fn fix_time(statement: &Statement, snapshot: &Snapshot, session: &SessionView<'_>, edits: &mut Edits) {
-    Context::new(statement, snapshot, session).fix_time(edits);
+/// Puts values where a statement reads the transaction's time, once another server's has been taken for it, and where
+/// it asks for the number of the session's process, which the coordinator does not know.
+pub fn fix_session(statement: &Statement, snapshot: &Snapshot, session: &SessionView<'_>, edits: &mut Edits) {
+    let asks = statement.calls.iter().any(|(_, name)| name == BACKEND_PID);
+    if asks || session.multi_statement_txn_now.is_some() {
+        Context::new(statement, snapshot, session).fix_session(edits);
+    }
 }
 
-fn replace_time(statement: &Statement, now: &str, edits: &mut Edits) {
-    if !safety::uses_now(statement) {
+/// Views of activity and locks, and functions that signal, know the numbers of the coordinator's processes.
+fn asks_for_pid(statement: &Statement, snapshot: &Snapshot) -> bool {
+    let mut shown = statement.relations.iter().any(|r| r.name.starts_with("pg_"));
+    shown |= snapshot.user_functions.contains(BACKEND_PID);
+    let watches = |name: &str| {
+        const WATCHING: &[&str] = &[
+            "pg_blocking_pids",
+            "pg_cancel_backend",
+            "pg_lock_status",
+            "pg_log_backend_memory_contexts",
+            "pg_safe_snapshot_blocking_pids",
+            "pg_terminate_backend",
+        ];
+        name.starts_with("pg_stat_") || WATCHING.contains(&name)
+    };
+    shown |= statement.calls.iter().any(|(_, name)| watches(name));
+    !shown && statement.calls.iter().any(|(_, name)| name == BACKEND_PID)
+}
+
+const BACKEND_PID: &str = "pg_backend_pid";
+
+fn replace_session_values(statement: &Statement, now: Option<&str>, pid: Option<i32>, edits: &mut Edits) {
+    let text = &statement.text;
+    let now = now.filter(|_| safety::uses_now(statement));
+    if now.is_none() && pid.is_none() {
         return;
     }
-    let text = &statement.text;
+    let value_of = |expr: &Expr| match (&expr.kind, pid) {
+        (ExprKind::Call(call), Some(pid)) if call.name == BACKEND_PID && call.args.is_empty() => {
+            Some(format!("({pid}::pg_catalog.int4)"))
+        }
+        _ => safety::now_replacement(expr, text, now?),
+    };
     statement.tree.walk_all(&mut |place, expr| {
-        if let Some(new) = safety::now_replacement(expr, text, now) {
+        if let Some(new) = value_of(expr) {
             edits.replace(expr.span, new);
         }
         if place == Place::Target && !matches!(expr.kind, ExprKind::Star(_)) {
             let mut changed = false;
-            expr.walk(&mut |e| changed |= safety::now_replacement(e, text, now).is_some());
+            expr.walk(&mut |e| changed |= value_of(e).is_some());
             if changed {
                 // The item keeps the name that it had.
                 let end = with_brackets(text, expr.span).end;
@@ -238,7 +270,7 @@ impl<'a> Context<'a> {
             }
         }
         self.analysis.name_tables(self.text(), 0, &mut edits);
-        self.fix_time(&mut edits);
+        self.fix_session(&mut edits);
         edits
     }
 
@@ -290,13 +322,15 @@ impl<'a> Context<'a> {
                 }
             }
         }
-        self.fix_time(&mut edits);
+        self.fix_session(&mut edits);
         edits
     }
 
-    fn fix_time(&self, edits: &mut Edits) {
-        let Some(now) = self.session.multi_statement_txn_now else { return };
-        replace_time(self.statement, now, edits);
+    fn fix_session(&self, edits: &mut Edits) {
+        let now = self.session.multi_statement_txn_now;
+        let pid = self.session.pid.filter(|_| asks_for_pid(self.statement, self.snapshot));
+        replace_session_values(self.statement, now, pid, edits);
+        let Some(now) = now else { return };
         for (span, sql) in defaults_of_time(&self.statement.tree, &self.analysis) {
             if let Some(value) = crate::insert::default_at(sql, now, self.snapshot).filter(|_| span.is_known()) {
                 edits.replace(span, value);
@@ -316,6 +350,12 @@ impl<'a> Context<'a> {
 
     pub fn parent_only(&self) -> bool {
         self.analysis.needs_parent_name || self.analysis.instances.iter().any(|i| i.table.parent_only)
+    }
+
+    /// The workers' own system columns are asked for, which only a statement by a partition's name can return of rows
+    /// that it inserts.
+    pub fn returns_versions(&self) -> bool {
+        self.analysis.system_columns.iter().any(|c| self.analysis.is_version(c))
     }
 
     pub fn needs_coordinator_block(&self) -> bool {

@@ -364,6 +364,7 @@ impl Context<'_> {
             tail,
             returning: !insert.returning.is_empty(),
             needs_coordinator,
+            by_shard: self.returns_versions() && !self.parent_only(),
         };
         let mut plan = self.plan(Tier::InsertRows(rows), reason);
         plan.uses_now |= many && table.columns.iter().any(|c| time_default(c).is_some());
@@ -584,6 +585,7 @@ impl Context<'_> {
                     tail,
                     alias: insert.target.alias.as_ref().map(|a| a.name.clone()),
                     returning: !insert.returning.is_empty(),
+                    by_shard: self.returns_versions() && !self.parent_only(),
                 };
                 let mut plan = self.plan(Tier::InsertSelect(plan), format!("the rows pass the router: {reason}"));
                 plan.uses_now |= reads_now;
@@ -631,6 +633,9 @@ impl Context<'_> {
         }
         if let Ok((table, value)) = self.route_key_of_source(table, level, *output) {
             return Ok(self.route(table, value));
+        }
+        if self.returns_versions() {
+            return Err("RETURNING has a system column, which only a partition gives".to_owned());
         }
         self.scatterable_tables()?;
         if let Some(reason) = self.time_reason(table) {

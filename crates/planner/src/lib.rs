@@ -27,7 +27,7 @@ mod unions;
 
 use std::collections::{HashMap, HashSet};
 
-pub use context::fix_time;
+pub use context::fix_session;
 pub use ddl::*;
 pub use early::compute_first;
 pub use insert::{default_at, default_reads_now, default_sql, evaluation_type};
@@ -62,6 +62,8 @@ pub struct SessionView<'a> {
     pub may_stage: bool,
     /// The transaction's time, as text that timestamptz reads, for statements that several servers run.
     pub multi_statement_txn_now: Option<&'a str>,
+    /// The number of the session's process, as its client knows it.
+    pub pid: Option<i32>,
 }
 
 /// Whether single-shard writes to a table may be one transaction with those of others: what the table itself adds

@@ -298,7 +298,7 @@ impl Session {
     }
 
     /// The server whose time is the transaction's, where nobody knows it yet and this one is about to tell. What the
-    /// coordinator runs without the router's seeing its text (bodies, views, defaults) knows no other time than its own.
+    /// coordinator runs without the router's seeing its text (bodies, views, defaults) knows its own time only.
     pub fn clock_of(&mut self, group: GroupId) -> GroupId {
         let first = match self.coordinator_takes_part() || self.catalog().time_is_read_inside {
             true => COORDINATOR_GROUP,
@@ -320,7 +320,7 @@ impl Session {
             || may_run && self.catalog().time_is_read_inside
     }
 
-    /// Before a text is run on the coordinator that is not planned: a time that a worker has told is a value from here on.
+    /// Before a text is run on the coordinator that is not planned: a time that a worker has told is a value now.
     pub async fn agree_with_coordinator(&mut self, statement: &Statement) -> Result<()> {
         let told = self.txn.clock.is_some_and(|group| group != COORDINATOR_GROUP);
         if told && self.txn.now.is_none() && pgherd_planner::uses_now(statement) {
@@ -364,6 +364,7 @@ impl Session {
             built_in_names: false,
             may_stage: self.parts_within < PARTS_WITHIN_MAX,
             multi_statement_txn_now: self.txn.now.as_deref(),
+            pid: Some(self.pid()),
         };
         f(&view)
     }
