@@ -76,6 +76,9 @@ pub struct Snapshot {
     pub user_functions: HashSet<String>,
     /// Names of functions whose bodies take samples of distributed tables, and were not written anew for that.
     pub sampling_functions: HashSet<String>,
+    /// Names of functions whose bodies, or those of functions that they name, leave something on their connection:
+    /// values drawn from sequences, locks.
+    pub leaving_functions: HashSet<String>,
     /// Settings that bodies of functions may change, as far as they are named there.
     pub body_settings: HashSet<String>,
     /// Names of operators defined outside `pg_catalog`.
@@ -97,6 +100,8 @@ pub struct Snapshot {
     pub firing_before: HashSet<Oid>,
     /// Some function of the user's that is not volatile reads tables: it sees what the statement that calls it sees.
     pub has_stable_readers: bool,
+    /// A body, a view or a default reads the transaction's time where only the coordinator can tell it.
+    pub time_is_read_inside: bool,
     /// Names of functions whose bodies have SET CONSTRAINTS.
     pub constraining_functions: HashSet<String>,
     /// Some distributed table has a constraint that can be deferred.

@@ -1522,6 +1522,15 @@ LANGUAGE sql STABLE AS $$
         WHERE c.oid = $1 AND c.relnamespace = 'pgherd'::pg_catalog.regnamespace AND c.relname ~ '^ft_[0-9]+$'), $1)
 $$;
 
+-- Partitions as users made them, without the child of each.
+CREATE OR REPLACE FUNCTION pgherd.pg_partition_tree(rootrelid regclass, OUT relid regclass, OUT parentrelid regclass,
+    OUT isleaf bool, OUT level int) RETURNS SETOF record
+LANGUAGE sql STABLE PARALLEL SAFE STRICT AS $$
+    SELECT t.relid, t.parentrelid, t.isleaf OR EXISTS (SELECT FROM pgherd.leaf l WHERE l.relation = t.relid), t.level
+    FROM pg_catalog.pg_partition_tree($1) t JOIN pg_catalog.pg_class c ON c.oid = t.relid
+    WHERE c.relnamespace <> 'pgherd'::pg_catalog.regnamespace
+$$;
+
 -- Catalogs without our objects ---------------------------------------------------------------------------------------
 
 -- The router reads these in place of the catalogs when a client does (CATALOG_VIEWS in schema.rs), so that psql, ORMs and
@@ -1584,7 +1593,21 @@ BEGIN
         ('pg_sequences', 'schemaname <> ''pgherd'''),
         ('pg_stats_ext', 'statistics_schemaname <> ''pgherd'''),
         ('pg_stats_ext_exprs', 'statistics_schemaname <> ''pgherd'''),
-        ('pg_user_mappings', 'srvname <> ''pgherd_router''')
+        ('pg_user_mappings', 'srvname <> ''pgherd_router'''),
+        ('pg_stat_all_tables', 'schemaname <> ''pgherd'''),
+        ('pg_stat_user_tables', 'schemaname <> ''pgherd'''),
+        ('pg_stat_xact_all_tables', 'schemaname <> ''pgherd'''),
+        ('pg_stat_xact_user_tables', 'schemaname <> ''pgherd'''),
+        ('pg_statio_all_tables', 'schemaname <> ''pgherd'''),
+        ('pg_statio_user_tables', 'schemaname <> ''pgherd'''),
+        ('pg_stat_all_indexes', 'schemaname <> ''pgherd'''),
+        ('pg_stat_user_indexes', 'schemaname <> ''pgherd'''),
+        ('pg_statio_all_indexes', 'schemaname <> ''pgherd'''),
+        ('pg_statio_user_indexes', 'schemaname <> ''pgherd'''),
+        ('pg_statio_all_sequences', 'schemaname <> ''pgherd'''),
+        ('pg_statio_user_sequences', 'schemaname <> ''pgherd'''),
+        ('pg_stat_user_functions', 'schemaname <> ''pgherd'''),
+        ('pg_stat_xact_user_functions', 'schemaname <> ''pgherd''')
         ) AS x(name, condition)
     LOOP
         -- Columns of type anyarray are for the system's own relations.

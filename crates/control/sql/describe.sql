@@ -81,7 +81,8 @@ $$;
 -- How volatile that is, and what its body has, may change while workers have the table.
 CREATE OR REPLACE FUNCTION pgherd.default_on_coordinator(attrdef oid, expression text) RETURNS bool
 LANGUAGE sql STABLE AS $$
-    SELECT $2 ~ '\m(nextval|currval|lastval|setval)\M' OR EXISTS (
+    SELECT $2 ~ '\m(nextval|currval|lastval|setval|pg_backend_pid|txid_current|pg_current_(xact_id|snapshot|wal_lsn))(_if_assigned)?\M'
+        OR EXISTS (
         SELECT FROM pg_catalog.pg_depend d
         LEFT JOIN pg_catalog.pg_class s ON d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND s.oid = d.refobjid
         LEFT JOIN (pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang)

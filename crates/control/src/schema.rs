@@ -116,6 +116,20 @@ pub const CATALOG_VIEWS: &[(&str, &str, &str)] = &[
     ("pg_catalog", "pg_stats_ext_exprs", "pgherd.pg_stats_ext_exprs"),
     ("pg_catalog", "pg_publication_tables", "pgherd.pg_publication_tables"),
     ("pg_catalog", "pg_user_mappings", "pgherd.pg_user_mappings"),
+    ("pg_catalog", "pg_stat_all_tables", "pgherd.pg_stat_all_tables"),
+    ("pg_catalog", "pg_stat_user_tables", "pgherd.pg_stat_user_tables"),
+    ("pg_catalog", "pg_stat_xact_all_tables", "pgherd.pg_stat_xact_all_tables"),
+    ("pg_catalog", "pg_stat_xact_user_tables", "pgherd.pg_stat_xact_user_tables"),
+    ("pg_catalog", "pg_statio_all_tables", "pgherd.pg_statio_all_tables"),
+    ("pg_catalog", "pg_statio_user_tables", "pgherd.pg_statio_user_tables"),
+    ("pg_catalog", "pg_stat_all_indexes", "pgherd.pg_stat_all_indexes"),
+    ("pg_catalog", "pg_stat_user_indexes", "pgherd.pg_stat_user_indexes"),
+    ("pg_catalog", "pg_statio_all_indexes", "pgherd.pg_statio_all_indexes"),
+    ("pg_catalog", "pg_statio_user_indexes", "pgherd.pg_statio_user_indexes"),
+    ("pg_catalog", "pg_statio_all_sequences", "pgherd.pg_statio_all_sequences"),
+    ("pg_catalog", "pg_statio_user_sequences", "pgherd.pg_statio_user_sequences"),
+    ("pg_catalog", "pg_stat_user_functions", "pgherd.pg_stat_user_functions"),
+    ("pg_catalog", "pg_stat_xact_user_functions", "pgherd.pg_stat_xact_user_functions"),
     ("information_schema", "schemata", "pgherd.information_schema_schemata"),
     ("information_schema", "tables", "pgherd.information_schema_tables"),
     ("information_schema", "columns", "pgherd.information_schema_columns"),
@@ -252,7 +266,7 @@ mod tests {
     use super::*;
 
     /// Of the texts of version [`SCHEMA_VERSION`].
-    const FINGERPRINT: u64 = 10519351543322014687;
+    const FINGERPRINT: u64 = 4864439636415470574;
 
     #[test]
     fn views_and_conditions_leave_out_the_same() {

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use pgherd_catalog::{Snapshot, Table, TableKind};
+use pgherd_catalog::{Column, Snapshot, Table, TableKind};
 use pgherd_sql::ast::*;
 use pgherd_sql::{Edits, Splice, Statement, own_names};
 
@@ -54,23 +54,55 @@ pub(crate) fn qualified(table: &Table) -> String {
     format!("{}.{}", quote_ident(&table.schema), quote_ident(&table.name))
 }
 
-/// Puts a value where a statement reads the transaction's time, once another server's has been taken for it.
-pub fn fix_time(statement: &Statement, snapshot: &Snapshot, session: &SessionView<'_>, edits: &mut Edits) {
-    Context::new(statement, snapshot, session).fix_time(edits);
+/// Puts values where a statement reads the transaction's time, once another server's has been taken for it, and where
+/// it asks for the number of the session's process, which the coordinator does not know.
+pub fn fix_session(statement: &Statement, snapshot: &Snapshot, session: &SessionView<'_>, edits: &mut Edits) {
+    let asks = statement.calls.iter().any(|(_, name)| name == BACKEND_PID);
+    if asks || session.multi_statement_txn_now.is_some() {
+        Context::new(statement, snapshot, session).fix_session(edits);
+    }
 }
 
-fn replace_time(statement: &Statement, now: &str, edits: &mut Edits) {
-    if !safety::uses_now(statement) {
+/// Views of activity and locks, and functions that signal, know the numbers of the coordinator's processes.
+fn asks_for_pid(statement: &Statement, snapshot: &Snapshot) -> bool {
+    let mut shown = statement.relations.iter().any(|r| r.name.starts_with("pg_"));
+    shown |= snapshot.user_functions.contains(BACKEND_PID);
+    let watches = |name: &str| {
+        const WATCHING: &[&str] = &[
+            "pg_blocking_pids",
+            "pg_cancel_backend",
+            "pg_lock_status",
+            "pg_log_backend_memory_contexts",
+            "pg_safe_snapshot_blocking_pids",
+            "pg_terminate_backend",
+        ];
+        name.starts_with("pg_stat_") || WATCHING.contains(&name)
+    };
+    shown |= statement.calls.iter().any(|(_, name)| watches(name));
+    !shown && statement.calls.iter().any(|(_, name)| name == BACKEND_PID)
+}
+
+const BACKEND_PID: &str = "pg_backend_pid";
+
+fn replace_session_values(statement: &Statement, now: Option<&str>, pid: Option<i32>, edits: &mut Edits) {
+    let text = &statement.text;
+    let now = now.filter(|_| safety::uses_now(statement));
+    if now.is_none() && pid.is_none() {
         return;
     }
-    let text = &statement.text;
+    let value_of = |expr: &Expr| match (&expr.kind, pid) {
+        (ExprKind::Call(call), Some(pid)) if call.name == BACKEND_PID && call.args.is_empty() => {
+            Some(format!("({pid}::pg_catalog.int4)"))
+        }
+        _ => safety::now_replacement(expr, text, now?),
+    };
     statement.tree.walk_all(&mut |place, expr| {
-        if let Some(new) = safety::now_replacement(expr, text, now) {
+        if let Some(new) = value_of(expr) {
             edits.replace(expr.span, new);
         }
         if place == Place::Target && !matches!(expr.kind, ExprKind::Star(_)) {
             let mut changed = false;
-            expr.walk(&mut |e| changed |= safety::now_replacement(e, text, now).is_some());
+            expr.walk(&mut |e| changed |= value_of(e).is_some());
             if changed {
                 // The item keeps the name that it had.
                 let end = with_brackets(text, expr.span).end;
@@ -80,28 +112,65 @@ fn replace_time(statement: &Statement, now: &str, edits: &mut Edits) {
     });
 }
 
-/// Where DEFAULT is assigned to a column that gets the transaction's time so, and that default.
-fn defaults_of_time<'a, 't>(tree: &'t Tree, analysis: &Analysis<'a>) -> Vec<(Span, &'a str)> {
+/// The table that a statement writes.
+fn target_of<'a>(tree: &Tree, analysis: &Analysis<'a>) -> Option<&'a Table> {
+    let target = match tree {
+        Tree::Update(update) => &update.target,
+        Tree::Insert(insert) => &insert.target,
+        Tree::Merge(merge) => &merge.target,
+        Tree::Query(_) | Tree::Delete(_) | Tree::Utility => return None,
+    };
+    let instance = analysis.instances.iter().find(|i| i.is_target && std::ptr::eq(i.relation, target))?;
+    let table: &'a Table = instance.table;
+    Some(table)
+}
+
+/// What the SET clauses of a statement assign to columns of its target.
+fn assigned<'a, 't>(tree: &'t Tree, analysis: &Analysis<'a>) -> Vec<(&'t Expr, &'a Column)> {
     let updates = |clause: &'t MergeClause| match &clause.action {
         MergeAction::Update(set) => Some(set),
         _ => None,
     };
-    let (target, set): (_, Vec<&Assignment>) = match tree {
-        Tree::Update(update) => (&update.target, update.set.iter().collect()),
-        Tree::Insert(insert) => (&insert.target, insert.on_conflict.iter().flat_map(|c| &c.set).collect()),
-        Tree::Merge(merge) => (&merge.target, merge.clauses.iter().filter_map(updates).flatten().collect()),
+    let set: Vec<&Assignment> = match tree {
+        Tree::Update(update) => update.set.iter().collect(),
+        Tree::Insert(insert) => insert.on_conflict.iter().flat_map(|c| &c.set).collect(),
+        Tree::Merge(merge) => merge.clauses.iter().filter_map(updates).flatten().collect(),
         Tree::Query(_) | Tree::Delete(_) | Tree::Utility => return Vec::new(),
     };
-    let Some(instance) = analysis.instances.iter().find(|i| i.is_target && std::ptr::eq(i.relation, target)) else {
-        return Vec::new();
+    let Some(table) = target_of(tree, analysis) else { return Vec::new() };
+    let column = |a: &Assignment| table.columns.iter().find(|c| c.name == a.column);
+    set.into_iter().filter_map(|a| Some((&a.value, column(a)?))).collect()
+}
+
+/// Where DEFAULT is assigned to a column that gets the transaction's time so, and that default.
+fn defaults_of_time<'a>(tree: &Tree, analysis: &Analysis<'a>) -> Vec<(Span, &'a str)> {
+    let assigned = assigned(tree, analysis).into_iter().filter(|(value, _)| matches!(value.kind, ExprKind::Default));
+    assigned.filter_map(|(value, column)| Some((value.span, crate::insert::time_default(column)?))).collect()
+}
+
+/// Literals like `'now'` that are put into columns which read them so: what they say, and the column's type.
+fn literals_of_time(tree: &Tree, analysis: &Analysis<'_>) -> Vec<(Span, String, &'static str)> {
+    let mut given = assigned(tree, analysis);
+    if let (Tree::Insert(insert), Some(table)) = (tree, target_of(tree, analysis))
+        && let InsertSource::Values(rows) = &insert.source
+    {
+        for (at, value) in rows.iter().flat_map(|row| row.iter().enumerate()) {
+            let column = match insert.columns.get(at) {
+                Some((name, _)) => table.column(name),
+                None => table.columns.get(at).filter(|_| insert.columns.is_empty()),
+            };
+            given.extend(column.map(|column| (value, column)));
+        }
+    }
+    let moving = |(value, column): (&Expr, &Column)| match &value.kind {
+        ExprKind::Const(Const::String(word)) => {
+            let type_name = crate::literal::time_type(column.type_oid)?;
+            crate::safety::moving_value(word, type_name, &[], "")?;
+            Some((value.span, word.clone(), type_name))
+        }
+        _ => None,
     };
-    let table: &'a Table = instance.table;
-    let assigned = set.into_iter().filter(|a| matches!(a.value.kind, ExprKind::Default));
-    let of_time = assigned.filter_map(|a| {
-        let column = table.columns.iter().find(|c| c.name == a.column)?;
-        Some((a.value.span, crate::insert::time_default(column)?))
-    });
-    of_time.collect()
+    given.into_iter().filter_map(moving).collect()
 }
 
 impl<'a> Context<'a> {
@@ -136,7 +205,9 @@ impl<'a> Context<'a> {
             safety::statement_reason(statement, &safety::Names::new(snapshot, session))
                 .or_else(|| dotted_call(statement, snapshot, &analysis))
         };
-        let uses_now = safety::uses_now(statement) || !defaults_of_time(&statement.tree, &analysis).is_empty();
+        let uses_now = safety::uses_now(statement)
+            || !defaults_of_time(&statement.tree, &analysis).is_empty()
+            || !literals_of_time(&statement.tree, &analysis).is_empty();
         Context {
             statement,
             snapshot,
@@ -199,7 +270,7 @@ impl<'a> Context<'a> {
             }
         }
         self.analysis.name_tables(self.text(), 0, &mut edits);
-        self.fix_time(&mut edits);
+        self.fix_session(&mut edits);
         edits
     }
 
@@ -251,15 +322,22 @@ impl<'a> Context<'a> {
                 }
             }
         }
-        self.fix_time(&mut edits);
+        self.fix_session(&mut edits);
         edits
     }
 
-    fn fix_time(&self, edits: &mut Edits) {
-        let Some(now) = self.session.multi_statement_txn_now else { return };
-        replace_time(self.statement, now, edits);
+    fn fix_session(&self, edits: &mut Edits) {
+        let now = self.session.multi_statement_txn_now;
+        let pid = self.session.pid.filter(|_| asks_for_pid(self.statement, self.snapshot));
+        replace_session_values(self.statement, now, pid, edits);
+        let Some(now) = now else { return };
         for (span, sql) in defaults_of_time(&self.statement.tree, &self.analysis) {
             if let Some(value) = crate::insert::default_at(sql, now, self.snapshot).filter(|_| span.is_known()) {
+                edits.replace(span, value);
+            }
+        }
+        for (span, word, type_name) in literals_of_time(&self.statement.tree, &self.analysis) {
+            if let Some(value) = safety::moving_value(&word, type_name, &[], now).filter(|_| span.is_known()) {
                 edits.replace(span, value);
             }
         }
@@ -272,6 +350,12 @@ impl<'a> Context<'a> {
 
     pub fn parent_only(&self) -> bool {
         self.analysis.needs_parent_name || self.analysis.instances.iter().any(|i| i.table.parent_only)
+    }
+
+    /// The workers' own system columns are asked for, which only a statement by a partition's name can return of rows
+    /// that it inserts.
+    pub fn returns_versions(&self) -> bool {
+        self.analysis.system_columns.iter().any(|c| self.analysis.is_version(c))
     }
 
     pub fn needs_coordinator_block(&self) -> bool {

@@ -298,7 +298,7 @@ impl Context<'_> {
                         (true, Some(_)) => true,
                         (false, _) => {
                             safety::field_reason(expr, &self.names()).is_none()
-                                && (!many || !reads_now(expr) || self.session.multi_statement_txn_now.is_some())
+                                && (!many || !reads_now(expr, text) || self.session.multi_statement_txn_now.is_some())
                         }
                     };
                     if let Some(value) = stored {
@@ -364,6 +364,7 @@ impl Context<'_> {
             tail,
             returning: !insert.returning.is_empty(),
             needs_coordinator,
+            by_shard: self.returns_versions() && !self.parent_only(),
         };
         let mut plan = self.plan(Tier::InsertRows(rows), reason);
         plan.uses_now |= many && table.columns.iter().any(|c| time_default(c).is_some());
@@ -584,6 +585,7 @@ impl Context<'_> {
                     tail,
                     alias: insert.target.alias.as_ref().map(|a| a.name.clone()),
                     returning: !insert.returning.is_empty(),
+                    by_shard: self.returns_versions() && !self.parent_only(),
                 };
                 let mut plan = self.plan(Tier::InsertSelect(plan), format!("the rows pass the router: {reason}"));
                 plan.uses_now |= reads_now;
@@ -631,6 +633,9 @@ impl Context<'_> {
         }
         if let Ok((table, value)) = self.route_key_of_source(table, level, *output) {
             return Ok(self.route(table, value));
+        }
+        if self.returns_versions() {
+            return Err("RETURNING has a system column, which only a partition gives".to_owned());
         }
         self.scatterable_tables()?;
         if let Some(reason) = self.time_reason(table) {
@@ -774,14 +779,8 @@ pub(crate) fn time_default(column: &Column) -> Option<&str> {
     }
 }
 
-fn reads_now(expr: &Expr) -> bool {
+fn reads_now(expr: &Expr, text: &str) -> bool {
     let mut found = false;
-    expr.walk(&mut |e| {
-        found |= match &e.kind {
-            ExprKind::Call(call) => safety::NOW_CALLS.contains(&call.name.as_str()),
-            ExprKind::ValueFunction(_) => true,
-            _ => false,
-        };
-    });
+    expr.walk(&mut |e| found |= safety::gives_time(e, text));
     found
 }

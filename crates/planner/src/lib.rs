@@ -27,12 +27,13 @@ mod unions;
 
 use std::collections::{HashMap, HashSet};
 
-pub use context::fix_time;
+pub use context::fix_session;
 pub use ddl::*;
 pub use early::compute_first;
 pub use insert::{default_at, default_reads_now, default_sql, evaluation_type};
+pub use literal::moving_parameter;
 pub use plan::*;
-pub use safety::{is_same_for_arguments, is_same_in_policies};
+pub use safety::{is_moving_word, is_same_for_arguments, is_same_in_policies, uses_now};
 
 use pgherd_catalog::{Column, ColumnDefault, Snapshot, Table};
 use pgherd_sql::Statement;
@@ -61,6 +62,8 @@ pub struct SessionView<'a> {
     pub may_stage: bool,
     /// The transaction's time, as text that timestamptz reads, for statements that several servers run.
     pub multi_statement_txn_now: Option<&'a str>,
+    /// The number of the session's process, as its client knows it.
+    pub pid: Option<i32>,
 }
 
 /// Whether single-shard writes to a table may be one transaction with those of others: what the table itself adds

@@ -5,6 +5,7 @@ use pgherd_catalog::{Column, Oid, Snapshot};
 use pgherd_sql::ast::{Const, Expr, ExprKind, TypeName};
 
 use crate::plan::KeyValue;
+use crate::safety::is_moving_literal;
 
 const BOOL: Oid = 16;
 const INT8: Oid = 20;
@@ -92,9 +93,29 @@ fn constant(value: &Const, column: Oid) -> Option<KeyValue> {
         (Const::Bool(b), BOOL) => Some(KeyValue::Literal(if *b { "t" } else { "f" }.to_owned())),
         // An untyped literal takes the column's type.
         (Const::String(s), INT2 | INT4 | INT8) => integer_for(s, column),
+        // Who reads it first gives it its value.
+        (Const::String(s), _) if time_type(column).is_some() && is_moving_literal(s) => None,
         (Const::String(s), _) => Some(KeyValue::Literal(s.clone())),
         _ => None,
     }
+}
+
+/// The name of a type that reads words for the current time; none: of another.
+pub(crate) fn time_type(type_oid: Oid) -> Option<&'static str> {
+    Some(match type_oid {
+        1082 => "date",
+        1083 => "time",
+        1114 => "timestamp",
+        1184 => "timestamptz",
+        1266 => "timetz",
+        _ => return None,
+    })
+}
+
+/// What a parameter of a type stands for at a moment, as SQL; none: for what it says.
+pub fn moving_parameter(value: &[u8], type_oid: Oid, now: &str) -> Option<String> {
+    let word = std::str::from_utf8(value).ok()?;
+    crate::safety::moving_value(word, time_type(type_oid)?, &[], now)
 }
 
 /// The value, if `column = expr` pins the column to a value known before any server is asked.

@@ -226,6 +226,7 @@ impl Context<'_> {
             tail: clauses.returning.map(|span| self.worker_edits().apply_to(text, span)),
             alias: update.target.alias.as_ref().map(|a| a.name.clone()),
             returning: !update.returning.is_empty(),
+            by_shard: self.returns_versions() && !self.parent_only(),
         };
         let mut plan = self.plan(Tier::InsertSelect(moves), "rows get another distribution column, and may move");
         plan.writes = true;

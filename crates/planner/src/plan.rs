@@ -268,6 +268,8 @@ pub struct InsertRows {
     /// Expressions the coordinator must evaluate for each row before it can be sent (sequence defaults, and key
     /// expressions that are not constants).
     pub needs_coordinator: bool,
+    /// Rows of each shard go by its partition's name: RETURNING has system columns.
+    pub by_shard: bool,
 }
 
 /// One VALUES row: its fields in column order.
@@ -317,6 +319,8 @@ pub struct InsertSelect {
     /// The target's alias, by which the tail names it.
     pub alias: Option<String>,
     pub returning: bool,
+    /// See [`InsertRows::by_shard`].
+    pub by_shard: bool,
 }
 
 /// Where a utility statement must run.

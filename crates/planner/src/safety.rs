@@ -4,8 +4,8 @@
 use std::collections::HashSet;
 
 use pgherd_catalog::Snapshot;
-use pgherd_sql::Statement;
 use pgherd_sql::ast::*;
+use pgherd_sql::{Span, Statement};
 
 use crate::analysis::{Analysis, Found, lookup};
 
@@ -252,17 +252,55 @@ pub(crate) fn field_reason(expr: &Expr, names: &Names<'_>) -> Option<String> {
     found
 }
 
-/// A date literal that means another day tomorrow.
-fn is_moving_literal(text: &str) -> bool {
+/// A literal that means another moment later, where it is one of a type of [`TIME_TYPES`].
+pub(crate) fn is_moving_literal(text: &str) -> bool {
     let text = text.trim().to_ascii_lowercase();
     let is_word = |rest: &str| !rest.starts_with(|c: char| c.is_alphabetic());
-    ["now", "today", "tomorrow", "yesterday"].iter().any(|w| text.strip_prefix(w).is_some_and(is_word))
+    MOVING_WORDS.iter().any(|w| text.strip_prefix(w).is_some_and(is_word))
+}
+
+/// The words that stand for the transaction's time, or for a day counted from it.
+const MOVING_WORDS: [&str; 4] = ["now", "today", "tomorrow", "yesterday"];
+
+/// A value in text form is one of those words.
+pub fn is_moving_word(value: &[u8]) -> bool {
+    MOVING_WORDS.iter().any(|word| value.eq_ignore_ascii_case(word.as_bytes()))
+}
+
+/// Types that read `now` and its like (src/backend/utils/adt/datetime.c).
+const TIME_TYPES: &[&str] = &["date", "time", "timestamp", "timestamptz", "timetz"];
+
+fn time_literal(now: &str) -> String {
+    format!("'{}'::pg_catalog.timestamptz", now.replace('\'', "''"))
+}
+
+/// What a literal of a type with the name `to` and its modifiers stands for at a moment; none: for what it says.
+pub(crate) fn moving_value(word: &str, to: &str, modifiers: &[String], now: &str) -> Option<String> {
+    if !TIME_TYPES.contains(&to) {
+        return None;
+    }
+    let (literal, has_day) = (time_literal(now), !to.starts_with("time") || to.starts_with("timestamp"));
+    let value = match word.trim().to_ascii_lowercase().as_str() {
+        "now" => literal,
+        "today" if has_day => format!("({literal}::pg_catalog.date)"),
+        "tomorrow" if has_day => format!("({literal}::pg_catalog.date + 1)"),
+        "yesterday" if has_day => format!("({literal}::pg_catalog.date - 1)"),
+        _ => return None,
+    };
+    let precision = if modifiers.is_empty() { String::new() } else { format!("({})", modifiers.join(", ")) };
+    Some(format!("({value}::pg_catalog.{to}{precision})"))
 }
 
 /// What of the transaction's time an expression node gives, as SQL over a timestamptz literal.
 pub(crate) fn now_replacement(expr: &Expr, text: &str, now: &str) -> Option<String> {
-    let literal = format!("'{}'::pg_catalog.timestamptz", now.replace('\'', "''"));
+    let literal = time_literal(now);
     match &expr.kind {
+        ExprKind::Cast { expr: inner, to } if !to.is_array && !to.is_setof && to.may_be_built_in() => {
+            match &inner.kind {
+                ExprKind::Const(Const::String(word)) => moving_value(word, &to.name, &to.modifiers, now),
+                _ => None,
+            }
+        }
         ExprKind::Call(call) if NOW_CALLS.contains(&call.name.as_str()) && call.args.is_empty() => {
             Some(format!("({literal})"))
         }
@@ -283,22 +321,38 @@ pub(crate) fn now_replacement(expr: &Expr, text: &str, now: &str) -> Option<Stri
 }
 
 /// The statement reads the transaction's time somewhere.
-pub(crate) fn uses_now(statement: &Statement) -> bool {
+pub fn uses_now(statement: &Statement) -> bool {
     if statement.calls.iter().any(|(_, name)| NOW_CALLS.contains(&name.as_str())) {
         return true;
     }
     let mut found = false;
-    statement.tree.walk_all(&mut |_, e| {
-        found |= matches!(&e.kind, ExprKind::ValueFunction(word) if NOW_WORDS.contains(word));
-    });
+    statement.tree.walk_all(&mut |_, e| found |= gives_time(e, &statement.text));
     found
+}
+
+/// One node gives the transaction's time.
+pub(crate) fn gives_time(expr: &Expr, text: &str) -> bool {
+    match &expr.kind {
+        ExprKind::Call(call) => NOW_CALLS.contains(&call.name.as_str()),
+        ExprKind::ValueFunction(word) => NOW_WORDS.contains(word),
+        ExprKind::Cast { .. } => now_replacement(expr, text, "").is_some(),
+        _ => false,
+    }
 }
 
 /// The statement has something else that moves with time and cannot be fixed: several servers might disagree.
 pub(crate) fn moving_reason(statement: &Statement) -> Option<String> {
     let mut found = None;
+    // Those that a value of the transaction's time stands for.
+    let mut fixed: Vec<Span> = Vec::new();
+    statement.tree.walk_all(&mut |_, e| {
+        if matches!(e.kind, ExprKind::Cast { .. }) && gives_time(e, &statement.text) {
+            fixed.push(e.span);
+        }
+    });
+    let is_fixed = |span: Span| fixed.iter().any(|f| f.start <= span.start && span.end <= f.end);
     statement.tree.walk_all(&mut |_, e| match &e.kind {
-        ExprKind::Const(Const::String(text)) if is_moving_literal(text) => {
+        ExprKind::Const(Const::String(text)) if is_moving_literal(text) && !is_fixed(e.span) => {
             found = Some("a literal stands for the current time".to_owned());
         }
         ExprKind::Call(call) if call.name == "age" && call.args.len() == 1 => {

@@ -22,7 +22,10 @@ fn deep_expressions_are_planned() {
         assert_eq!(tier(&format!("select id{} from test where id = 5", " + 1".repeat(times))), "route");
         assert_eq!(tier(&format!("select {} from test", nested("abs(", "c1", ")", times / 2))), "scatter");
         assert_eq!(tier(&format!("select {} from test", nested("(", "c1", ")", times))), "scatter");
-        assert_eq!(tier(&format!("select c1 from test where {}", nested("not (", "c1 = 1", ")", times / 2))), "scatter");
+        assert_eq!(
+            tier(&format!("select c1 from test where {}", nested("not (", "c1 = 1", ")", times / 2))),
+            "scatter"
+        );
         assert_eq!(tier(&format!("select c1{} from test", "::int".repeat(times))), "scatter");
         let cases = nested("case when c1 = 1 then 1 else ", "0", " end", times / 4);
         assert_eq!(tier(&format!("select {cases} from test")), "scatter");

@@ -620,9 +620,18 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
         }
     }
     // Bodies would be cut to a name's length if the first column were one.
+    // OFFSET 0: our own views have long trees.
     let names = connection
         .query(
-            "SELECT 'f', proname::pg_catalog.text FROM pg_catalog.pg_proc WHERE pronamespace NOT IN \
+            "WITH bodies AS MATERIALIZED (SELECT p.proname, b.body, \
+                 b.body ~ '\\m((next|curr|last|set)val|setseed|lo_open|pg_(try_)?advisory_(un)?lock(_shared)?)\\M' \
+                   AS direct \
+               FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang, \
+               LATERAL (SELECT pg_catalog.lower( \
+                 coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc)) AS body) b \
+               WHERE p.oid >= 16384 AND l.lanname NOT IN ('c', 'internal') \
+                 AND p.pronamespace <> 'pgherd'::pg_catalog.regnamespace) \
+             SELECT 'f', proname::pg_catalog.text FROM pg_catalog.pg_proc WHERE pronamespace NOT IN \
                ('pg_catalog'::pg_catalog.regnamespace, 'information_schema'::pg_catalog.regnamespace, 'pgherd'::pg_catalog.regnamespace) \
              UNION SELECT 'S' || l.lanname || ' ' || p.proname, \
                  coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc) \
@@ -661,6 +670,29 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
                  WHERE p.oid >= 16384 AND p.provolatile <> 'v' AND l.lanname NOT IN ('c', 'internal') \
                    AND p.pronamespace <> 'pgherd'::pg_catalog.regnamespace \
                    AND coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc) ~* '\\m(from|execute|table)\\M') \
+             UNION SELECT 'L', b.proname FROM bodies b WHERE b.direct OR EXISTS (SELECT FROM bodies d \
+                 WHERE d.direct AND pg_catalog.strpos(b.body, pg_catalog.lower(d.proname)) > 0) \
+             UNION SELECT 'N', '' FROM ( \
+                 SELECT '[{]SQLVALUEFUNCTION|:funcid (1299|2647|2648) '::pg_catalog.text AS tree) x \
+               WHERE EXISTS (SELECT FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
+                 WHERE p.oid >= 16384 AND l.lanname NOT IN ('c', 'internal') \
+                   AND p.pronamespace <> 'pgherd'::pg_catalog.regnamespace \
+                   AND (l.lanname NOT IN ('sql', 'plpgsql') OR p.prosqlbody::pg_catalog.text ~ x.tree \
+                     OR p.prosrc ~* '\\m(now|(transaction|statement)_timestamp|current_(date|time|timestamp))\\M' \
+                     OR p.prosrc ~* '\\m(localtime|localtimestamp|today|tomorrow|yesterday)\\M')) \
+               OR EXISTS (SELECT FROM ( \
+                   SELECT r.ev_action FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid = r.ev_class \
+                   WHERE r.oid >= 16384 AND c.relnamespace <> 'pgherd'::pg_catalog.regnamespace OFFSET 0) v \
+                 WHERE v.ev_action::pg_catalog.text ~ x.tree) \
+               OR EXISTS (SELECT FROM pg_catalog.pg_attrdef d \
+                 WHERE d.oid >= 16384 AND d.adbin::pg_catalog.text ~ x.tree \
+                 AND (EXISTS (SELECT FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
+                     WHERE p.oid >= 16384 AND l.lanname NOT IN ('c', 'internal') \
+                       AND p.pronamespace <> 'pgherd'::pg_catalog.regnamespace) \
+                   OR NOT EXISTS (SELECT FROM pgherd.pg_dist_partition t \
+                     WHERE t.logicalrelid = d.adrelid AND t.partmethod = 'h')) \
+                 AND NOT EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = d.adrelid \
+                   AND c.relnamespace = 'pgherd'::pg_catalog.regnamespace)) \
              UNION SELECT 'r', c.relname FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid = r.ev_class \
                WHERE r.ev_type <> '1' AND r.oid >= 16384 \
              UNION SELECT 'p', c.relname FROM pg_catalog.pg_class c \
@@ -732,6 +764,7 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
             Some("s") => &mut snapshot.set_returning_functions,
             Some("d") => &mut snapshot.definers,
             Some("G") => &mut snapshot.body_settings,
+            Some("L") => &mut snapshot.leaving_functions,
             Some(role) if role.starts_with('R') => {
                 snapshot.told_apart.insert(role[1..].parse().unwrap_or_default(), name);
                 continue;
@@ -769,6 +802,10 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
             }
             Some("A") => {
                 snapshot.after_triggers = true;
+                continue;
+            }
+            Some("N") => {
+                snapshot.time_is_read_inside = true;
                 continue;
             }
             _ => {

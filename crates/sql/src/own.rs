@@ -182,7 +182,26 @@ pub fn own_names(statement: &Statement) -> Vec<(Span, String)> {
             names.push((relation.span, format!("{OWN_SCHEMA}.{}", relation.name)));
         }
     }
+    names.extend(stand_ins(statement));
     names
+}
+
+/// Calls of built-in functions that would show our own objects, with the names of those that do not.
+fn stand_ins(statement: &Statement) -> Vec<(Span, String)> {
+    const NAME: &str = "pg_partition_tree";
+    let mut found = Vec::new();
+    if !statement.calls.iter().any(|(_, name)| name == NAME) {
+        return found;
+    }
+    statement.tree.walk_all(&mut |_, expr| {
+        let ExprKind::Call(call) = &expr.kind else { return };
+        let built_in = call.name == NAME && call.schema.as_deref().is_none_or(|schema| schema == "pg_catalog");
+        if let Some(at) = statement.tokens.at(expr.span.start).filter(|_| built_in) {
+            let name = statement.tokens.span(at, statement.tokens.after_name(at));
+            found.push((name, format!("{OWN_SCHEMA}.{NAME}")));
+        }
+    });
+    found
 }
 
 /// The statement as the coordinator runs it: our own names qualified with our schema.

@@ -115,6 +115,7 @@ impl Pair {
                 if c.default_on_coordinator {
                     c.default = None;
                     c.default_on_coordinator = false;
+                    c.default_varies = false;
                 }
                 c.identity.clear();
                 c.identity_sequence = None;

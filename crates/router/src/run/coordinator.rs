@@ -1,8 +1,9 @@
 //! Statements that the coordinator runs: local tables, functions, and everything that only PostgreSQL itself can
 //! answer. Distributed tables that it reads call back into this session meanwhile.
 
-use pgherd_catalog::{COORDINATOR_GROUP, Resolved};
+use pgherd_catalog::{COORDINATOR_GROUP, Resolved, Snapshot};
 use pgherd_control::schema::{CATALOG_VIEWS, NOT_OURS};
+use pgherd_planner::SessionView;
 use pgherd_sql::ast::Tree;
 use pgherd_sql::{Edits, Span, Splice, Statement, StatementKind};
 use pgherd_wire::backend;
@@ -12,6 +13,25 @@ use super::{Call, Completion};
 use crate::error::{Failure, Result};
 use crate::session::Session;
 use crate::transaction::Block;
+
+/// Values for the transaction's time and the session's process; also in the query of CREATE TABLE AS, but not in what
+/// is kept as a definition.
+fn fix_session(statement: &Statement, catalog: &Snapshot, view: &SessionView<'_>, edits: &mut Edits) {
+    let StatementKind::CreateTableAs(create) = &statement.kind else {
+        return pgherd_planner::fix_session(statement, catalog, view, edits);
+    };
+    if create.materialized_view || create.is_execute {
+        return;
+    }
+    let query = create.query.of(&statement.text);
+    let Some(own) = pgherd_sql::split(query).ok().and_then(|mut list| list.pop()) else { return };
+    let mut own_edits = Edits::new();
+    pgherd_planner::fix_session(&own, catalog, view, &mut own_edits);
+    let fixed = own_edits.apply(&own.text).as_written();
+    if fixed != own.text {
+        edits.replace(create.query, fixed);
+    }
+}
 
 /// Functions that leave something behind on the connection they ran on.
 const SESSION_FUNCTIONS: &[&str] = &[
@@ -80,9 +100,7 @@ impl Session {
             edits.replace(span, stand_in);
         }
         self.with_view(&path, false, |view| {
-            if self.txn.now.is_some() {
-                pgherd_planner::fix_time(statement, &catalog, view, &mut edits);
-            }
+            fix_session(statement, &catalog, view, &mut edits);
             pgherd_planner::compute_first(statement, &catalog, view, &mut edits);
         });
         Ok(edits.apply(&statement.text))
@@ -322,6 +340,7 @@ impl Session {
     /// callbacks; it is atomic with the rest, unless the body ends transactions itself.
     pub(super) async fn run_procedural(&mut self, call: &Call<'_>, kind: &StatementKind) -> Result<Completion> {
         self.check_constraints_inside(call)?;
+        self.note_session_calls(call);
         let own_transactions = match kind {
             StatementKind::Do { body, .. } => ends_transactions(body),
             StatementKind::Call => self.procedure_ends_transactions(call).await?,
@@ -413,11 +432,12 @@ impl Session {
 
     /// A call that leaves session state behind ties the session to its coordinator connection.
     pub(super) fn note_session_calls(&mut self, call: &Call<'_>) {
-        let leaves_state = call
-            .prepared
-            .statement
-            .as_ref()
-            .is_some_and(|s| s.calls.iter().any(|(_, name)| SESSION_FUNCTIONS.contains(&name.as_str())));
+        let Some(statement) = &call.prepared.statement else { return };
+        let catalog = self.catalog();
+        let leaves = |name: &str| SESSION_FUNCTIONS.contains(&name) || catalog.leaving_functions.contains(name);
+        let in_body = |body: &str| body.to_lowercase().split(|c: char| !c.is_alphanumeric() && c != '_').any(leaves);
+        let leaves_state = statement.calls.iter().any(|(_, name)| leaves(name))
+            || matches!(&statement.kind, StatementKind::Do { body, .. } if in_body(body));
         if leaves_state {
             self.pin = true;
         }

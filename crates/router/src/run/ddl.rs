@@ -132,7 +132,7 @@ impl Session {
 
     async fn run_create_temp(&mut self, call: &Call<'_>, name: &Name) -> Result<Completion> {
         self.open_implicit_block();
-        let sql = self.coordinator_text(call).await?;
+        let sql = self.created_text(call).await?;
         self.run_create_temp_as(call, name, &sql).await
     }
 
@@ -154,8 +154,24 @@ impl Session {
     /// A definition that only the coordinator has.
     async fn run_local_ddl(&mut self, call: &Call<'_>) -> Result<Completion> {
         self.open_implicit_block();
-        let sql = self.coordinator_text(call).await?;
+        let sql = self.created_text(call).await?;
         self.run_local_ddl_as(call, &sql).await
+    }
+
+    /// The text that the coordinator gets. The query of CREATE TABLE AS reads the transaction's time.
+    async fn created_text(&mut self, call: &Call<'_>) -> Result<Splice> {
+        let Some(statement) = &call.prepared.statement else { return Ok(Splice::default()) };
+        let query = match &statement.kind {
+            StatementKind::CreateTableAs(create) if !create.materialized_view && !create.is_execute => {
+                pgherd_sql::split(create.query.of(&statement.text)).ok().and_then(|mut list| list.pop())
+            }
+            StatementKind::SelectInto => Some(statement.clone()),
+            _ => None,
+        };
+        if let Some(query) = &query {
+            self.agree_with_coordinator(query).await?;
+        }
+        self.coordinator_text(call).await
     }
 
     async fn run_local_ddl_as(&mut self, call: &Call<'_>, sql: &Splice) -> Result<Completion> {

@@ -1,7 +1,7 @@
 //! INSERT whose rows must be taken apart: VALUES rows for several shards, SELECTs whose rows pass the router, and rows
 //! of reference tables that are computed once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -24,6 +24,9 @@ use crate::settings::{quote_ident, quote_literal};
 
 /// Rows sent in one statement where an INSERT … SELECT cannot be a COPY.
 const BATCH_ROWS: usize = 10_000;
+
+/// The server that gets rows, and the one shard of theirs where it is named.
+type Place = (GroupId, Option<usize>);
 
 /// A row's fields, and the remainder of its key.
 type PlacedRow = (usize, Vec<Option<Bytes>>);
@@ -49,7 +52,7 @@ impl Session {
         }
         let computed = if insert.needs_coordinator { self.evaluate_rows(call, insert).await? } else { Vec::new() };
         let types = self.param_types(call).await?;
-        let mut by_group: BTreeMap<GroupId, Vec<usize>> = BTreeMap::new();
+        let mut by_place: BTreeMap<Place, Vec<usize>> = BTreeMap::new();
         for (index, row) in insert.rows.iter().enumerate() {
             let remainder = match &row.key {
                 RowKey::Value(key) => {
@@ -67,48 +70,23 @@ impl Session {
             let shard = insert.table.shards().get(remainder).ok_or_else(|| {
                 Failure::new("XX000", format!("table \"{}\" has no shard {remainder}", insert.table.name))
             })?;
-            by_group.entry(shard.group).or_default().push(index);
+            let place = (shard.group, insert.by_shard.then_some(remainder));
+            by_place.entry(place).or_default().push(index);
         }
         self.open_implicit_block();
         let catalog = self.catalog();
-        let groups: Vec<GroupId> = by_group.keys().copied().collect();
-        for (group, rows) in &by_group {
-            self.join(*group).await?;
-            self.fence_tables(*group, plan, &catalog);
-            self.mark_writer(*group);
-            let sql = statement_for(insert, rows, &computed);
-            let request = Request {
-                sql: sql.into(),
-                id: None,
-                param_types: &types,
-                bound: call.bound,
-                describe: false,
-                portal: "",
-                max_rows: 0,
-            };
-            if let Some(participant) = self.txn.participants.get_mut(group) {
-                super::request::send(&mut participant.lease, &request, false);
-                participant.lease.flush().await?;
-            }
+        let groups: BTreeSet<GroupId> = by_place.keys().map(|(group, _)| *group).collect();
+        for group in groups {
+            self.join(group).await?;
+            self.fence_tables(group, plan, &catalog);
+            self.mark_writer(group);
         }
-        // Positions in the text that was sent mean nothing to the client.
-        let empty = Splice::default();
-        let errors = Errors { splice: Some(&empty), text: call.prepared.text(), renamed: None };
         let mut total = 0;
         let mut returned: Vec<(Vec<usize>, Vec<Bytes>)> = Vec::new();
-        for (position, group) in groups.iter().enumerate() {
-            let mut participant = self.take(*group)?;
-            let mut rows = Vec::new();
-            let result = self.read_reply(*group, &mut participant, None, Rows::Keep(&mut rows), errors).await;
-            self.put_back(*group, participant);
-            match result {
-                Ok(end) => total += pgherd_wire::backend::command_tag_rows(&end.tag).unwrap_or(0),
-                Err(failure) => {
-                    self.abandon(&groups[position + 1..]).await;
-                    return Err(self.explain_key(call, failure).await);
-                }
-            }
-            returned.push((by_group.remove(group).unwrap_or_default(), rows));
+        let all: Vec<(Place, Vec<usize>)> = by_place.into_iter().collect();
+        // A server is asked for one shard after another.
+        for places in all.chunks(if insert.by_shard { 1 } else { all.len().max(1) }) {
+            total += self.insert_at(call, insert, places, &computed, &types, &mut returned).await?;
         }
         if insert.returning {
             if call.describes()
@@ -139,6 +117,54 @@ impl Session {
         let called =
             defaults.iter().chain([statement]).flat_map(|s| s.calls.iter().map(|(_, name)| name)).collect::<Vec<_>>();
         self.may_read_changes(&called, table).await
+    }
+
+    /// Rows of several servers at the same time; how many they were.
+    async fn insert_at(
+        &mut self,
+        call: &Call<'_>,
+        insert: &InsertRows,
+        places: &[(Place, Vec<usize>)],
+        computed: &[BTreeMap<usize, Option<Bytes>>],
+        types: &[u32],
+        returned: &mut Vec<(Vec<usize>, Vec<Bytes>)>,
+    ) -> Result<u64> {
+        for ((group, remainder), rows) in places {
+            let sql = statement_for(insert, *remainder, rows, computed);
+            let request = Request {
+                sql: sql.into(),
+                id: None,
+                param_types: types,
+                bound: call.bound,
+                describe: false,
+                portal: "",
+                max_rows: 0,
+            };
+            if let Some(participant) = self.txn.participants.get_mut(group) {
+                super::request::send(&mut participant.lease, &request, false);
+                participant.lease.flush().await?;
+            }
+        }
+        // Positions in the text that was sent mean nothing to the client.
+        let empty = Splice::default();
+        let errors = Errors { splice: Some(&empty), text: call.prepared.text(), renamed: None };
+        let mut total = 0;
+        for (position, ((group, _), indexes)) in places.iter().enumerate() {
+            let mut participant = self.take(*group)?;
+            let mut rows = Vec::new();
+            let result = self.read_reply(*group, &mut participant, None, Rows::Keep(&mut rows), errors).await;
+            self.put_back(*group, participant);
+            match result {
+                Ok(end) => total += pgherd_wire::backend::command_tag_rows(&end.tag).unwrap_or(0),
+                Err(failure) => {
+                    let rest: Vec<GroupId> = places[position + 1..].iter().map(|((group, _), _)| *group).collect();
+                    self.abandon(&rest).await;
+                    return Err(self.explain_key(call, failure).await);
+                }
+            }
+            returned.push((indexes.clone(), rows));
+        }
+        Ok(total)
     }
 
     /// Values that only the coordinator can compute: sequences, subqueries, key expressions. One query for all rows.
@@ -179,8 +205,9 @@ impl Session {
         self.join(COORDINATOR_GROUP).await?;
         self.mark_writer(COORDINATOR_GROUP);
         let types = self.param_types(call).await?;
-        // A subquery may take a sample.
-        if call.prepared.statement.as_ref().is_some_and(|s| !s.samples.is_empty()) {
+        // A subquery may take a sample, a default ask for the session's process.
+        let samples = call.prepared.statement.as_ref().is_some_and(|s| !s.samples.is_empty());
+        if samples || query.contains("pg_backend_pid") {
             let parsed = pgherd_sql::split(&query).ok().and_then(|mut s| s.pop());
             if let Some(statement) = parsed {
                 query = self.coordinator_text_with(&statement, Some(call), None).await?.as_written();
@@ -413,19 +440,20 @@ impl Session {
         kept: Vec<Bytes>,
     ) -> Result<u64> {
         let key = self.key_position(&insert.table, columns);
-        let mut by_group: BTreeMap<GroupId, Vec<PlacedRow>> = BTreeMap::new();
+        let mut by_place: BTreeMap<Place, Vec<PlacedRow>> = BTreeMap::new();
         for raw in kept {
             let fields = fields_of(&pgherd_wire::frame::Frame { raw })?;
             let value = key.and_then(|k| fields.get(k).cloned().flatten());
             let remainder = self.remainder_of_stored_text(&insert.table, value.as_deref()).await?;
             let group = insert.table.shards().get(remainder).map_or(0, |s| s.group);
-            by_group.entry(group).or_default().push((remainder, fields));
+            let place = (group, insert.by_shard.then_some(remainder));
+            by_place.entry(place).or_default().push((remainder, fields));
         }
         // One command must not update a row twice, and rows of one key are to be in one.
         let updates = matches!(call.prepared.statement.as_ref().map(|s| &s.tree),
             Some(Tree::Insert(insert)) if insert.on_conflict.as_ref().is_some_and(|c| c.update));
         if updates {
-            by_group.values_mut().for_each(|rows| rows.sort_by_key(|(remainder, _)| *remainder));
+            by_place.values_mut().for_each(|rows| rows.sort_by_key(|(remainder, _)| *remainder));
         }
         let fields = if insert.returning && call.describes() {
             self.described(call.prepared).await?.fields.clone()
@@ -447,20 +475,22 @@ impl Session {
             let _ = write!(names, "{separator}c{index}");
         }
         let alias = insert.alias.as_ref().map_or_else(String::new, |alias| format!(" AS {}", quote_ident(alias)));
-        let sql = format!(
-            "INSERT INTO {}.{}{alias} ({}) SELECT {select} FROM unnest({arrays}) AS pgherd_u({names}) {}",
-            quote_ident(&insert.table.schema),
-            quote_ident(&insert.table.name),
-            quoted.join(", "),
-            tail.as_written()
-        );
+        let sql_at = |remainder: Option<usize>| {
+            format!(
+                "INSERT INTO {}{alias} ({}) SELECT {select} FROM unnest({arrays}) AS pgherd_u({names}) {}",
+                name_at(&insert.table, remainder),
+                quoted.join(", "),
+                tail.render(|oid| (oid == insert.table.oid).then(|| name_at(&insert.table, remainder)))
+            )
+        };
         let mut types = self.param_types(call).await?;
         types.resize(first, 0);
         types.extend(std::iter::repeat_n(1009, columns.len()));
         let empty = Splice::default();
         let errors = Errors { splice: Some(&empty), text: call.prepared.text(), renamed: None };
         let mut total = 0;
-        for (group, rows) in by_group {
+        for ((group, remainder), rows) in by_place {
+            let sql = sql_at(remainder);
             self.join(group).await?;
             self.fence_tables(group, plan, &catalog);
             self.mark_writer(group);
@@ -597,8 +627,14 @@ fn returning_all(sql: &Splice, statement: Option<&Statement>, returning: bool, r
 }
 
 /// `INSERT … VALUES` with some of the rows, computed fields in place.
-fn statement_for(insert: &InsertRows, rows: &[usize], computed: &[BTreeMap<usize, Option<Bytes>>]) -> String {
-    let mut sql = insert.head.as_written();
+fn statement_for(
+    insert: &InsertRows,
+    remainder: Option<usize>,
+    rows: &[usize],
+    computed: &[BTreeMap<usize, Option<Bytes>>],
+) -> String {
+    let name_of = |oid| (oid == insert.table.oid).then(|| name_at(&insert.table, remainder));
+    let mut sql = insert.head.render(name_of);
     for (position, index) in rows.iter().enumerate() {
         let row: &InsertRow = &insert.rows[*index];
         sql.push_str(if position == 0 { "(" } else { ", (" });
@@ -621,12 +657,20 @@ fn statement_for(insert: &InsertRows, rows: &[usize], computed: &[BTreeMap<usize
         }
         sql.push(')');
     }
-    let tail = insert.tail.as_written();
+    let tail = insert.tail.render(name_of);
     if !tail.is_empty() {
         sql.push(' ');
         sql.push_str(&tail);
     }
     sql
+}
+
+/// A table's name on a worker, or that of one of its partitions.
+fn name_at(table: &Table, remainder: Option<usize>) -> String {
+    match remainder.and_then(|at| table.shards().get(at)) {
+        Some(shard) => format!("{}.{}", shard.schema(), quote_ident(&table.name)),
+        None => format!("{}.{}", quote_ident(&table.schema), quote_ident(&table.name)),
+    }
 }
 
 /// RETURNING rows in the order of VALUES, where every row came back; else one server's after another's.

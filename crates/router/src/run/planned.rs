@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Snapshot, Table};
 use pgherd_planner::{Combine, Plan, Refusal, Route, Scatter, Tier};
 use pgherd_sql::ast::Tree;
@@ -35,6 +36,38 @@ impl Session {
         if let Some(completion) = self.run_current_of(call).await? {
             return Ok(completion);
         }
+        if let Some(bound) = self.moments_of(call).await? {
+            return self.run_again_if_stale(&Call { bound: Some(&bound), ..*call }).await;
+        }
+        self.run_again_if_stale(call).await
+    }
+
+    /// Parameters that stand for the current time, as one value for all who read them; none: there are none.
+    async fn moments_of(&mut self, call: &Call<'_>) -> Result<Option<Bound>> {
+        let Some(bound) = call.bound else { return Ok(None) };
+        let is_moving = |value: &Option<Bytes>| value.as_deref().is_some_and(pgherd_planner::is_moving_word);
+        if !bound.params.iter().any(is_moving) {
+            return Ok(None);
+        }
+        let types = self.param_types(call).await?;
+        let mut fixed: Option<Bound> = None;
+        for (index, type_oid) in types.iter().enumerate().filter(|(index, _)| !bound.is_binary(*index)) {
+            let Some(word) = bound.params.get(index).cloned().flatten() else { continue };
+            if pgherd_planner::moving_parameter(&word, *type_oid, "").is_none() {
+                continue;
+            }
+            self.open_implicit_block();
+            self.join(COORDINATOR_GROUP).await?;
+            let now = self.transaction_time().await?;
+            let Some(value) = pgherd_planner::moving_parameter(&word, *type_oid, &now) else { continue };
+            let found = self.collect_on(COORDINATOR_GROUP, &format!("SELECT {value}::pg_catalog.text")).await?;
+            let value = found.text(0, 0).map(|text| Bytes::copy_from_slice(text.as_bytes()));
+            fixed.get_or_insert_with(|| bound.clone()).params[index] = value;
+        }
+        Ok(fixed)
+    }
+
+    async fn run_again_if_stale(&mut self, call: &Call<'_>) -> Result<Completion> {
         let fresh = self.txn.block == Block::None;
         let mark = self.client.mark();
         let result = self.run_plan_once(call).await;

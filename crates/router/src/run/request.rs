@@ -426,6 +426,9 @@ impl Session {
             let message = fields.message().replace(&child_name(fields.message()), &table);
             fields.set(b'M', message);
         }
+        if let Some(detail) = fields.get(b'D').and_then(without_children) {
+            fields.set(b'D', detail);
+        }
         if let Some(schema) = fields.get(b's')
             && let Some(user_schema) = self.schema_of_shard(schema)
         {
@@ -635,6 +638,13 @@ pub(super) async fn next_batch(callbacks: &mut Option<(CallbackSender, CallbackR
         None => None,
     }
 }
+/// A detail that lists objects, without those that depend on something through our own children; none: it names none.
+fn without_children(detail: &str) -> Option<String> {
+    let is_child = |line: &&str| line.contains("foreign table pgherd.ft_");
+    let kept: Vec<&str> = detail.lines().filter(|line| !is_child(line)).collect();
+    (!kept.is_empty() && kept.len() < detail.lines().count()).then(|| kept.join("\n"))
+}
+
 /// `ft_17` of a message; empty where it names no such thing.
 fn child_name(message: &str) -> String {
     let Some(at) = message.find("\"ft_") else { return String::new() };

@@ -34,7 +34,7 @@ impl Session {
         }
         let Ok(group) = self.bound_group(0, None) else { return Ok(false) };
         let server = group.shard.group;
-        if group.compiled.plan.uses_now && (self.txn.now.is_some() || *self.txn.clock.get_or_insert(server) != server) {
+        if group.compiled.plan.uses_now && (self.txn.now.is_some() || self.clock_of(server) != server) {
             return Ok(false);
         }
         self.cancel.begin();

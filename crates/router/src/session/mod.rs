@@ -237,6 +237,11 @@ impl Session {
         self.client.flush().await
     }
 
+    /// The number of its process, as far as the client knows.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
     /// The coordinator checks the settings and says what the session's parameters are.
     async fn ask_for_greeting(&mut self) -> Result<()> {
         for (name, value) in &self.settings {

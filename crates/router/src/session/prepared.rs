@@ -218,8 +218,7 @@ impl Session {
         };
         let mut plan = self.plan_statement(statement, &catalog, &search_path, false);
         if plan.uses_now && self.txn.now.is_none() && !one_server(&plan) {
-            // Defaults and functions there know no other time than its own.
-            if plan.writes && matches!(plan.tier, Tier::Federate { .. }) && self.txn.clock.is_none() {
+            if self.txn.clock.is_none() && self.is_time_of_coordinator(&plan) {
                 self.open_implicit_block();
                 self.txn.clock = Some(COORDINATOR_GROUP);
             }
@@ -264,7 +263,8 @@ impl Session {
 
     /// From here on the transaction's time is a value that every server is given.
     async fn fix_now(&mut self) -> Result<()> {
-        let now = match self.txn.clock {
+        let takes_part = self.coordinator_takes_part().then_some(COORDINATOR_GROUP);
+        let now = match self.txn.clock.or(takes_part) {
             Some(group) => {
                 self.join(group).await?;
                 let result = self.collect_on(group, CLOCK).await?;
@@ -290,11 +290,43 @@ impl Session {
         if !plan.uses_now || self.txn.now.is_some() || self.txn.block == Block::None {
             return Ok(true);
         }
-        if *self.txn.clock.get_or_insert(group) == group {
+        if self.clock_of(group) == group {
             return Ok(true);
         }
         self.fix_now().await?;
         Ok(false)
+    }
+
+    /// The server whose time is the transaction's, where nobody knows it yet and this one is about to tell. What the
+    /// coordinator runs without the router's seeing its text (bodies, views, defaults) knows its own time only.
+    pub fn clock_of(&mut self, group: GroupId) -> GroupId {
+        let first = match self.coordinator_takes_part() || self.catalog().time_is_read_inside {
+            true => COORDINATOR_GROUP,
+            false => group,
+        };
+        *self.txn.clock.get_or_insert(first)
+    }
+
+    fn coordinator_takes_part(&self) -> bool {
+        self.txn.participants.get(&COORDINATOR_GROUP).is_some_and(|coordinator| coordinator.in_block)
+    }
+
+    /// The coordinator's time is the transaction's where it runs the statement, or may run another with something in it
+    /// that reads the time.
+    fn is_time_of_coordinator(&self, plan: &Plan) -> bool {
+        let may_run = self.txn.block != Block::None || !matches!(plan.tier, Tier::Scatter(_));
+        self.coordinator_takes_part()
+            || matches!(plan.tier, Tier::Federate { .. })
+            || may_run && self.catalog().time_is_read_inside
+    }
+
+    /// Before a text is run on the coordinator that is not planned: a time that a worker has told is a value now.
+    pub async fn agree_with_coordinator(&mut self, statement: &Statement) -> Result<()> {
+        let told = self.txn.clock.is_some_and(|group| group != COORDINATOR_GROUP);
+        if told && self.txn.now.is_none() && pgherd_planner::uses_now(statement) {
+            self.fix_now().await?;
+        }
+        Ok(())
     }
 
     pub fn plan_statement(
@@ -332,6 +364,7 @@ impl Session {
             built_in_names: false,
             may_stage: self.parts_within < PARTS_WITHIN_MAX,
             multi_statement_txn_now: self.txn.now.as_deref(),
+            pid: Some(self.pid()),
         };
         f(&view)
     }

@@ -569,6 +569,9 @@ impl CompiledKey {
 impl Compiled {
     /// The shard that the values say.
     fn shard_of(&self, values: &Values<'_>) -> Option<Shard> {
+        if values.may_move {
+            return None;
+        }
         let Tier::Route(route) = &self.plan.tier else { return None };
         let at = self.key.remainder(values, route.table.shards().len())?;
         let mut shards = self.shards.borrow_mut();
@@ -697,6 +700,8 @@ pub(super) struct Values<'a> {
     pub(super) count: usize,
     params: &'a [u8],
     result_formats: &'a [u8],
+    /// A value may stand for the current time: the long way gives all servers the same.
+    pub(super) may_move: bool,
 }
 
 fn take<'a>(rest: &mut &'a [u8], n: usize) -> Option<&'a [u8]> {
@@ -724,14 +729,21 @@ impl<'a> Values<'a> {
         let param_formats = take(&mut rest, formats * 2)?;
         let count = take_count(&mut rest)?;
         let params = rest;
+        let mut may_move = false;
         for _ in 0..count {
-            take_value(&mut rest)?;
+            may_move |= take_value(&mut rest)?.is_some_and(pgherd_planner::is_moving_word);
         }
         let results = take_count(&mut rest)?;
         let result_formats = take(&mut rest, results * 2)?;
         let valid = |formats: &[u8]| formats.chunks_exact(2).all(|code| matches!(code, [0, 0 | 1]));
         let whole = rest.is_empty() && valid(param_formats) && valid(result_formats);
-        (whole && (formats <= 1 || formats == count)).then_some(Values { param_formats, count, params, result_formats })
+        (whole && (formats <= 1 || formats == count)).then_some(Values {
+            param_formats,
+            count,
+            params,
+            result_formats,
+            may_move,
+        })
     }
 
     /// A parameter and whether it is binary; `Some(None)` for NULL.

@@ -137,7 +137,9 @@ impl Session {
             return Attempt::No;
         }
         let values = &self.client.read[values];
-        let Some(view) = Values::read(values).filter(|view| view.count == rows.params) else { return Attempt::No };
+        let Some(view) = Values::read(values).filter(|view| view.count == rows.params && !view.may_move) else {
+            return Attempt::No;
+        };
         let Some(parts) = rows.parts(&view) else { return Attempt::No };
         let Some((_, context)) = &self.context else { return Attempt::No };
         let context = context.clone();
