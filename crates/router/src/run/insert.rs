@@ -59,44 +59,49 @@ impl Session {
         }
         self.open_implicit_block();
         let catalog = self.catalog();
+        // Only ON CONFLICT locks rows that are there.
+        let in_turn = !insert.tail.as_written().is_empty() && self.goes_in_turn(call, true, insert.table.oid);
         let groups: Vec<GroupId> = by_group.keys().copied().collect();
-        for (group, rows) in &by_group {
-            self.join(*group).await?;
-            self.fence_tables(*group, plan, &catalog);
-            self.mark_writer(*group);
-            let sql = statement_for(insert, rows, &computed);
-            let request = Request {
-                sql: sql.into(),
-                id: None,
-                param_types: &types,
-                bound: call.bound,
-                describe: false,
-                portal: "",
-                max_rows: 0,
-            };
-            if let Some(participant) = self.txn.participants.get_mut(group) {
-                super::request::send(&mut participant.lease, &request, false);
-                participant.lease.flush().await?;
-            }
-        }
         // Positions in the text that was sent mean nothing to the client.
         let empty = Splice::default();
         let errors = Errors { splice: Some(&empty), text: call.prepared.text(), renamed: None };
         let mut total = 0;
         let mut returned: Vec<(Vec<usize>, Vec<Bytes>)> = Vec::new();
-        for (position, group) in groups.iter().enumerate() {
-            let mut participant = self.take(*group)?;
-            let mut rows = Vec::new();
-            let result = self.read_reply(*group, &mut participant, None, Rows::Keep(&mut rows), errors).await;
-            self.put_back(*group, participant);
-            match result {
-                Ok(end) => total += pgherd_wire::backend::command_tag_rows(&end.tag).unwrap_or(0),
-                Err(failure) => {
-                    self.abandon(&groups[position + 1..]).await;
-                    return Err(self.explain_key(call, failure).await);
+        for begun in groups.chunks(if in_turn { 1 } else { groups.len().max(1) }) {
+            for group in begun {
+                self.join(*group).await?;
+                self.fence_tables(*group, plan, &catalog);
+                self.mark_writer(*group);
+                let rows = by_group.get(group).map(Vec::as_slice).unwrap_or_default();
+                let request = Request {
+                    sql: statement_for(insert, rows, &computed).into(),
+                    id: None,
+                    param_types: &types,
+                    bound: call.bound,
+                    describe: false,
+                    portal: "",
+                    max_rows: 0,
+                };
+                if let Some(participant) = self.txn.participants.get_mut(group) {
+                    super::request::send(&mut participant.lease, &request, false);
+                    participant.lease.flush().await?;
                 }
             }
-            returned.push((by_group.remove(group).unwrap_or_default(), rows));
+            for (position, group) in begun.iter().enumerate() {
+                let mut participant = self.take(*group)?;
+                let mut rows = Vec::new();
+                let result = self.read_reply(*group, &mut participant, None, Rows::Keep(&mut rows), errors).await;
+                self.put_back(*group, participant);
+                match result {
+                    Ok(end) => total += pgherd_wire::backend::command_tag_rows(&end.tag).unwrap_or(0),
+                    Err(failure) => {
+                        self.note_deadlock(&failure, insert.table.oid);
+                        self.abandon(&begun[position + 1..]).await;
+                        return Err(self.explain_key(call, failure).await);
+                    }
+                }
+                returned.push((by_group.remove(group).unwrap_or_default(), rows));
+            }
         }
         if insert.returning {
             if call.describes()
@@ -392,11 +397,13 @@ impl Session {
             let group = insert.table.shards().get(remainder).map_or(0, |s| s.group);
             by_group.entry(group).or_default().push((remainder, fields));
         }
-        // One command must not update a row twice, and rows of one key are to be in one.
+        // One command must not update a row twice, and rows of one key are to be in one. Where it is one, rows are
+        // locked in the order in which they come, as by others.
         let updates = matches!(call.prepared.statement.as_ref().map(|s| &s.tree),
             Some(Tree::Insert(insert)) if insert.on_conflict.as_ref().is_some_and(|c| c.update));
         if updates {
-            by_group.values_mut().for_each(|rows| rows.sort_by_key(|(remainder, _)| *remainder));
+            let long = by_group.values_mut().filter(|rows| rows.len() > BATCH_ROWS);
+            long.for_each(|rows| rows.sort_by_key(|(remainder, _)| *remainder));
         }
         let fields = if insert.returning && call.describes() {
             self.described(call.prepared).await?.fields.clone()
