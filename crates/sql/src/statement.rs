@@ -132,12 +132,12 @@ fn parse(sql: &str, tokens: &Tokens, depth: usize) -> Result<Vec<Statement>, Par
             last -= 1;
         }
         let span = tokens.span(first, last);
-        statements.push(Statement { depth, ..statement(span.of(sql), span, tokens.slice(span), node) });
+        statements.push(statement(span.of(sql), span, tokens.slice(span), node, depth));
     }
     Ok(statements)
 }
 
-fn statement(text: &str, span: Span, tokens: Tokens, node: &NodeEnum) -> Statement {
+fn statement(text: &str, span: Span, tokens: Tokens, node: &NodeEnum, depth: usize) -> Statement {
     let found = walk(node);
     let kind = Kinds { text, tokens: &tokens, base: span.start, relations: &found.relations }.kind(node);
     let mut lower = Lower { text, tokens: &tokens, base: span.start, unknown: false };
@@ -185,7 +185,7 @@ fn statement(text: &str, span: Span, tokens: Tokens, node: &NodeEnum) -> Stateme
         samples,
         names_physical_rows: found.names_physical_rows,
         locks_rows: found.locks_rows,
-        depth: 0,
+        depth,
         tokens: Arc::new(tokens),
     }
 }

@@ -138,7 +138,7 @@ impl Session {
     ) -> Result<Vec<Vec<String>>> {
         let Some(first) = tasks.first() else { return Ok(Vec::new()) };
         let groups: Vec<GroupId> = tasks.iter().map(|task| task.group).collect();
-        let own = call.bound.map(|b| Bound { result_formats: Vec::new(), ..b.clone() });
+        let own = call.bound.map(Bound::for_text);
         let types = call.with_staged(&self.explained_types(call));
         let request =
             Request { param_types: &types, bound: own.as_ref(), ..Request::text(format!("{head}{}", first.sql)) };

@@ -41,7 +41,7 @@ impl Session {
         id: Option<u64>,
     ) -> Result<Completion> {
         let described = self.described(call.prepared).await?;
-        let text_formats = call.bound.map(|b| Bound { result_formats: Vec::new(), ..b.clone() });
+        let text_formats = call.bound.map(Bound::for_text);
         let sql = scatter.sql.as_written();
         let collations = match merge.collated {
             true => match self.collations_beside(&sql, types, call.bound).await? {

@@ -12,7 +12,7 @@ use super::planned::{parameters, refuse};
 use super::request::{Errors, Request, Rows};
 use super::{Call, Completion, Staged};
 use crate::error::{Failure, Result};
-use crate::session::{Bound, Session};
+use crate::session::Session;
 use crate::settings::quote_ident;
 use crate::transaction::Block;
 
@@ -269,7 +269,7 @@ impl Session {
         if plan.writes {
             self.mark_writer(task.group);
         }
-        let bound = call.bound_on(task.group).map(|b| Bound { result_formats: Vec::new(), ..b.into_owned() });
+        let bound = call.bound_on(task.group).map(|b| b.for_text());
         let types = call.with_staged(&self.explained_types(call));
         let request = Request {
             sql: format!("{head}{}", task.sql).into(),

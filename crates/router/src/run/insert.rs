@@ -45,7 +45,7 @@ impl Session {
             insert.rows.iter().any(|row| row.fields.iter().any(is_it))
         };
         if insert.needs_coordinator && insert.rows.len() > 1 {
-            let defaults = insert.table.columns.iter().filter(evaluated).filter_map(default_sql).collect();
+            let defaults = insert.table.columns.iter().filter(evaluated).filter_map(default_sql);
             if self.rows_see_earlier(call, &insert.table, defaults).await? {
                 return self.run_federated(call, plan, &[]).await;
             }
@@ -107,13 +107,18 @@ impl Session {
 
     /// A function that computes something of each row may read the rows before it, which the coordinator then has to
     /// make one after another. `defaults`: of columns that are left out.
-    async fn rows_see_earlier(&mut self, call: &Call<'_>, table: &Arc<Table>, defaults: Vec<String>) -> Result<bool> {
+    async fn rows_see_earlier(
+        &mut self,
+        call: &Call<'_>,
+        table: &Arc<Table>,
+        defaults: impl Iterator<Item = String>,
+    ) -> Result<bool> {
         let Some(statement) = &call.prepared.statement else { return Ok(false) };
         if self.catalog().volatile_user_functions.is_empty() {
             return Ok(false);
         }
         let defaults: Vec<Statement> =
-            defaults.iter().filter_map(|sql| pgherd_sql::split(&format!("SELECT {sql}")).ok()?.pop()).collect();
+            defaults.filter_map(|sql| pgherd_sql::split(&format!("SELECT {sql}")).ok()?.pop()).collect();
         let called =
             defaults.iter().chain([statement]).flat_map(|s| s.calls.iter().map(|(_, name)| name)).collect::<Vec<_>>();
         self.may_read_changes(&called, table).await
@@ -131,15 +136,7 @@ impl Session {
     ) -> Result<u64> {
         for ((group, remainder), rows) in places {
             let sql = statement_for(insert, *remainder, rows, computed);
-            let request = Request {
-                sql: sql.into(),
-                id: None,
-                param_types: types,
-                bound: call.bound,
-                describe: false,
-                portal: "",
-                max_rows: 0,
-            };
+            let request = Request { param_types: types, bound: call.bound, ..Request::text(sql) };
             if let Some(participant) = self.txn.participants.get_mut(group) {
                 super::request::send(&mut participant.lease, &request, false);
                 participant.lease.flush().await?;
@@ -214,16 +211,8 @@ impl Session {
             }
         }
         let mut kept = Vec::new();
-        let text_only = call.bound.map(|b| Bound { result_formats: Vec::new(), ..b.clone() });
-        let request = Request {
-            sql: query.into(),
-            id: None,
-            param_types: &types,
-            bound: text_only.as_ref(),
-            describe: false,
-            portal: "",
-            max_rows: 0,
-        };
+        let text_only = call.bound.map(Bound::for_text);
+        let request = Request { param_types: &types, bound: text_only.as_ref(), ..Request::text(query) };
         let empty = Splice::default();
         let errors = Errors { splice: Some(&empty), text: "", renamed: None };
         if let Err(failure) = self.run_request(COORDINATOR_GROUP, &request, Rows::Keep(&mut kept), errors).await {
@@ -250,7 +239,7 @@ impl Session {
         plan: &Plan,
         insert: &InsertSelect,
     ) -> Result<Completion> {
-        let defaults = insert.defaults.iter().map(|(_, sql)| sql.clone()).collect();
+        let defaults = insert.defaults.iter().map(|(_, sql)| sql.clone());
         if !insert.moves && self.rows_see_earlier(call, &insert.table, defaults).await? {
             return self.run_federated(call, plan, &[]).await;
         }
@@ -309,16 +298,8 @@ impl Session {
             None => sql,
         };
         let types = self.param_types(call).await?;
-        let text_only = call.bound.map(|b| Bound { result_formats: Vec::new(), ..b.clone() });
-        let request = Request {
-            sql: sql.into(),
-            id: None,
-            param_types: &types,
-            bound: text_only.as_ref(),
-            describe: false,
-            portal: "",
-            max_rows: 0,
-        };
+        let text_only = call.bound.map(Bound::for_text);
+        let request = Request { param_types: &types, bound: text_only.as_ref(), ..Request::text(sql) };
         let empty = Splice::default();
         let errors = Errors { splice: Some(&empty), text: call.prepared.text(), renamed: None };
         if !reads_workers && insert.tail.is_none() {
@@ -510,15 +491,7 @@ impl Session {
                     bound.param_formats.push(1);
                     bound.params.push(Some(text_array(&column)));
                 }
-                let request = Request {
-                    sql: sql.as_str().into(),
-                    id: None,
-                    param_types: &types,
-                    bound: Some(&bound),
-                    describe: false,
-                    portal: "",
-                    max_rows: 0,
-                };
+                let request = Request { param_types: &types, bound: Some(&bound), ..Request::text(sql.as_str()) };
                 let rows = Rows::Client { announce: Announce::Nothing, limit: None };
                 let end = self.run_request(group, &request, rows, errors).await?;
                 total += backend::command_tag_rows(&end.tag).unwrap_or(0);
@@ -554,16 +527,8 @@ impl Session {
             false => format!("{target}.*"),
         };
         let sql = &returning_all(sql, call.prepared.statement.as_ref(), returning, row);
-        let text_only = call.bound.map(|b| Bound { result_formats: Vec::new(), ..b.clone() });
-        let request = Request {
-            sql: sql.as_written().into(),
-            id: None,
-            param_types: &types,
-            bound: text_only.as_ref(),
-            describe: false,
-            portal: "",
-            max_rows: 0,
-        };
+        let text_only = call.bound.map(Bound::for_text);
+        let request = Request { param_types: &types, bound: text_only.as_ref(), ..Request::text(sql.as_written()) };
         let errors = Errors { splice: Some(sql), text, renamed: None };
         let mut kept = Vec::new();
         self.forward_copies(false);

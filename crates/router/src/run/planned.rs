@@ -187,7 +187,7 @@ impl Session {
                 format!("pg_catalog.concat('(', pg_catalog.quote_nullable(${n}), ')::', pg_catalog.pg_typeof(${n}))")
             })
             .collect();
-        let bound = Bound { result_formats: Vec::new(), ..bound.clone() };
+        let bound = bound.for_text();
         let sql = format!("SELECT {}", list.join(", "));
         let request = Request { param_types: &types, bound: Some(&bound), ..Request::text(sql) };
         let mut kept = Vec::new();

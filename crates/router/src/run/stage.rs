@@ -908,7 +908,7 @@ impl Session {
     ) -> Result<(Completion, Option<Capture>)> {
         let text = statement.text.clone();
         let prepared = Prepared::new(Some(statement), &text, types);
-        let bound = call.bound.map_or_else(Bound::default, |b| Bound { result_formats: Vec::new(), ..b.clone() });
+        let bound = call.bound.map_or_else(Bound::default, Bound::for_text);
         let inner = Call { once: true, ..Call::extended(&prepared, &bound, 0, "") };
         let outer = self.client.capture.replace(Box::new(capture));
         let result = Box::pin(self.run_plan_once(&inner)).await;

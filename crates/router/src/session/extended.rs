@@ -31,6 +31,11 @@ impl Bound {
     pub fn is_binary(&self, index: usize) -> bool {
         format_of(&self.param_formats, index) == 1
     }
+
+    /// The same values, for rows that come as text.
+    pub fn for_text(&self) -> Bound {
+        Bound { result_formats: Vec::new(), ..self.clone() }
+    }
 }
 
 pub struct Portal {
