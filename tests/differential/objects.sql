@@ -305,3 +305,47 @@ CREATE FUNCTION table_of(int) RETURNS TABLE (n int, t text) STABLE LANGUAGE sql 
 SELECT u.id, t.t FROM users u JOIN table_of(5) t ON t.n = u.id;
 CREATE CAST (pair AS text) WITH INOUT AS ASSIGNMENT;
 DROP CAST (pair AS text);
+
+-- Operators of extensions, and operators made of functions that are built in.
+CREATE EXTENSION IF NOT EXISTS intarray;
+CREATE TABLE worded (k int PRIMARY KEY, v text, a int[]);
+--@ cluster: SELECT create_distributed_table('worded', 'k')
+INSERT INTO worded SELECT g, 'word ' || g, ARRAY[g, g % 3] FROM generate_series(1, 30) g;
+CREATE EXTENSION IF NOT EXISTS pg_trgm;
+SELECT k FROM worded WHERE v % 'word 7';
+SELECT k, v <-> 'word 12' FROM worded WHERE v % 'word 12' ORDER BY v <-> 'word 12', k LIMIT 3;
+SELECT count(*) FROM worded w JOIN worded x ON w.v % x.v AND w.k <> x.k;
+SELECT w.k FROM worded w WHERE w.k = 12 AND w.v %> 'word 12';
+SELECT k FROM worded WHERE v OPERATOR(public.%) 'word 9';
+SET pg_trgm.similarity_threshold = 0.9;
+SELECT k FROM worded WHERE v % 'word 7';
+RESET pg_trgm.similarity_threshold;
+UPDATE worded SET v = v || '!' WHERE v % 'word 3' AND k % 2 = 1 RETURNING k, v;
+SELECT k, a + 5, # a FROM worded WHERE a @@ '1 & 10';
+SELECT k FROM worded WHERE a && ARRAY[4] ORDER BY a & ARRAY[4, 1], k;
+CREATE OPERATOR === (LEFTARG = int, RIGHTARG = int, FUNCTION = int4eq, COMMUTATOR = ===);
+SELECT k FROM worded WHERE k === 4;
+SELECT w.k, x.v FROM worded w JOIN worded x ON w.k === x.k AND w.k < 3;
+DELETE FROM worded WHERE a[2] === 0 AND k > 20 RETURNING k;
+BEGIN;
+UPDATE worded SET v = 'word' WHERE k = 1;
+SELECT k FROM worded WHERE v % 'word' AND k < 3;
+SELECT k FROM worded WHERE k === 1;
+COMMIT;
+DROP OPERATOR === (int, int);
+--@ error: 42883
+SELECT k FROM worded WHERE k === 4;
+CREATE SCHEMA apart;
+CREATE EXTENSION btree_gist SCHEMA apart;
+--@ error: 42883
+SELECT k FROM worded WHERE k <-> 4 < 2;
+SELECT k FROM worded WHERE k OPERATOR(apart.<->) 4 < 2;
+DROP EXTENSION btree_gist;
+--@ error: 42883
+SELECT k FROM worded WHERE k OPERATOR(apart.<->) 4 < 2;
+DROP SCHEMA apart;
+CREATE EXTENSION btree_gist;
+SELECT k FROM worded WHERE k <-> 4 < 2;
+DROP EXTENSION btree_gist;
+DROP TABLE worded;
+DROP EXTENSION intarray;

@@ -279,6 +279,20 @@ LANGUAGE sql STABLE AS $$
     WHERE s.stxrelid = $1 AND n.nspname !~ '^pg_temp_'
 $$;
 
+-- Extensions with operators of built-in types. Nothing but an operator's name tells that a statement needs one, so all
+-- workers have them. 'guard' is as of a prerequisite: none is made where it is not installed, or by who may not.
+CREATE OR REPLACE VIEW pgherd.worker_extensions AS
+SELECT e.oid, e.extname AS name, e.extnamespace AS schema,
+    pg_catalog.format('CREATE EXTENSION %I SCHEMA %I CASCADE', e.extname, n.nspname) AS ddl,
+    pg_catalog.format('NOT EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = %1$L) AND EXISTS (
+        SELECT FROM pg_catalog.pg_available_extension_versions v JOIN pg_catalog.pg_roles r ON r.rolname = current_user
+        WHERE v.name = %1$L AND (r.rolsuper OR NOT v.superuser
+            OR v.trusted AND pg_catalog.has_database_privilege(pg_catalog.current_database(), ''CREATE'')))', e.extname) AS guard
+FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace
+WHERE EXISTS (SELECT FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_operator o ON o.oid = d.objid
+    WHERE d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass AND d.refobjid = e.oid AND d.deptype = 'e'
+        AND d.classid = 'pg_catalog.pg_operator'::pg_catalog.regclass AND o.oprleft < 16384 AND o.oprright < 16384);
+
 -- What must exist before the table can be made on another server. Objects of extensions stand for the extension;
 -- built-in objects do not appear in pg_depend. 'guard' is an SQL condition that is true where the object is missing;
 -- 'depends_on' names other members of the list by 'id'. An object that has no 'ddl' cannot be made elsewhere.
@@ -299,6 +313,7 @@ LANGUAGE sql STABLE AS $$
         UNION ALL SELECT 'pg_policy'::pg_catalog.regclass, oid FROM pg_catalog.pg_policy WHERE polrelid = $1
         UNION ALL SELECT 'pg_statistic_ext'::pg_catalog.regclass, oid FROM pg_catalog.pg_statistic_ext
             WHERE stxrelid = $1 AND stxnamespace::pg_catalog.regnamespace::text !~ '^pg_temp_'
+        UNION ALL SELECT 'pg_namespace'::pg_catalog.regclass, e.schema FROM pgherd.worker_extensions e
     ),
     edges(classid, objid, refclassid, refobjid) AS (
         SELECT d.classid, d.objid, d.refclassid, d.refobjid FROM pg_catalog.pg_depend d
@@ -343,6 +358,11 @@ LANGUAGE sql STABLE AS $$
             AND c.oid = r.objid AND c.oid <> $1 AND c.relkind NOT IN ('c', 'i'))
     ),
     described AS (
+        SELECT 'pg_extension'::pg_catalog.regclass::oid AS classid, e.oid AS objid, 'extension' AS kind, e.name, e.guard,
+            pg_catalog.jsonb_build_array(e.ddl) AS ddl
+        FROM pgherd.worker_extensions e
+        WHERE ('pg_extension'::pg_catalog.regclass::oid, e.oid) NOT IN (SELECT r.classid, r.objid FROM reached r)
+        UNION ALL
         SELECT r.classid, r.objid, x.*
         FROM reached r, LATERAL (
             SELECT 'schema' AS kind, n.nspname::text AS name,

@@ -240,6 +240,15 @@ pub(crate) const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "ctid", "xmin", "xmax"
 const PLACE_COLUMNS: [&str; 2] = ["tableoid", "ctid"];
 
 impl<'a> Analysis<'a> {
+    /// The tables that a FROM item is or joins, without those of subqueries.
+    pub fn joined(&self, node: &Node) -> Vec<&Instance<'a>> {
+        match node {
+            Node::Instance(index) => vec![&self.instances[*index]],
+            Node::Join { left, right, .. } => [left, right].into_iter().flat_map(|n| self.joined(n)).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     pub fn new(snapshot: &'a Snapshot, session: &'a SessionView<'a>) -> Self {
         Analysis {
             snapshot,

@@ -245,7 +245,24 @@ impl<'a> Context<'a> {
             wants_sizes: false,
             questions: Vec::new(),
             lock_wait: None,
+            locked_copies: self.locked_copies(),
         }
+    }
+
+    /// Reference tables whose rows the statement locks in order to change them, and waits for.
+    fn locked_copies(&self) -> Vec<Arc<Table>> {
+        let mut found: Vec<Arc<Table>> = Vec::new();
+        for level in &self.analysis.levels {
+            for lock in level.query.iter().flat_map(|q| &q.row_locks).filter(|l| l.to_change && l.wait.is_none()) {
+                for instance in level.from.iter().flat_map(|node| self.analysis.joined(node)) {
+                    let is_named = lock.of.is_empty() || lock.of.iter().any(|n| n == instance.relation.reference_name());
+                    if is_named && instance.table.is_reference() && !found.iter().any(|t| t.oid == instance.table.oid) {
+                        found.push(instance.table.clone());
+                    }
+                }
+            }
+        }
+        found
     }
 
     pub fn refuse(&self, message: impl Into<String>, detail: Option<String>, hint: Option<&str>) -> Plan {
@@ -398,7 +415,7 @@ impl<'a> Context<'a> {
         }
         // postgres_fdw locks rows without saying how, which the router adds where it is the same everywhere.
         let queries = self.analysis.levels.iter().filter_map(|l| l.query);
-        let waits: Vec<Option<&str>> = queries.flat_map(|q| q.lock_waits.iter().copied()).collect();
+        let waits: Vec<Option<&str>> = queries.flat_map(|q| q.row_locks.iter().map(|lock| lock.wait)).collect();
         let lock_wait = waits.first().copied().flatten();
         if waits.iter().any(|wait| *wait != lock_wait) {
             return self.refuse(

@@ -25,6 +25,8 @@ pub struct Plan {
     pub questions: Vec<String>,
     /// Federated: what stands behind every FOR UPDATE of the statement. postgres_fdw does not pass it on.
     pub lock_wait: Option<&'static str>,
+    /// Reference tables whose rows it locks in order to change them, and waits for.
+    pub locked_copies: Vec<Arc<Table>>,
 }
 
 #[derive(Debug, Clone)]

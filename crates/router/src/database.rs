@@ -642,7 +642,9 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
                    OR pg_catalog.pg_get_function_sqlbody(p.oid) ~ '\\mONLY\\M') \
              UNION SELECT 'o', o.oprname FROM pg_catalog.pg_operator o \
                JOIN pg_catalog.pg_proc p ON p.oid = o.oprcode JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
-               WHERE o.oid >= 16384 AND l.lanname NOT IN ('internal', 'c') \
+               WHERE o.oid >= 16384 AND (l.lanname NOT IN ('internal', 'c') OR NOT EXISTS ( \
+                 SELECT FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_operator'::pg_catalog.regclass \
+                   AND d.objid = o.oid AND d.deptype = 'e')) \
              UNION SELECT 't', typname FROM pg_catalog.pg_type WHERE oid >= 16384 \
                AND typnamespace <> 'pgherd'::pg_catalog.regnamespace \
              UNION SELECT 'T', '' WHERE EXISTS (SELECT FROM pg_catalog.pg_trigger WHERE NOT tgisinternal AND tgname !~* '^[!~]?pgherd_guard') \

@@ -59,13 +59,23 @@ pub struct Query {
     pub offset: Option<Expr>,
     pub with_ties: bool,
     pub locking: bool,
-    /// For each row lock (FOR UPDATE and its like) the NOWAIT or SKIP LOCKED behind it.
-    pub lock_waits: Vec<Option<&'static str>>,
+    /// FOR UPDATE and its like.
+    pub row_locks: Vec<RowLock>,
     /// SELECT … INTO.
     pub into: bool,
     /// What stands between the innermost brackets around it: nothing for a statement's own query. A clause may stand
     /// outside of them (`((SELECT 1) LIMIT 1)`): [`Query::is_same_as`] tells.
     pub span: Span,
+}
+
+#[derive(Debug, Clone)]
+pub struct RowLock {
+    /// FOR UPDATE or FOR NO KEY UPDATE.
+    pub to_change: bool,
+    /// Names behind OF; none: all tables of the level.
+    pub of: Vec<String>,
+    /// NOWAIT or SKIP LOCKED, after a space.
+    pub wait: Option<&'static str>,
 }
 
 #[derive(Debug, Clone)]

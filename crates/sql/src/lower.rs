@@ -110,7 +110,7 @@ impl<'a> Lower<'a> {
             offset: s.limit_offset.as_ref().map(|n| self.expr(n)),
             with_ties: s.limit_option == pb::LimitOption::WithTies as i32,
             locking: !s.locking_clause.is_empty(),
-            lock_waits: s.locking_clause.iter().map(lock_wait).collect(),
+            row_locks: s.locking_clause.iter().filter_map(row_lock).collect(),
             into: s.into_clause.is_some(),
             span,
         }
@@ -1318,12 +1318,22 @@ impl<'a> Lower<'a> {
     }
 }
 
-/// What a row lock says of rows that others hold.
-fn lock_wait(clause: &Node) -> Option<&'static str> {
+fn row_lock(clause: &Node) -> Option<RowLock> {
     let Some(NodeEnum::LockingClause(clause)) = &clause.node else { return None };
-    match pb::LockWaitPolicy::try_from(clause.wait_policy).ok()? {
-        pb::LockWaitPolicy::LockWaitSkip => Some(" SKIP LOCKED"),
-        pb::LockWaitPolicy::LockWaitError => Some(" NOWAIT"),
+    let name = |node: &Node| match &node.node {
+        Some(NodeEnum::RangeVar(relation)) => Some(relation.relname.clone()),
         _ => None,
-    }
+    };
+    Some(RowLock {
+        to_change: matches!(
+            pb::LockClauseStrength::try_from(clause.strength),
+            Ok(pb::LockClauseStrength::LcsForupdate | pb::LockClauseStrength::LcsFornokeyupdate)
+        ),
+        of: clause.locked_rels.iter().filter_map(name).collect(),
+        wait: match pb::LockWaitPolicy::try_from(clause.wait_policy) {
+            Ok(pb::LockWaitPolicy::LockWaitSkip) => Some(" SKIP LOCKED"),
+            Ok(pb::LockWaitPolicy::LockWaitError) => Some(" NOWAIT"),
+            _ => None,
+        },
+    })
 }

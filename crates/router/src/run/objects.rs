@@ -1,8 +1,10 @@
 //! Definitions of objects that are no tables. The coordinator has them all; a worker has roles, schemas, and what a
 //! distributed or reference table there needs: functions, types, collations, operators, extensions. So a worker hears
-//! of a function's definition only where it has one of that name, and of the rest where it has the object.
+//! of a function's definition only where it has one of that name, and of the rest where it has the object. Extensions with
+//! operators of built-in types are on all workers.
 
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId};
+use pgherd_control::describe::Prerequisite;
 use pgherd_control::distribute;
 use pgherd_sql::DdlInfo;
 
@@ -32,7 +34,7 @@ const WHERE_PRESENT: &[(&str, &str, &str)] = &[
 /// Whether statements of a command tag, as event triggers tell it, may define what workers have, and no table.
 pub(super) fn concerns_workers(tag: &str) -> bool {
     const OTHERS: &[&str] = &["GRANT", "REVOKE", "COMMENT", "DROP OWNED", "REASSIGN OWNED", "SECURITY LABEL"];
-    let makes = ["CREATE SCHEMA", "CREATE FUNCTION", "CREATE PROCEDURE"].contains(&tag);
+    let makes = ["CREATE SCHEMA", "CREATE FUNCTION", "CREATE PROCEDURE", "CREATE EXTENSION"].contains(&tag);
     let words = tag.split_once(' ').filter(|(verb, _)| matches!(*verb, "ALTER" | "DROP")).map(|(_, object)| object);
     let is_object =
         |object: &str| object == "SCHEMA" || WHERE_PRESENT.iter().any(|(known, ..)| known.eq_ignore_ascii_case(object));
@@ -44,6 +46,7 @@ impl Session {
     /// the table.
     pub(super) async fn is_for_workers(&mut self, info: &DdlInfo) -> Result<bool> {
         if ON_EVERY_NODE.contains(&info.object)
+            || info.tag == "CREATE EXTENSION"
             || !touches_unnamed(info) && !self.affected_tables(info).await?.is_empty()
         {
             return Ok(true);
@@ -84,12 +87,33 @@ impl Session {
         }
         match info.tag {
             "CREATE FUNCTION" | "CREATE PROCEDURE" => self.replace_function(info).await,
+            "CREATE EXTENSION" => self.follow_extension().await,
             _ if creates => Ok(()),
             _ => {
                 let groups = self.groups_with(catalog, column, info).await?;
                 self.run_where_present(&groups, text).await
             }
         }
+    }
+
+    /// The extensions that all workers have; this may have made several.
+    async fn follow_extension(&mut self) -> Result<()> {
+        let made =
+            self.collect_on(COORDINATOR_GROUP, "SELECT name, guard, ddl FROM pgherd.worker_extensions ORDER BY oid").await?;
+        let text = |row, column| made.text(row, column).unwrap_or_default().to_owned();
+        let extensions: Vec<Prerequisite> = (0..made.rows.len())
+            .map(|row| Prerequisite {
+                id: text(row, 0),
+                kind: "extension".to_owned(),
+                name: text(row, 0),
+                guard: text(row, 1),
+                ddl: Some(vec![Some(text(row, 2))]),
+                depends_on: Vec::new(),
+            })
+            .collect();
+        let ddl = distribute::prerequisite_ddl(&extensions);
+        let groups = self.catalog().worker_groups();
+        self.run_ddl_on(groups.into_iter().map(|group| (group, ddl.clone())).collect()).await
     }
 
     /// Workers that have the types have the cast, and its function.

@@ -96,6 +96,10 @@ impl Session {
             return Err(Failure::new("0A000", "statement needs more than one shard and pgherd.fanout is \"single\"")
                 .detail(format!("Reason: {}.", plan.reason)));
         }
+        if self.txn.block == Block::Explicit && !plan.locked_copies.is_empty() {
+            // As the changes that follow will: who waits for these rows would have the table's lock.
+            self.lock_reference_copies(&plan.locked_copies, &[COORDINATOR_GROUP]).await?;
+        }
         match &plan.tier {
             Tier::Stage(stage) => self.run_stage(call, &plan, stage, fresh).await,
             _ => self.run_plan(call, plan, id).await,
