@@ -435,5 +435,122 @@ DROP OWNED BY rights_reader;
 DROP ROLE rights_reader;
 DROP TYPE pay_mood CASCADE;
 DROP DOMAIN pay_part CASCADE;
+-- Reference tables, for roles that may not do everything with them.
+RESET ROLE;
+CREATE TABLE kinds_ref (k int PRIMARY KEY, v text DEFAULT 'none', w int, made int GENERATED ALWAYS AS IDENTITY);
+--@ cluster: SELECT create_reference_table('kinds_ref')
+INSERT INTO kinds_ref (k, v, w) SELECT g, 'kind ' || g, g FROM generate_series(1, 6) g;
+GRANT INSERT ON kinds_ref TO rights_ann;
+GRANT SELECT, UPDATE (v) ON kinds_ref TO rights_ben;
+GRANT SELECT (k), INSERT (k, v), DELETE ON kinds_ref TO rights_other;
+SET ROLE rights_ann;
+INSERT INTO kinds_ref (k, v) VALUES (10, 'ten'), (11, DEFAULT);
+--@ params: 12, 'twelve'
+INSERT INTO kinds_ref (k, v) VALUES ($1, $2);
+--@ error: 42501
+INSERT INTO kinds_ref (k, v) VALUES (13, 'thirteen') RETURNING k;
+--@ error: 42501
+UPDATE kinds_ref SET v = 'no';
+--@ error: 23505
+INSERT INTO kinds_ref (k) VALUES (12);
+INSERT INTO kinds_ref (k) SELECT g FROM generate_series(20, 22) g;
+BEGIN;
+INSERT INTO kinds_ref (k, v) VALUES (23, 'first');
+SAVEPOINT s;
+--@ error: 42501
+SELECT * FROM kinds_ref;
+ROLLBACK TO s;
+INSERT INTO kinds_ref (k, v) VALUES (24, 'second');
+COMMIT;
+SET ROLE rights_ben;
+UPDATE kinds_ref SET v = upper(v) WHERE k < 3 RETURNING k, v;
+--@ params: 'given', 3
+UPDATE kinds_ref SET v = $1 WHERE k = $2;
+--@ error: 42501
+UPDATE kinds_ref SET w = 0;
+--@ error: 42501
+INSERT INTO kinds_ref (k) VALUES (30);
+BEGIN;
+SELECT k, v FROM kinds_ref WHERE k = 4 FOR UPDATE;
+UPDATE kinds_ref SET v = 'locked' WHERE k = 4;
+COMMIT;
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+UPDATE kinds_ref SET v = 'repeated' WHERE k = 5;
+COMMIT;
+SET ROLE rights_other;
+INSERT INTO kinds_ref (k, v) VALUES (31, 'other') RETURNING k;
+--@ error: 42501
+INSERT INTO kinds_ref (k, v) VALUES (32, 'other') RETURNING v;
+DELETE FROM kinds_ref WHERE k IN (6, 31) RETURNING k;
+--@ error: 42501
+DELETE FROM kinds_ref WHERE v = 'ten';
+BEGIN;
+SET LOCAL ROLE NONE;
+UPDATE kinds_ref SET w = -1 WHERE k = 10;
+COMMIT;
+RESET ROLE;
+SELECT k, v, w FROM kinds_ref ORDER BY k;
+--@ cluster: SELECT 1 / (SELECT (count(DISTINCT h) = 1 AND count(*) > 1)::int FROM (SELECT result AS h FROM run_command_on_workers('SELECT md5(string_agg(x::text, '','' ORDER BY x::text)) FROM kinds_ref x') UNION ALL SELECT md5(string_agg(x::text, ',' ORDER BY x::text)) FROM kinds_ref x) u)
+REVOKE INSERT ON kinds_ref FROM rights_ann;
+SET ROLE rights_ann;
+--@ error: 42501
+INSERT INTO kinds_ref (k) VALUES (40);
+RESET ROLE;
+GRANT UPDATE, SELECT ON kinds_ref TO rights_ann;
+SET ROLE rights_ann;
+UPDATE kinds_ref SET w = 7 WHERE k = 1 RETURNING w;
+RESET ROLE;
+-- What writes through functions and triggers writes the copies with the owner's rights.
+CREATE FUNCTION kinds_add(int, text) RETURNS int LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
+  INSERT INTO kinds_ref (k, v) VALUES ($1, $2);
+  UPDATE kinds_ref SET w = $1 WHERE k = $1;
+  RETURN (SELECT made FROM kinds_ref WHERE k = $1);
+END $$;
+CREATE FUNCTION kinds_stamp() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.w := coalesce(NEW.w, 0) + 1; RETURN NEW; END $$;
+SET ROLE rights_own;
+--@ repeat: 1
+SELECT kinds_add(50, 'it''s') > 0;
+--@ repeat: 1
+--@ params: 51, 'by parameter'
+SELECT kinds_add($1, $2) > 0;
+--@ error: 23505
+SELECT kinds_add(50, 'again');
+--@ error: 42501
+SELECT count(*) FROM kinds_ref;
+--@ error: 42501
+TRUNCATE kinds_ref;
+RESET ROLE;
+CREATE TRIGGER kinds_stamp BEFORE INSERT OR UPDATE ON kinds_ref FOR EACH ROW EXECUTE FUNCTION kinds_stamp();
+SET ROLE rights_ben;
+UPDATE kinds_ref SET v = v || '?' WHERE k < 3 RETURNING k, v, w;
+BEGIN;
+UPDATE kinds_ref SET v = NULL WHERE k = 3;
+--@ repeat: 1
+SELECT kinds_add(52, NULL) > 0;
+SAVEPOINT s;
+--@ error: 23505
+SELECT kinds_add(52, NULL) > 0;
+ROLLBACK TO s;
+COMMIT;
+SET ROLE rights_other;
+INSERT INTO kinds_ref (k) VALUES (53);
+WITH gone AS (DELETE FROM kinds_ref WHERE k = 53 RETURNING k) SELECT k FROM gone;
+RESET ROLE;
+DROP TRIGGER kinds_stamp ON kinds_ref;
+ALTER TABLE kinds_ref ENABLE ROW LEVEL SECURITY;
+CREATE POLICY low ON kinds_ref USING (k < 52) WITH CHECK (k < 100);
+SET ROLE rights_ben;
+SELECT k FROM kinds_ref WHERE k > 50;
+UPDATE kinds_ref SET v = 'low' WHERE k > 50 RETURNING k;
+--@ repeat: 1
+SELECT kinds_add(54, 'more') > 0;
+--@ error: 42501
+INSERT INTO kinds_ref (k) VALUES (101);
+RESET ROLE;
+SELECT k, v, w FROM kinds_ref ORDER BY k;
+--@ cluster: SELECT 1 / (SELECT (count(DISTINCT h) = 1 AND count(*) > 1)::int FROM (SELECT result AS h FROM run_command_on_workers('SELECT md5(string_agg(x::text, '','' ORDER BY x::text)) FROM kinds_ref x') UNION ALL SELECT md5(string_agg(x::text, ',' ORDER BY x::text)) FROM kinds_ref x) u)
+DROP FUNCTION kinds_add;
+DROP TABLE kinds_ref;
+DROP FUNCTION kinds_stamp;
 DROP OWNED BY rights_ann, rights_ben, rights_own, rights_other CASCADE;
 DROP ROLE rights_ann, rights_ben, rights_own, rights_other;

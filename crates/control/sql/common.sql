@@ -254,6 +254,22 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WHERE n.nspname = table_schema AND c.relname = table_name
 $$;
 
+-- The lock with which copies of a reference table are written in turns. LOCK TABLE asks for more rights than a write of
+-- some columns, or an INSERT. Who may not write gets none, and hears so from the statement that follows.
+CREATE OR REPLACE FUNCTION pgherd.lock_copy(table_schema text, table_name text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    caller name := coalesce(nullif(current_setting('role'), 'none'), session_user);
+BEGIN
+    IF EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE n.nspname = table_schema AND c.relname = table_name AND c.relkind IN ('r', 'p')
+            AND has_schema_privilege(caller, n.oid, 'USAGE') AND (has_table_privilege(caller, c.oid, 'DELETE, TRUNCATE')
+                OR has_any_column_privilege(caller, c.oid, 'INSERT, UPDATE'))) THEN
+        EXECUTE format('LOCK TABLE ONLY %I.%I IN SHARE ROW EXCLUSIVE MODE', table_schema, table_name);
+    END IF;
+END
+$$;
+
 -- What a view or function of another role reads of a table, the coordinator reads with that role's rights, which it has
 -- checked. Here it is read by this function of the table's owner. It gives rows as text; it belongs to the owner, who could
 -- do with it only what he can do anyway. He must not change it: it would run in the sessions of others.

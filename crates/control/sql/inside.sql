@@ -6,6 +6,10 @@
 CREATE FOREIGN TABLE IF NOT EXISTS pgherd.remote_statement (command text, result text)
     SERVER pgherd_router OPTIONS (schema_name 'pgherd', table_name 'remote_statement', updatable 'false', truncatable 'false');
 GRANT SELECT ON pgherd.remote_statement TO PUBLIC;
+-- The same for changes of reference tables, which the other copies follow with their owner's rights. Nobody but our triggers
+-- may read it.
+CREATE FOREIGN TABLE IF NOT EXISTS pgherd.remote_copies (command text, result text)
+    SERVER pgherd_router OPTIONS (schema_name 'pgherd', table_name 'remote_copies', updatable 'false', truncatable 'false');
 
 -- Takes our triggers from a table of the coordinator, and gives the user's back their states.
 CREATE OR REPLACE FUNCTION pgherd.unguard(relation regclass) RETURNS void
@@ -50,22 +54,32 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- A change of so many rows of a reference table for all copies but this one. "verified": a query that is true where fewer
--- rows have changed because the copy has them as they should be already.
-CREATE OR REPLACE FUNCTION pgherd.change_copies(relation text, rows bigint, command text, verified text) RETURNS void
+-- rows have changed because the copy has them as they should be already. Whose rights the statement has here was checked
+-- here. There it has the owner's, unless his own policies hold for him as well.
+DROP FUNCTION IF EXISTS pgherd.change_copies(text, bigint, text, text);
+CREATE OR REPLACE FUNCTION pgherd.change_copies(changed regclass, rows bigint, command text, verified text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    relation text;
+    owner text;
     result text;
 BEGIN
-    EXECUTE format('SELECT r.result FROM pgherd.remote_statement r WHERE r.command = %L',
-        format(E'reference %s %s %s\n%s%s', rows, length(command), relation, command, verified)) INTO result;
+    SELECT format('%I.%I', n.nspname, c.relname),
+            CASE WHEN c.relrowsecurity AND c.relforcerowsecurity THEN '' ELSE pg_get_userbyid(c.relowner)::text END
+        INTO STRICT relation, owner
+        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = changed;
+    EXECUTE format('SELECT r.result FROM pgherd.remote_copies r WHERE r.command = %L', format(E'reference %s %s %s %s\n%s%s%s',
+        rows, length(owner), length(command), relation, owner, command, verified)) INTO result;
 END
 $$;
+REVOKE EXECUTE ON FUNCTION pgherd.change_copies(regclass, bigint, text, text) FROM PUBLIC;
 
 -- AFTER statement triggers on the coordinator's copy of a reference table: the rows that were changed here go to the other
 -- copies as they are now, as values. So functions, defaults and triggers run once. A row is named by its primary key, or
 -- by all that is in it and its number among its equals. A foreign key may have acted on the other copies by itself.
+-- Values are written by concat() and not by a cast, which may be a function of the user's.
 CREATE OR REPLACE FUNCTION pgherd.forward_reference_rows() RETURNS trigger
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO, MDY' SET intervalstyle = 'postgres'
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO, MDY' SET intervalstyle = 'postgres'
     SET extra_float_digits = 3 AS $$
 DECLARE
     batch CONSTANT int := 5000;
@@ -96,8 +110,8 @@ BEGIN
         ELSE '(SELECT *, row_number() OVER () AS pgherd_number FROM pgherd_old) o '
             'JOIN (SELECT *, row_number() OVER () AS pgherd_number FROM pgherd_new) n USING (pgherd_number)' END;
     IF TG_OP = 'UPDATE' THEN
-        SELECT string_agg(format('CASE WHEN bool_or(o.%1$I::text COLLATE "C" IS DISTINCT FROM n.%1$I::text COLLATE "C") '
-                'THEN %1$L END', a.attname), ', ') INTO STRICT comparisons
+        SELECT string_agg(format('CASE WHEN bool_or(num_nulls(o.%1$I) <> num_nulls(n.%1$I) '
+                'OR concat(o.%1$I) COLLATE "C" <> concat(n.%1$I) COLLATE "C") THEN %1$L END', a.attname), ', ') INTO STRICT comparisons
             FROM pg_attribute a WHERE a.attrelid = TG_RELID AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '';
         EXECUTE format('SELECT array_remove(ARRAY[%s]::text[], NULL) FROM %s', comparisons, source) INTO STRICT changed;
         IF cardinality(changed) = 0 THEN
@@ -118,8 +132,8 @@ BEGIN
         WHERE CASE s.side WHEN 'o' THEN TG_OP <> 'INSERT' AND c.is_key ELSE TG_OP = 'INSERT' OR TG_OP = 'UPDATE' AND (acts OR c.is_changed) END
     )
     SELECT bool_or(s.by_row),
-        string_agg(format('quote_literal(array_agg(%s.%I::text ORDER BY pgherd_number)::text) || ''::pg_catalog.text[]''',
-            s.side, s.name), ', ' ORDER BY s.side, s.number),
+        string_agg(format('quote_literal(array_agg(CASE num_nulls(%1$s.%2$I) WHEN 0 THEN concat(%1$s.%2$I) END '
+            'ORDER BY pgherd_number)::text) || ''::pg_catalog.text[]''', s.side, s.name), ', ' ORDER BY s.side, s.number),
         string_agg(format('%s%s', s.side, s.number), ', ' ORDER BY s.side, s.number),
         CASE TG_OP
             WHEN 'INSERT' THEN format('INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s FROM', relation,
@@ -139,7 +153,7 @@ BEGIN
     FOR part IN EXECUTE format('SELECT concat_ws('', '', %s) AS arrays, count(*) AS rows FROM %s GROUP BY (pgherd_number - 1) / %s '
         'ORDER BY (pgherd_number - 1) / %3$s', arrays, source, batch)
     LOOP
-        PERFORM pgherd.change_copies(relation, part.rows, CASE
+        PERFORM pgherd.change_copies(TG_RELID, part.rows, CASE
             WHEN TG_OP = 'INSERT' THEN format('%s unnest(%s) AS u(%s)', verb, part.arrays, names)
             WHEN NOT by_row THEN format('%s unnest(%s) AS u(%s) WHERE %s', verb, part.arrays, names, wanted)
             ELSE format('WITH pgherd_u AS MATERIALIZED (SELECT u.*, %1$s AS pgherd_row, pg_catalog.row_number() OVER '
@@ -160,14 +174,14 @@ $$;
 
 -- AFTER TRUNCATE. What refers to the table has been emptied here by CASCADE, or there is nothing.
 CREATE OR REPLACE FUNCTION pgherd.forward_truncate() RETURNS trigger
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     relation text := format('%I.%I', TG_TABLE_SCHEMA, TG_TABLE_NAME);
     context text;
 BEGIN
     GET DIAGNOSTICS context = PG_CONTEXT;
     IF pgherd.written_here_alone(context) THEN
-        PERFORM pgherd.change_copies(relation, 0, format('TRUNCATE %s CASCADE', relation), 'SELECT true');
+        PERFORM pgherd.change_copies(TG_RELID, 0, format('TRUNCATE %s CASCADE', relation), 'SELECT true');
     END IF;
     RETURN NULL;
 END

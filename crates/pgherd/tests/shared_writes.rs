@@ -199,6 +199,35 @@ fn a_transaction_cancelled_while_it_waits_for_a_lock_is_rolled_back_without_wait
 }
 
 #[test]
+fn a_row_of_a_reference_table_that_was_locked_can_be_changed_while_others_wait_for_it() {
+    let side = Cluster::shared(PROGRAM).side();
+    let target = side.create_database("shared_row_locks", "").unwrap();
+    let mut client = Client::connect(&target).unwrap();
+    let mut other = Client::connect(&target).unwrap();
+    client.run("CREATE TABLE kinds (k int PRIMARY KEY, n int); SELECT create_reference_table('kinds')").unwrap();
+    client.run("INSERT INTO kinds SELECT g, 0 FROM generate_series(1, 3) g").unwrap();
+    for lock in ["FOR UPDATE", "FOR NO KEY UPDATE OF t", "FOR UPDATE OF u"] {
+        client.run(&format!("BEGIN; SELECT t.n FROM kinds t JOIN kinds u USING (k) WHERE k = 1 {lock}")).unwrap();
+        let told = thread::scope(|scope| {
+            let waits = scope.spawn(|| {
+                let mut client = Client::connect(&target).unwrap();
+                client.run("UPDATE kinds SET n = n + 1 WHERE k = 1").map(drop).map_err(|e| e.to_string())
+            });
+            while other.value("SELECT count(*) FROM pg_locks WHERE NOT granted").unwrap() == "0" {
+                assert!(!waits.is_finished(), "the row is still locked");
+                thread::sleep(Duration::from_millis(5));
+            }
+            client.run("UPDATE kinds SET n = n + 10 WHERE k = 1; COMMIT").unwrap();
+            waits.join().unwrap()
+        });
+        assert_eq!(told, Ok(()), "{lock}");
+    }
+    assert_eq!(client.value("SELECT n FROM kinds WHERE k = 1").unwrap(), "33");
+    let workers = on_workers(&mut client, "SELECT 1");
+    assert_eq!(on_workers(&mut client, "SELECT n FROM kinds WHERE k = 1"), 33 * workers);
+}
+
+#[test]
 fn a_merge_in_steps_judges_again_what_others_have_changed() {
     let side = Cluster::shared(PROGRAM).side();
     let target = with_log(&side, "shared_merged");

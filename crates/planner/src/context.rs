@@ -255,7 +255,8 @@ impl<'a> Context<'a> {
         for level in &self.analysis.levels {
             for lock in level.query.iter().flat_map(|q| &q.row_locks).filter(|l| l.to_change && l.wait.is_none()) {
                 for instance in level.from.iter().flat_map(|node| self.analysis.joined(node)) {
-                    let is_named = lock.of.is_empty() || lock.of.iter().any(|n| n == instance.relation.reference_name());
+                    let is_named =
+                        lock.of.is_empty() || lock.of.iter().any(|n| n == instance.relation.reference_name());
                     if is_named && instance.table.is_reference() && !found.iter().any(|t| t.oid == instance.table.oid) {
                         found.push(instance.table.clone());
                     }

@@ -532,7 +532,9 @@ impl Session {
         self.callback_block();
         let scan = scan_number(name);
         self.cursors.changes.scan_begins(scan);
-        if query.split_once(" FROM ").is_some_and(|(_, from)| from.starts_with("pgherd.remote_statement ")) {
+        let from = query.split_once(" FROM ").map_or("", |(_, from)| from);
+        let is_ours = from.starts_with("pgherd.remote_copies ");
+        if is_ours || from.starts_with("pgherd.remote_statement ") {
             if command_of(query).is_some_and(|command| command == COUNT_SCANS) {
                 self.cursors.scans = scan;
                 let nothing = Cursor::Rows { rows: Vec::new(), at: 0, fields: Vec::new() };
@@ -543,7 +545,7 @@ impl Session {
             if !command_of(query).is_some_and(|command| command.starts_with("changing ")) {
                 self.make_waiting().await?;
             }
-            let rows = self.remote_statement(query, scan, in_block).await?;
+            let rows = self.remote_statement(query, is_ours, scan, in_block).await?;
             self.cursors.cursors.insert(name.to_owned(), Cursor::Rows { rows, at: 0, fields: Vec::new() });
             return Ok(());
         }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
+use pgherd_backend::QueryResult;
 use pgherd_catalog::{Column, ColumnDefault, GroupId, Resolved, Table};
 use pgherd_sql::Statement;
 use pgherd_sql::ast::{Expr, ExprKind, Tree, Update};
@@ -14,7 +15,7 @@ use pgherd_wire::frame::Frame;
 
 use crate::callback::{PLACE, command_of, ends_transactions};
 use crate::error::{Failure, Result};
-use crate::run::{Errors, Request, Rows, fields_of, written_anew};
+use crate::run::{Definer, Errors, Request, Rows, fields_of, lock_copy, written_anew};
 use crate::session::{Bound, Session};
 use crate::settings::{quote_ident, quote_literal};
 use crate::upsert::{Found, Upsert};
@@ -24,7 +25,14 @@ pub(crate) const INSERTING: &str = "insert ";
 
 impl Session {
     /// A query on `pgherd.remote_statement`: does what its command says, and gives the rows of the answer.
-    pub(crate) async fn remote_statement(&mut self, query: &str, scan: u64, in_block: bool) -> Result<Vec<Bytes>> {
+    /// `is_ours`: no user can have asked.
+    pub(crate) async fn remote_statement(
+        &mut self,
+        query: &str,
+        is_ours: bool,
+        scan: u64,
+        in_block: bool,
+    ) -> Result<Vec<Bytes>> {
         let command = command_of(query).ok_or_else(not_understood)?;
         let (head, body) = command.split_once('\n').ok_or_else(not_understood)?;
         if let Some(language) = head.strip_prefix("sample ") {
@@ -36,14 +44,16 @@ impl Session {
         }
         let mut words = head.splitn(2, ' ');
         match (words.next(), words.next()) {
-            (Some("reference"), Some(rest)) => {
-                let mut words = rest.splitn(3, ' ');
-                let (Some(count), Some(length), Some(relation)) = (words.next(), words.next(), words.next()) else {
-                    return Err(not_understood());
-                };
+            (Some("reference"), Some(rest)) if is_ours => {
+                let [count, name_length, length, relation] = words_of(rest)?;
                 let count = count.parse().map_err(|_| not_understood())?;
+                let (owner, body) = split_after(body, name_length)?;
                 let (change, verified) = split_after(body, length)?;
-                self.change_copies(relation, count, change, verified).await?;
+                let table = self.named_table(relation)?;
+                if !table.is_reference() {
+                    return Err(not_understood());
+                }
+                self.change_copies(&table, owner, count, change, verified).await?;
                 Ok(vec![row_of(Some(b"done"))])
             }
             (Some("changing"), Some(_)) => {
@@ -95,27 +105,71 @@ impl Session {
     }
 
     /// The coordinator's copy of a reference table has changed in so many rows: the others follow. `verified`: true
-    /// where a foreign key of theirs has done so already.
-    async fn change_copies(&mut self, relation: &str, rows: u64, sql: &str, verified: &str) -> Result<()> {
+    /// where a foreign key of theirs has done so already. `owner`: of the table, whose rights the change has where the
+    /// session's role may not do everything with it.
+    async fn change_copies(
+        &mut self,
+        table: &Arc<Table>,
+        owner: &str,
+        rows: u64,
+        sql: &str,
+        verified: &str,
+    ) -> Result<()> {
+        let right = self.copy_right(table).await?;
+        let path = "pg_catalog, pg_temp".to_owned();
+        let owner = (!right.is_full && !owner.is_empty()).then(|| Definer { role: owner.to_owned(), path });
         for group in self.catalog().worker_groups() {
             self.join(group).await?;
             self.mark_writer(group);
-            self.run_quiet(group, &format!("LOCK TABLE ONLY {relation} IN SHARE ROW EXCLUSIVE MODE")).await?;
-            let tag = self.with_values(group, sql, Rows::Drop).await?;
-            if backend::command_tag_rows(&tag) != Some(rows) {
-                let mut answer = Vec::new();
-                if !verified.is_empty() {
-                    self.with_values(group, verified, Rows::Keep(&mut answer)).await?;
-                }
-                if answer.pop().is_some_and(|raw| raw.ends_with(b"t")) {
-                    continue;
-                }
-                return Err(Failure::new("XX001", "copies of a reference table differ").detail(format!(
-                    "Node group {group} answered \"{tag}\", {rows} rows of {relation} have changed on the coordinator."
-                )));
+            match owner.as_ref().filter(|_| !right.locks) {
+                Some(owner) => drop(self.run_as_definer(group, owner, &lock_copy(table, true), false).await?),
+                None => self.run_quiet(group, &lock_copy(table, right.locks)).await?,
             }
+            let changed = match &owner {
+                Some(owner) => self.change_as_owner(group, owner, sql).await?,
+                None => backend::command_tag_rows(&self.with_values(group, sql, Rows::Drop).await?),
+            };
+            if changed == Some(rows)
+                || !verified.is_empty() && self.is_true_there(group, owner.as_ref(), verified).await?
+            {
+                continue;
+            }
+            return Err(Failure::new("XX001", "copies of a reference table differ").detail(format!(
+                "Node group {group} has changed {} rows of \"{}\", and the coordinator {rows}.",
+                changed.unwrap_or(0),
+                table.name
+            )));
         }
         Ok(())
+    }
+
+    async fn change_as_owner(&mut self, group: GroupId, owner: &Definer, sql: &str) -> Result<Option<u64>> {
+        if sql.starts_with("TRUNCATE ") {
+            self.run_as_definer(group, owner, sql, false).await?;
+            return Ok(None);
+        }
+        let sql = format!("WITH changed AS ({sql} RETURNING 1) SELECT pg_catalog.count(*) FROM changed");
+        let counted = self.values_as_owner(group, owner, &sql).await?;
+        Ok(counted.text(0, 0).and_then(|count| count.parse().ok()))
+    }
+
+    async fn is_true_there(&mut self, group: GroupId, owner: Option<&Definer>, sql: &str) -> Result<bool> {
+        if let Some(owner) = owner {
+            return Ok(self.values_as_owner(group, owner, sql).await?.text(0, 0) == Some("t"));
+        }
+        let mut answer = Vec::new();
+        self.with_values(group, sql, Rows::Keep(&mut answer)).await?;
+        Ok(answer.pop().is_some_and(|raw| raw.ends_with(b"t")))
+    }
+
+    /// As [`Session::with_values`].
+    async fn values_as_owner(&mut self, group: GroupId, owner: &Definer, sql: &str) -> Result<QueryResult> {
+        let styled = self.with_plain_styles(group).await?;
+        let result = self.run_as_definer(group, owner, sql, true).await;
+        if styled && result.is_ok() {
+            self.with_client_styles(group).await?;
+        }
+        result
     }
 
     /// Runs a statement whose values, and answers, are written in the form that the coordinator's triggers use.

@@ -3,11 +3,12 @@
 //! again, which may have none, or may be shown fewer rows. Then the worker runs the callback's text as the table's
 //! owner, by a function that does so for the router only (`pgherd.create_as_owner`).
 
+use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 
 use bytes::{Bytes, BytesMut};
 use pgherd_backend::{QueryResult, connect};
-use pgherd_catalog::{COORDINATOR_GROUP, FIRST_USER_OID, GroupId, Oid, Table};
+use pgherd_catalog::{COORDINATOR_GROUP, FIRST_USER_OID, GroupId, Oid, Snapshot, Table};
 use pgherd_sql::Statement;
 use pgherd_sql::ast::{Body, Const, Expr, ExprKind, OpKind, Tree};
 use pgherd_wire::backend;
@@ -72,7 +73,55 @@ impl Rights {
     }
 }
 
+/// What roles may do with all columns of reference tables, as far as it has been asked.
+#[derive(Debug, Default)]
+pub struct CopyRights {
+    /// Of the role and the catalog for which it was asked.
+    known: Option<(Option<String>, Option<String>, Arc<Snapshot>)>,
+    of: HashMap<Oid, CopyRight>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct CopyRight {
+    /// LOCK TABLE … IN SHARE ROW EXCLUSIVE MODE.
+    pub locks: bool,
+    pub reads: bool,
+    /// All that changes rows, of any row.
+    pub is_full: bool,
+}
+
 impl Session {
+    /// What the session's role may do with a reference table: asked beside the transaction, whose snapshot must not be
+    /// taken before its locks.
+    pub(crate) async fn copy_right(&mut self, table: &Table) -> Result<CopyRight> {
+        let catalog = self.catalog();
+        let setting = |name: &str| self.settings.get(name).map(|value| value.to_string());
+        let (role, user) = (setting("role"), setting("session_authorization"));
+        let is_same = |(r, u, c): &(Option<String>, Option<String>, Arc<Snapshot>)| {
+            *r == role && *u == user && Arc::ptr_eq(c, &catalog)
+        };
+        if !self.copy_rights.known.as_ref().is_some_and(is_same) {
+            self.copy_rights = CopyRights { known: Some((role, user, catalog)), of: HashMap::new() };
+        }
+        if let Some(right) = self.copy_rights.of.get(&table.oid) {
+            return Ok(*right);
+        }
+        let sql = format!(
+            "SELECT pg_catalog.has_table_privilege(o, 'UPDATE, DELETE, TRUNCATE'), \
+             pg_catalog.has_table_privilege(o, 'SELECT'), \
+             pg_catalog.has_table_privilege(o, 'SELECT') AND pg_catalog.has_table_privilege(o, 'INSERT') \
+               AND pg_catalog.has_table_privilege(o, 'UPDATE') AND pg_catalog.has_table_privilege(o, 'DELETE') \
+               AND pg_catalog.has_table_privilege(o, 'TRUNCATE') AND NOT pg_catalog.row_security_active(o) FROM (SELECT {}::pg_catalog.oid AS o) t",
+            table.oid
+        );
+        let found = self.lease_aside(COORDINATOR_GROUP).await?.query(&sql).await?;
+        // Of a table that this transaction has made nothing is known there; its owner may do all.
+        let is = |column| found.text(0, column) != Some("f");
+        let right = CopyRight { locks: is(0), reads: is(1), is_full: is(2) };
+        self.copy_rights.of.insert(table.oid, right);
+        Ok(right)
+    }
+
     /// The owner as whom a worker must run a callback. None: as the session's own role. `shows_nothing`: whatever the
     /// text computes tells nothing of rows that it does not return.
     pub(crate) async fn owner_for(

@@ -509,7 +509,10 @@ impl Session {
         returning: bool,
         text: &str,
     ) -> Result<Completion> {
-        if returning && call.bound.is_some_and(|b| b.result_formats.contains(&1)) {
+        // The rows come back by RETURNING, whatever the client may read of them.
+        if returning && call.bound.is_some_and(|b| b.result_formats.contains(&1))
+            || !self.copy_right(table).await?.reads
+        {
             return self.run_and_forward(call, std::slice::from_ref(table), sql).await;
         }
         self.open_implicit_block();

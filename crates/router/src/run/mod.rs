@@ -45,6 +45,7 @@ use crate::transaction::Block;
 
 pub use current_row::Followed;
 pub use define_inside::{Definer, Definitions};
+pub(crate) use planned::lock_copy;
 pub use planned::{add_tags, refuse};
 pub use request::{Errors, Request, Rows, TableOrigin, fields_of, send};
 pub use roles::RolesMade;

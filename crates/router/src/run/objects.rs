@@ -98,8 +98,9 @@ impl Session {
 
     /// The extensions that all workers have; this may have made several.
     async fn follow_extension(&mut self) -> Result<()> {
-        let made =
-            self.collect_on(COORDINATOR_GROUP, "SELECT name, guard, ddl FROM pgherd.worker_extensions ORDER BY oid").await?;
+        let made = self
+            .collect_on(COORDINATOR_GROUP, "SELECT name, guard, ddl FROM pgherd.worker_extensions ORDER BY oid")
+            .await?;
         let text = |row, column| made.text(row, column).unwrap_or_default().to_owned();
         let extensions: Vec<Prerequisite> = (0..made.rows.len())
             .map(|row| Prerequisite {

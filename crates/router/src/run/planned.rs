@@ -17,7 +17,7 @@ use super::{Call, Completion, Staged, fields_of};
 use crate::changes::Sight;
 use crate::error::{Failure, Result};
 use crate::session::{Bound, Progress, Session};
-use crate::settings::quote_ident;
+use crate::settings::{quote_ident, quote_literal};
 use crate::transaction::Block;
 
 /// PostgreSQL's own `max_parallel_workers_per_gather`.
@@ -711,22 +711,34 @@ impl Session {
     /// Writers of a reference table exclude each other on every copy, in a fixed order: without it two-phase commit
     /// lets copies diverge.
     pub(super) async fn lock_reference_copies(&mut self, tables: &[Arc<Table>], groups: &[GroupId]) -> Result<()> {
+        let mut locks = Vec::new();
+        for table in tables.iter().filter(|t| t.is_reference()) {
+            locks.push(lock_copy(table, self.copy_right(table).await?.locks));
+        }
         for group in groups {
             self.join(*group).await?;
-            for table in tables.iter().filter(|t| t.is_reference()) {
-                // It takes no snapshot before it waits, as anything else would: copies would differ under REPEATABLE
-                // READ.
-                let sql = format!(
-                    "LOCK TABLE ONLY {}.{} IN SHARE ROW EXCLUSIVE MODE",
-                    quote_ident(&table.schema),
-                    quote_ident(&table.name)
-                );
+            for sql in locks.iter().cloned() {
                 if let Some(participant) = self.txn.participants.get_mut(group) {
                     participant.lease.add_step(sql);
                 }
             }
         }
         Ok(())
+    }
+}
+
+/// Locks a copy of a reference table. LOCK takes no snapshot before it waits, as anything else would: copies would differ
+/// under REPEATABLE READ.
+pub(crate) fn lock_copy(table: &Table, may_lock: bool) -> String {
+    match may_lock {
+        true => format!(
+            "LOCK TABLE ONLY {}.{} IN SHARE ROW EXCLUSIVE MODE",
+            quote_ident(&table.schema),
+            quote_ident(&table.name)
+        ),
+        false => {
+            format!("SELECT pgherd.lock_copy({}, {})", quote_literal(&table.schema), quote_literal(&table.name))
+        }
     }
 }
 

@@ -38,6 +38,7 @@ use crate::client::{Arrival, Client};
 use crate::database::Database;
 use crate::encoding::ClientEncoding;
 use crate::error::{Failure, Result};
+use crate::rights::CopyRights;
 use crate::run::Definitions;
 use crate::settings::Settings;
 use crate::shared::{Seat, Thread};
@@ -102,6 +103,7 @@ pub struct Session {
     /// Definitions that SQL inside the coordinator makes.
     pub definitions: Definitions,
     pub readers: Readers,
+    pub copy_rights: CopyRights,
     pub cancel: Arc<CancelState>,
     /// As the coordinator reports it.
     pub server_version: Rc<str>,
@@ -202,6 +204,7 @@ impl Session {
             cursors: Cursors::default(),
             definitions: Definitions::default(),
             readers: Readers::default(),
+            copy_rights: CopyRights::default(),
             cancel,
             server_version: Rc::from(""),
             pid,
