@@ -753,6 +753,15 @@ pub fn default_at(sql: &str, now: &str, snapshot: &Snapshot) -> Option<String> {
     {
         return None;
     }
+    written_at(&statement, now)
+}
+
+/// An expression with a value for the transaction's time, whatever else it has.
+pub fn expression_at(sql: &str, now: &str) -> Option<String> {
+    written_at(&pgherd_sql::split(&format!("SELECT {sql}")).ok()?.pop()?, now)
+}
+
+fn written_at(statement: &pgherd_sql::Statement, now: &str) -> Option<String> {
     let mut edits = Edits::new();
     statement.tree.walk_all(&mut |_, e| {
         if let Some(new) = safety::now_replacement(e, &statement.text, now) {

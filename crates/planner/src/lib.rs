@@ -30,7 +30,7 @@ use std::collections::{HashMap, HashSet};
 pub use context::fix_session;
 pub use ddl::*;
 pub use early::compute_first;
-pub use insert::{default_at, default_reads_now, default_sql, evaluation_type};
+pub use insert::{default_at, default_reads_now, default_sql, evaluation_type, expression_at};
 pub use literal::moving_parameter;
 pub use plan::*;
 pub use safety::{is_moving_word, is_same_for_arguments, is_same_in_policies, uses_now};

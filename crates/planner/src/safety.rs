@@ -177,7 +177,8 @@ pub(crate) fn type_reason(names: &Names<'_>, schema: Option<&str>, name: &str) -
         return Some(format!("the type {name} is not built in"));
     }
     // The router gives the coordinator names of its own for rows, and takes them back.
-    let is_known = names.callback && name == "tid";
+    // Of a distributed table's columns numbers of objects are numbers.
+    let is_known = names.callback && matches!(name, "tid" | "oid");
     (!is_known && LOCAL_TYPES.contains(&name)).then(|| format!("values of type {name} differ between servers"))
 }
 

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use pgherd_backend::QueryResult;
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Oid, Snapshot};
 use pgherd_control::cluster_state::ClusterState;
-use pgherd_control::describe::TableDescription;
+use pgherd_control::describe::{Prerequisite, TableDescription};
 use pgherd_control::distribute;
 use pgherd_sql::{Body, Name, read_body};
 
@@ -118,15 +118,24 @@ struct Functions {
 
 impl Functions {
     /// What is called, whoever calls.
-    fn reached(&self, calls: &[Oid]) -> Reads {
-        let mut reads = Reads::default();
-        let (mut seen, mut next): (HashSet<Oid>, Vec<Oid>) = (HashSet::new(), calls.iter().rev().copied().collect());
+    fn reached(&self, calls: &[Oid]) -> Vec<Oid> {
+        let (mut seen, mut next): (Vec<Oid>, Vec<Oid>) = (Vec::new(), calls.iter().rev().copied().collect());
         while let Some(oid) = next.pop() {
-            let Some(function) = self.by_oid.get(&oid).filter(|_| seen.insert(oid)) else { continue };
-            reads.add(&function.reads);
+            let Some(function) = self.by_oid.get(&oid).filter(|_| !seen.contains(&oid)) else { continue };
+            seen.push(oid);
             next.extend(&function.calls);
-            next.extend(function.keys.iter().filter_map(|key| self.by_key.get(key)).flatten());
+            next.extend(self.called_as(&function.keys));
         }
+        seen
+    }
+
+    fn called_as(&self, keys: &[String]) -> Vec<Oid> {
+        keys.iter().filter_map(|key| self.by_key.get(key)).flatten().copied().collect()
+    }
+
+    fn read_by(&self, reached: &[Oid]) -> Reads {
+        let mut reads = Reads::default();
+        reached.iter().filter_map(|oid| self.by_oid.get(oid)).for_each(|function| reads.add(&function.reads));
         reads
     }
 }
@@ -312,6 +321,77 @@ impl Session {
         Ok(())
     }
 
+    /// `ALTER COLUMN … TYPE … USING`, which each worker computes for its rows: it gets the functions of users' for that,
+    /// where they come to what one server would, and the time of the transaction. The expressions as workers run them.
+    pub(super) async fn follow_using(
+        &mut self,
+        using: Vec<(String, String)>,
+        table: &TableDescription,
+        state: &ClusterState,
+    ) -> Result<Vec<(String, String)>> {
+        let is_reference = state.table(table.oid).is_some_and(|t| t.is_reference());
+        let catalog = self.catalog();
+        let judge = Judge { state, catalog: &catalog };
+        let mut followed = Vec::new();
+        for (column, expression) in using {
+            let Some(body) = read_body(&format!("SELECT {expression}"), "sql") else {
+                followed.push((column, expression));
+                continue;
+            };
+            let functions = self.functions_called(&judge, Vec::new(), judge.keys(&body)).await?;
+            let reached = functions.reached(&functions.called_as(&judge.keys(&body)));
+            let reads = functions.read_by(&reached);
+            let volatile = body.calls.iter().find(|(_, name)| catalog.volatile_functions.contains(name));
+            let volatile = volatile.map(|(_, name)| format!("calls {name}()."));
+            let differs = volatile.or_else(|| reads.varies.clone()).filter(|_| is_reference);
+            if let Some(why) = reads.why.or(differs) {
+                let (kind, table) = ("expression", &table.name);
+                return Err(Failure::refused(format!("cannot use {kind} \"{expression}\" on table \"{table}\""))
+                    .detail(format!("It {why} Each server computes it for the rows that it has."))
+                    .hint("Add a column, give it its values with UPDATE, and drop the other one."));
+            }
+            self.bring_functions(&reached).await?;
+            let fixed = match pgherd_planner::default_reads_now(&expression) {
+                true => pgherd_planner::expression_at(&expression, &self.transaction_time().await?),
+                false => None,
+            };
+            followed.push((column, fixed.unwrap_or(expression)));
+        }
+        Ok(followed)
+    }
+
+    async fn bring_functions(&mut self, functions: &[Oid]) -> Result<()> {
+        if functions.is_empty() {
+            return Ok(());
+        }
+        let list: Vec<String> = functions.iter().map(Oid::to_string).collect();
+        let sql = format!(
+            "SELECT (pg_catalog.pg_identify_object('pg_catalog.pg_proc'::pg_catalog.regclass, p.oid, 0)).identity, \
+                 pg_catalog.pg_get_functiondef(p.oid), pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(p.proowner)) \
+             FROM pg_catalog.pg_proc p WHERE p.oid IN ({}) AND p.prokind = 'f' \
+                 AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e' \
+                     AND d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass)",
+            list.join(", ")
+        );
+        let found = self.collect_on(COORDINATOR_GROUP, &sql).await?;
+        let function = |row| {
+            let text = |column| found.text(row, column).unwrap_or_default();
+            let owner = format!("ALTER ROUTINE {} OWNER TO {}", text(0), text(2));
+            Prerequisite {
+                id: text(0).to_owned(),
+                kind: "function".to_owned(),
+                name: text(0).to_owned(),
+                guard: format!("to_regprocedure({}) IS NULL", quote_literal(text(0))),
+                ddl: Some(vec![Some(text(1).to_owned()), Some(owner)]),
+                depends_on: Vec::new(),
+            }
+        };
+        let functions: Vec<Prerequisite> = (0..found.rows.len()).map(function).collect();
+        let ddl = distribute::prerequisite_ddl(&functions);
+        let groups = self.catalog().worker_groups();
+        self.run_ddl_on(groups.into_iter().map(|group| (group, ddl.clone())).collect()).await
+    }
+
     async fn judged_expressions(
         &mut self,
         table: Option<Oid>,
@@ -324,7 +404,8 @@ impl Session {
         let expressions: Vec<Expression> = (0..found.rows.len()).map(|row| expression(&found, row)).collect();
         let catalog = self.catalog();
         let judge = Judge { state, catalog: &catalog };
-        let functions = self.functions_called(&judge, &expressions).await?;
+        let calls = expressions.iter().flat_map(|e| e.calls.iter().copied()).collect();
+        let functions = self.functions_called(&judge, calls, Vec::new()).await?;
         let judged = expressions.into_iter().map(|expression| {
             let mut reads = Reads::default();
             if let Some(text) = &expression.text {
@@ -333,17 +414,21 @@ impl Session {
                     None => reads.tell("is not understood.".to_owned()),
                 }
             }
-            reads.add(&functions.reached(&expression.calls));
+            reads.add(&functions.read_by(&functions.reached(&expression.calls)));
             (expression, reads)
         });
         Ok(judged.collect())
     }
 
-    async fn functions_called(&mut self, judge: &Judge<'_>, expressions: &[Expression]) -> Result<Functions> {
+    /// By number and as a body says it, and what these call.
+    async fn functions_called(
+        &mut self,
+        judge: &Judge<'_>,
+        mut numbers: Vec<Oid>,
+        mut keys: Vec<String>,
+    ) -> Result<Functions> {
         let mut functions = Functions::default();
-        let mut numbers: Vec<Oid> = expressions.iter().flat_map(|e| e.calls.iter().copied()).collect();
-        let mut keys: Vec<String> = Vec::new();
-        let mut asked: HashSet<String> = HashSet::new();
+        let mut asked: HashSet<String> = keys.iter().cloned().collect();
         while !numbers.is_empty() || !keys.is_empty() {
             let list: Vec<String> = numbers.iter().map(Oid::to_string).collect();
             let names: Vec<String> = keys.iter().map(|key| quote_literal(key)).collect();

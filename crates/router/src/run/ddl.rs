@@ -525,8 +525,11 @@ impl Session {
         info: &DdlInfo,
         text: &str,
     ) -> Result<()> {
-        let using = using_clauses(text, info);
         let state = self.cluster_state().await?;
+        let mut using = using_clauses(text, info);
+        if let Some((_, table)) = before.first().filter(|_| !using.is_empty()) {
+            using = self.follow_using(using, table, &state).await?;
+        }
         let mut altered = Vec::new();
         for (table, old) in before {
             let exists = self

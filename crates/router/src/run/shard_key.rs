@@ -41,7 +41,7 @@ impl Session {
                 } else {
                     key_type.hash_text_as(param_type, &value)
                 };
-                let asked = Asked { param_type: if binary { param_type } else { 0 }, stored: false };
+                let asked = Asked { param_type: if binary { param_type } else { 0 }, binary, stored: false };
                 let settled = self.settle(table, hashed, &value, asked).await;
                 settled.map(Some).map_err(|failure| of_parameter(failure, *number))
             }
@@ -66,18 +66,16 @@ impl Session {
                 let param_type = bound.types.get(index).copied().filter(|t| *t != 0).unwrap_or(column_type);
                 let binary = bound.bound.is_binary(index);
                 let key_type = key_type(table)?;
-                let hashed = match key_type.for_parameter(param_type) {
+                let read_as = key_type.for_parameter(param_type);
+                let hashed = match &read_as {
                     Some(read_as) if binary => read_as.hash_binary_stored(&value, typmod),
                     Some(read_as) => read_as.hash_text_stored(&value, typmod),
                     None => Hashed::AskServer,
                 };
-                self.settle(
-                    table,
-                    hashed,
-                    &value,
-                    Asked { param_type: if binary { param_type } else { 0 }, stored: true },
-                )
-                .await
+                // Of another type it is read as that, and assigned: 904.4 to an integer.
+                let is_other = read_as.is_none() && param_type != column_type && param_type != 705;
+                let param_type = if binary || is_other { param_type } else { 0 };
+                self.settle(table, hashed, &value, Asked { param_type, binary, stored: true }).await
             }
         }
     }
@@ -95,7 +93,8 @@ impl Session {
         let key_type = key_type(table)?;
         let hashed =
             if binary { key_type.hash_binary_stored(value, typmod) } else { key_type.hash_text_stored(value, typmod) };
-        self.settle(table, hashed, value, Asked { param_type: if binary { type_oid } else { 0 }, stored: true }).await
+        let param_type = if binary { type_oid } else { 0 };
+        self.settle(table, hashed, value, Asked { param_type, binary, stored: true }).await
     }
 
     async fn settle(&mut self, table: &Table, hashed: Hashed, value: &[u8], asked: Asked) -> Result<usize> {
@@ -127,10 +126,9 @@ impl Session {
         let sql = hash::ask_server_sql(type_name, collation.as_deref());
         let mut lease = self.coordinator_lease().await?;
         let types = if asked.param_type != 0 { vec![asked.param_type] } else { Vec::new() };
-        let binary = asked.param_type != 0;
         let params: [Option<Bytes>; 1] = [Some(Bytes::copy_from_slice(value))];
         frontend::write_parse(lease.buffer(), "", &sql, &types);
-        frontend::write_bind(lease.buffer(), "", "", &[i16::from(binary)], &params, &[]);
+        frontend::write_bind(lease.buffer(), "", "", &[i16::from(asked.binary)], &params, &[]);
         frontend::write_execute(lease.buffer(), "", 0);
         lease.send_sync();
         let mut hash = None;
@@ -159,15 +157,16 @@ impl Session {
     }
 }
 
-/// How a server is asked: with which binary parameter type (0: as text), and as a stored value or a compared one.
+/// How a server is asked: with which parameter type (0: the column's), and as a stored value or a compared one.
 #[derive(Clone, Copy)]
 struct Asked {
     param_type: u32,
+    binary: bool,
     stored: bool,
 }
 
 impl Asked {
-    const COMPARED: Asked = Asked { param_type: 0, stored: false };
+    const COMPARED: Asked = Asked { param_type: 0, binary: false, stored: false };
 }
 
 /// Bound values with the types that the coordinator gave them.

@@ -509,7 +509,13 @@ impl Session {
         let Resolved::Table(table) = catalog.resolve(merge.target.schema.as_deref(), &merge.target.name, &path) else {
             return Ok(());
         };
-        let called: Vec<&String> = statement.calls.iter().map(|(_, name)| name).collect();
+        // Of the rows that it inserts, too.
+        let runs_users = !catalog.volatile_user_functions.is_empty();
+        let defaults = table.columns.iter().filter(|_| runs_users).filter_map(pgherd_planner::default_sql);
+        let defaults: Vec<Statement> =
+            defaults.filter_map(|sql| pgherd_sql::split(&format!("SELECT {sql}")).ok()?.pop()).collect();
+        let called: Vec<&String> =
+            defaults.iter().chain([statement]).flat_map(|s| s.calls.iter().map(|(_, name)| name)).collect();
         if self.may_read_changes(&called, table).await? {
             return Err(Failure::refused(format!("cannot run MERGE into the distributed table \"{}\"", table.name))
                 .detail("A volatile function that it calls may read what the statement has changed so far.")
