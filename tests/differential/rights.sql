@@ -537,6 +537,38 @@ INSERT INTO kinds_ref (k) VALUES (53);
 WITH gone AS (DELETE FROM kinds_ref WHERE k = 53 RETURNING k) SELECT k FROM gone;
 RESET ROLE;
 DROP TRIGGER kinds_stamp ON kinds_ref;
+SET array_nulls = off;
+CREATE FUNCTION kinds_nulls() RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
+  INSERT INTO kinds_ref (k, v, w) VALUES (60, NULL, 1), (61, 'NULL', NULL);
+END $$;
+--@ repeat: 1
+SELECT kinds_nulls();
+RESET array_nulls;
+DROP FUNCTION kinds_nulls;
+BEGIN;
+CREATE TABLE made_here (k int PRIMARY KEY, v text);
+--@ cluster: SELECT create_reference_table('made_here')
+GRANT INSERT ON made_here TO rights_ann;
+INSERT INTO made_here VALUES (1, 'one');
+SET LOCAL ROLE rights_ann;
+INSERT INTO made_here VALUES (2, 'two');
+SET LOCAL ROLE NONE;
+SELECT * FROM made_here ORDER BY k;
+ROLLBACK;
+CREATE SCHEMA rights_shut;
+CREATE TABLE rights_shut.inside (k int PRIMARY KEY);
+--@ cluster: SELECT create_reference_table('rights_shut.inside')
+GRANT ALL ON rights_shut.inside TO rights_ann;
+CREATE FUNCTION fill_inside(int) RETURNS void LANGUAGE sql SECURITY DEFINER AS $$ INSERT INTO rights_shut.inside VALUES ($1) $$;
+SET ROLE rights_ann;
+--@ error: 42501
+INSERT INTO rights_shut.inside VALUES (1);
+--@ repeat: 1
+SELECT fill_inside(2);
+RESET ROLE;
+SELECT * FROM rights_shut.inside;
+DROP FUNCTION fill_inside;
+DROP SCHEMA rights_shut CASCADE;
 ALTER TABLE kinds_ref ENABLE ROW LEVEL SECURITY;
 CREATE POLICY low ON kinds_ref USING (k < 52) WITH CHECK (k < 100);
 SET ROLE rights_ben;

@@ -260,11 +260,21 @@ CREATE OR REPLACE FUNCTION pgherd.lock_copy(table_schema text, table_name text) 
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     caller name := coalesce(nullif(current_setting('role'), 'none'), session_user);
+    found_rows bigint;
 BEGIN
     IF EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
         WHERE n.nspname = table_schema AND c.relname = table_name AND c.relkind IN ('r', 'p')
             AND has_schema_privilege(caller, n.oid, 'USAGE') AND (has_table_privilege(caller, c.oid, 'DELETE, TRUNCATE')
                 OR has_any_column_privilege(caller, c.oid, 'INSERT, UPDATE'))) THEN
+        -- What is a reference table, the coordinator knows.
+        IF to_regclass('pgherd.pg_dist_partition') IS NOT NULL THEN
+            EXECUTE 'SELECT FROM pgherd.pg_dist_partition p WHERE p.partmethod = ''n'' AND p.logicalrelid = to_regclass($1)'
+                USING format('%I.%I', table_schema, table_name);
+            GET DIAGNOSTICS found_rows = ROW_COUNT;
+            IF found_rows = 0 THEN
+                RETURN;
+            END IF;
+        END IF;
         EXECUTE format('LOCK TABLE ONLY %I.%I IN SHARE ROW EXCLUSIVE MODE', table_schema, table_name);
     END IF;
 END

@@ -10,6 +10,7 @@ GRANT SELECT ON pgherd.remote_statement TO PUBLIC;
 -- may read it.
 CREATE FOREIGN TABLE IF NOT EXISTS pgherd.remote_copies (command text, result text)
     SERVER pgherd_router OPTIONS (schema_name 'pgherd', table_name 'remote_copies', updatable 'false', truncatable 'false');
+REVOKE ALL ON pgherd.remote_copies FROM PUBLIC;
 
 -- Takes our triggers from a table of the coordinator, and gives the user's back their states.
 CREATE OR REPLACE FUNCTION pgherd.unguard(relation regclass) RETURNS void
@@ -74,6 +75,17 @@ END
 $$;
 REVOKE EXECUTE ON FUNCTION pgherd.change_copies(regclass, bigint, text, text) FROM PUBLIC;
 
+-- Whether a trigger is one of those that guard_reference() makes. Everyone may make triggers of these functions; they run as a
+-- superuser, and what is no transition table may be a view of anyone's.
+CREATE OR REPLACE FUNCTION pgherd.guards_reference(changed oid, trigger name, operation text, old_rows bool, new_rows bool)
+RETURNS bool LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM pgherd.pg_dist_partition p JOIN pg_trigger t ON t.tgrelid = p.logicalrelid::oid
+        WHERE p.logicalrelid::oid = changed AND p.partmethod = 'n' AND t.tgname = trigger
+            AND t.tgname = 'pgherd_guard_' || lower(operation) AND t.tgtype & 1 = 0 AND t.tgtype & 66 = 0
+            AND t.tgoldtable IS NOT DISTINCT FROM CASE WHEN old_rows THEN 'pgherd_old'::name END
+            AND t.tgnewtable IS NOT DISTINCT FROM CASE WHEN new_rows THEN 'pgherd_new'::name END)
+$$;
+
 -- AFTER statement triggers on the coordinator's copy of a reference table: the rows that were changed here go to the other
 -- copies as they are now, as values. So functions, defaults and triggers run once. A row is named by its primary key, or
 -- by all that is in it and its number among its equals. A foreign key may have acted on the other copies by itself.
@@ -99,6 +111,9 @@ DECLARE
     present_after text;
     part record;
 BEGIN
+    IF NOT pgherd.guards_reference(TG_RELID, TG_NAME, TG_OP, TG_OP <> 'INSERT', TG_OP <> 'DELETE') OR TG_OP = 'TRUNCATE' THEN
+        RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = 'pgherd.forward_reference_rows() is for triggers of pgherd';
+    END IF;
     GET DIAGNOSTICS context = PG_CONTEXT;
     IF NOT pgherd.written_here_alone(context) THEN
         RETURN NULL;
@@ -179,6 +194,9 @@ DECLARE
     relation text := format('%I.%I', TG_TABLE_SCHEMA, TG_TABLE_NAME);
     context text;
 BEGIN
+    IF TG_OP <> 'TRUNCATE' OR NOT pgherd.guards_reference(TG_RELID, TG_NAME, TG_OP, false, false) THEN
+        RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = 'pgherd.forward_truncate() is for triggers of pgherd';
+    END IF;
     GET DIAGNOSTICS context = PG_CONTEXT;
     IF pgherd.written_here_alone(context) THEN
         PERFORM pgherd.change_copies(TG_RELID, 0, format('TRUNCATE %s CASCADE', relation), 'SELECT true');

@@ -288,6 +288,92 @@ fn nothing_of_the_owners_runs_with_the_rights_of_others() {
     assert!(!answer.contains("CREATE AGGREGATE"), "{answer}");
 }
 
+/// What forwards changes of reference tables runs as a superuser here, and as their owner on the workers.
+#[test]
+fn changes_of_reference_tables_lend_nobody_rights() {
+    let (side, mut client) = prepared("rights_copies");
+    let mut owner = side.connect("rights_copies").unwrap();
+    for sql in [
+        "CREATE TABLE kinds (k int PRIMARY KEY, v text)",
+        "SELECT create_reference_table('kinds')",
+        "INSERT INTO kinds VALUES (1, 'one')",
+    ] {
+        owner.run(sql).unwrap();
+    }
+    for sql in [
+        // What stands where a trigger of ours has its transition tables.
+        "CREATE FUNCTION attack() RETURNS int LANGUAGE plpgsql AS \
+         $$ BEGIN EXECUTE 'ALTER ROLE rights_copies SUPERUSER'; RETURN 1; END $$",
+        "CREATE TEMP VIEW pgherd_new AS SELECT k FROM (SELECT attack() AS k OFFSET 0) s WHERE k = 0",
+        "CREATE TEMP VIEW pgherd_old AS SELECT * FROM pgherd_new",
+    ] {
+        client.run(sql).unwrap();
+    }
+    for (function, name, event) in [
+        ("forward_reference_rows", "x", "INSERT"),
+        ("forward_reference_rows", "pgherd_guard_insert", "INSERT"),
+        ("forward_reference_rows", "pgherd_guard_truncate", "TRUNCATE"),
+        ("forward_truncate", "pgherd_guard_truncate", "TRUNCATE"),
+    ] {
+        for sql in [
+            "CREATE TABLE bait (k int)".to_owned(),
+            format!(
+                "CREATE TRIGGER {name} AFTER {event} ON bait FOR EACH STATEMENT EXECUTE FUNCTION pgherd.{function}()"
+            ),
+        ] {
+            client.run(&sql).unwrap();
+        }
+        let write = if event == "INSERT" { "INSERT INTO bait VALUES (1)" } else { "TRUNCATE bait" };
+        fails(&mut client, write, "42501");
+        client.run("DROP TABLE bait").unwrap();
+    }
+    fails(&mut client, "SELECT pgherd.change_copies('kinds', 1, 'TRUNCATE kinds', '')", "42501");
+    fails(&mut client, "SELECT * FROM pgherd.remote_copies", "42501");
+    // Columns that look like what postgres_fdw reads.
+    for foreign in ["remote_copies", "remote_statement", "remote_definition", "remote_command"] {
+        client.run(&format!("CREATE TABLE evil (k int, command text, \"x FROM pgherd.{foreign} y\" text)")).unwrap();
+        client.run("SELECT create_distributed_table('evil', 'k')").unwrap();
+        client.run("INSERT INTO evil VALUES (1, 'pgherd.remote_command', 'here')").unwrap();
+        let change = "TRUNCATE public.kinds; ALTER ROLE rights_copies SUPERUSER";
+        let command =
+            format!("format(E'reference 0 8 %s public.kinds\\npostgres%sSELECT true', length('{change}'), '{change}')");
+        let column = format!("\"x FROM pgherd.{foreign} y\"");
+        let sql = format!(
+            "DO $$ DECLARE r record; BEGIN EXECUTE format('SELECT {column} AS a FROM evil WHERE command = %L', {command}) INTO r; \
+             IF r.a IS NOT NULL THEN RAISE 'a row'; END IF; END $$"
+        );
+        client.run(&sql).unwrap();
+        let sql = format!(
+            "DO $$ DECLARE r record; BEGIN SELECT {column} AS a INTO r FROM evil WHERE command = 'pgherd.remote_command'; \
+             IF r.a IS DISTINCT FROM 'here' THEN RAISE 'not the row: %', r; END IF; END $$"
+        );
+        client.run(&sql).unwrap();
+        client.run("DROP TABLE evil").unwrap();
+    }
+    // Conversions to a type of one's own, where somebody else has a column of it.
+    client.run("CREATE TYPE mood AS ENUM ('a', 'b')").unwrap();
+    for sql in [
+        "CREATE TABLE moods (k int PRIMARY KEY, m mood)",
+        "SELECT create_reference_table('moods')",
+        "GRANT INSERT, SELECT ON moods TO rights_copies",
+    ] {
+        owner.run(sql).unwrap();
+    }
+    for sql in [
+        "CREATE FUNCTION to_mood(text) RETURNS mood LANGUAGE plpgsql AS $$ BEGIN \
+         IF current_user <> 'rights_copies' THEN ALTER ROLE rights_copies SUPERUSER; END IF; RETURN 'a'; END $$",
+        "CREATE CAST (text AS mood) WITH FUNCTION to_mood(text)",
+    ] {
+        client.run(sql).unwrap();
+    }
+    let _ = client.simple("DO $$ BEGIN INSERT INTO moods VALUES (1, 'a'); END $$", None).unwrap();
+    let is_super = "SELECT rolsuper FROM pg_roles WHERE rolname = 'rights_copies'";
+    assert_eq!(owner.value(is_super).unwrap(), "f");
+    let there = format!("SELECT string_agg(DISTINCT result, ' ') FROM run_command_on_workers($${is_super}$$)");
+    assert_eq!(owner.value(&there).unwrap(), "f");
+    assert_eq!(owner.value("SELECT count(*) FROM kinds").unwrap(), "1");
+}
+
 #[test]
 fn merging_tells_nothing() {
     let (side, mut client) = prepared("rights_merge");

@@ -241,7 +241,16 @@ pub fn locks_rows(query: &str) -> bool {
 
 /// A query by which `pgherd.tell_router()` tells of a definition.
 pub fn reads_definitions(query: &str) -> bool {
-    query.split_once(" FROM ").is_some_and(|(_, from)| from.starts_with("pgherd.remote_definition "))
+    own_foreign_table(query) == Some("remote_definition")
+}
+
+/// Which foreign table of ours, but for the children of distributed tables, a query of postgres_fdw reads. Columns of
+/// users can have any name, in quotes where it is not plain.
+fn own_foreign_table(query: &str) -> Option<&str> {
+    const COLUMNS: [&str; 6] = ["NULL", "command", "result", "nodename", "nodeport", "success"];
+    let (list, rest) = query.strip_prefix("SELECT ")?.split_once(" FROM pgherd.")?;
+    let name = rest.split(' ').next()?;
+    (list.split(", ").all(|column| COLUMNS.contains(&column)) && name.starts_with("remote_")).then_some(name)
 }
 
 /// The command of a scan that only tells its number.
@@ -249,7 +258,7 @@ pub const COUNT_SCANS: &str = "count scans";
 /// Where a row is on its worker: partition and ctid.
 pub(crate) const PLACE: &str = "tableoid::pg_catalog.text || ' ' || ctid::pg_catalog.text";
 /// Settings that say how values are written as text.
-const STYLES: [&str; 3] = ["datestyle", "intervalstyle", "extra_float_digits"];
+const STYLES: [&str; 4] = ["datestyle", "intervalstyle", "extra_float_digits", "array_nulls"];
 
 impl Session {
     /// Answers one batch. `in_block`: the coordinator runs inside a transaction block, so that writes made here commit
@@ -532,9 +541,9 @@ impl Session {
         self.callback_block();
         let scan = scan_number(name);
         self.cursors.changes.scan_begins(scan);
-        let from = query.split_once(" FROM ").map_or("", |(_, from)| from);
-        let is_ours = from.starts_with("pgherd.remote_copies ");
-        if is_ours || from.starts_with("pgherd.remote_statement ") {
+        let own = own_foreign_table(query);
+        let of_copies = own == Some("remote_copies");
+        if of_copies || own == Some("remote_statement") {
             if command_of(query).is_some_and(|command| command == COUNT_SCANS) {
                 self.cursors.scans = scan;
                 let nothing = Cursor::Rows { rows: Vec::new(), at: 0, fields: Vec::new() };
@@ -545,11 +554,11 @@ impl Session {
             if !command_of(query).is_some_and(|command| command.starts_with("changing ")) {
                 self.make_waiting().await?;
             }
-            let rows = self.remote_statement(query, is_ours, scan, in_block).await?;
+            let rows = self.remote_statement(query, of_copies, scan, in_block).await?;
             self.cursors.cursors.insert(name.to_owned(), Cursor::Rows { rows, at: 0, fields: Vec::new() });
             return Ok(());
         }
-        if query.contains("pgherd.remote_command") {
+        if own == Some("remote_command") {
             self.make_waiting().await?;
             let cursor = self.remote_command(query).await?;
             self.cursors.cursors.insert(name.to_owned(), cursor);
@@ -1401,8 +1410,8 @@ impl Session {
         if styled {
             self.run_quiet(
                 group,
-                "SELECT pg_catalog.set_config('datestyle', 'ISO', true), pg_catalog.set_config('intervalstyle', 'postgres', true), \
-                 pg_catalog.set_config('extra_float_digits', '3', true)",
+                "SELECT pg_catalog.set_config(name, value, true) FROM (VALUES ('datestyle', 'ISO'), \
+                 ('intervalstyle', 'postgres'), ('extra_float_digits', '3'), ('array_nulls', 'on')) s(name, value)",
             )
             .await?;
         }

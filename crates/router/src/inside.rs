@@ -25,11 +25,11 @@ pub(crate) const INSERTING: &str = "insert ";
 
 impl Session {
     /// A query on `pgherd.remote_statement`: does what its command says, and gives the rows of the answer.
-    /// `is_ours`: no user can have asked.
+    /// `of_copies`: a trigger of ours asks, on a reference table.
     pub(crate) async fn remote_statement(
         &mut self,
         query: &str,
-        is_ours: bool,
+        of_copies: bool,
         scan: u64,
         in_block: bool,
     ) -> Result<Vec<Bytes>> {
@@ -44,7 +44,7 @@ impl Session {
         }
         let mut words = head.splitn(2, ' ');
         match (words.next(), words.next()) {
-            (Some("reference"), Some(rest)) if is_ours => {
+            (Some("reference"), Some(rest)) if of_copies => {
                 let [count, name_length, length, relation] = words_of(rest)?;
                 let count = count.parse().map_err(|_| not_understood())?;
                 let (owner, body) = split_after(body, name_length)?;
@@ -106,7 +106,7 @@ impl Session {
 
     /// The coordinator's copy of a reference table has changed in so many rows: the others follow. `verified`: true
     /// where a foreign key of theirs has done so already. `owner`: of the table, whose rights the change has where the
-    /// session's role may not do everything with it.
+    /// session's role may not do everything with it, and nothing of other users' would run with them.
     async fn change_copies(
         &mut self,
         table: &Arc<Table>,
@@ -117,7 +117,9 @@ impl Session {
     ) -> Result<()> {
         let right = self.copy_right(table).await?;
         let path = "pg_catalog, pg_temp".to_owned();
-        let owner = (!right.is_full && !owner.is_empty()).then(|| Definer { role: owner.to_owned(), path });
+        let runs_nothing = !(table.has_hidden_calls || table.has_user_types || table.reads_by_modifier());
+        let is_for_owner = !right.is_full && !owner.is_empty() && runs_nothing;
+        let owner = is_for_owner.then(|| Definer { role: owner.to_owned(), path });
         for group in self.catalog().worker_groups() {
             self.join(group).await?;
             self.mark_writer(group);

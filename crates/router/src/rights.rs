@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use pgherd_backend::{QueryResult, connect};
@@ -23,6 +24,8 @@ use crate::text::{fields_of_record, is_in_name, replace_unquoted};
 /// A superuser that nobody can drop.
 pub(crate) const FIRST_SUPERUSER: Oid = 10;
 const TEXT_OID: u32 = 25;
+/// How long rights on reference tables are taken for what they were.
+const REMEMBERED: Duration = Duration::from_secs(1);
 const EXCLUSION_VIOLATION: &str = "23P01";
 /// What [`check_pass`](../../control/sql/common.sql) says.
 const NO_PASS: &str = "only the router may run this";
@@ -78,7 +81,7 @@ impl Rights {
 pub struct CopyRights {
     /// Of the role and the catalog for which it was asked.
     known: Option<(Option<String>, Option<String>, Arc<Snapshot>)>,
-    of: HashMap<Oid, CopyRight>,
+    of: HashMap<Oid, (Instant, CopyRight)>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -103,22 +106,26 @@ impl Session {
         if !self.copy_rights.known.as_ref().is_some_and(is_same) {
             self.copy_rights = CopyRights { known: Some((role, user, catalog)), of: HashMap::new() };
         }
-        if let Some(right) = self.copy_rights.of.get(&table.oid) {
+        if let Some((asked, right)) = self.copy_rights.of.get(&table.oid)
+            && asked.elapsed() < REMEMBERED
+        {
             return Ok(*right);
         }
+        let has = |right: &str| format!("pg_catalog.has_table_privilege(c.oid, '{right}')");
+        let all: Vec<String> = ["SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE"].map(has).to_vec();
         let sql = format!(
-            "SELECT pg_catalog.has_table_privilege(o, 'UPDATE, DELETE, TRUNCATE'), \
-             pg_catalog.has_table_privilege(o, 'SELECT'), \
-             pg_catalog.has_table_privilege(o, 'SELECT') AND pg_catalog.has_table_privilege(o, 'INSERT') \
-               AND pg_catalog.has_table_privilege(o, 'UPDATE') AND pg_catalog.has_table_privilege(o, 'DELETE') \
-               AND pg_catalog.has_table_privilege(o, 'TRUNCATE') AND NOT pg_catalog.row_security_active(o) FROM (SELECT {}::pg_catalog.oid AS o) t",
+            "SELECT u.ok AND {}, {}, u.ok AND {} AND NOT pg_catalog.row_security_active(c.oid) \
+             FROM pg_catalog.pg_class c, LATERAL (SELECT pg_catalog.has_schema_privilege(c.relnamespace, 'USAGE') AS ok) u WHERE c.oid = {}",
+            has("UPDATE, DELETE, TRUNCATE"),
+            has("SELECT"),
+            all.join(" AND "),
             table.oid
         );
         let found = self.lease_aside(COORDINATOR_GROUP).await?.query(&sql).await?;
-        // Of a table that this transaction has made nothing is known there; its owner may do all.
-        let is = |column| found.text(0, column) != Some("f");
+        // A table that this transaction has made is not there: what needs no right is right for everyone.
+        let is = |column| !found.rows.is_empty() && found.text(0, column) == Some("t");
         let right = CopyRight { locks: is(0), reads: is(1), is_full: is(2) };
-        self.copy_rights.of.insert(table.oid, right);
+        self.copy_rights.of.insert(table.oid, (Instant::now(), right));
         Ok(right)
     }
 

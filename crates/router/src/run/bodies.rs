@@ -321,8 +321,9 @@ impl Session {
         Ok(())
     }
 
-    /// `ALTER COLUMN … TYPE … USING`, which each worker computes for its rows: it gets the functions of users' for that,
-    /// where they come to what one server would, and the time of the transaction. The expressions as workers run them.
+    /// `ALTER COLUMN … TYPE … USING`, which each worker computes for its rows: it gets the functions of users' for
+    /// that, where they come to what one server would, and the time of the transaction. The expressions as workers run
+    /// them.
     pub(super) async fn follow_using(
         &mut self,
         using: Vec<(String, String)>,

@@ -1,7 +1,7 @@
 //! Definitions of objects that are no tables. The coordinator has them all; a worker has roles, schemas, and what a
 //! distributed or reference table there needs: functions, types, collations, operators, extensions. So a worker hears
-//! of a function's definition only where it has one of that name, and of the rest where it has the object. Extensions with
-//! operators of built-in types are on all workers.
+//! of a function's definition only where it has one of that name, and of the rest where it has the object. Extensions
+//! with operators of built-in types are on all workers.
 
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId};
 use pgherd_control::describe::Prerequisite;

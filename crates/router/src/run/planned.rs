@@ -727,8 +727,8 @@ impl Session {
     }
 }
 
-/// Locks a copy of a reference table. LOCK takes no snapshot before it waits, as anything else would: copies would differ
-/// under REPEATABLE READ.
+/// Locks a copy of a reference table. LOCK takes no snapshot before it waits, as anything else would: copies would
+/// differ under REPEATABLE READ.
 pub(crate) fn lock_copy(table: &Table, may_lock: bool) -> String {
     match may_lock {
         true => format!(
