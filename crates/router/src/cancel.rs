@@ -19,6 +19,10 @@ struct State {
     under_way: usize,
     /// The cancel under way breaks a deadlock.
     deadlock: bool,
+    /// The statement under way can be run again without its client's knowing: its number.
+    repeats: Option<u64>,
+    /// Such statements so far.
+    numbered: u64,
 }
 
 /// Nothing of the client's is under way.
@@ -54,10 +58,39 @@ impl CancelState {
         self.lock().targets.clone()
     }
 
-    /// Interrupts the session because it and others wait for each other.
-    pub async fn break_deadlock(&self) {
-        self.lock().deadlock = true;
-        self.cancel_all().await;
+    /// Interrupts the session because it and others wait for each other, if it is where it was: in the statement of this
+    /// number, which can be run again, or in one that cannot.
+    pub async fn break_deadlock(&self, statement: Option<u64>) {
+        let targets = {
+            let mut state = self.lock();
+            if state.repeats != statement {
+                return;
+            }
+            state.deadlock = true;
+            state.under_way += 1;
+            state.targets.clone()
+        };
+        // What waits for no server is in no deadlock: it is not remembered.
+        self.interrupt(targets).await;
+    }
+
+    /// A statement begins that can be run again.
+    pub fn begin_repeatable(&self) {
+        let mut state = self.lock();
+        state.numbered += 1;
+        state.repeats = Some(state.numbered);
+    }
+
+    /// What comes now is not repeated, and not hit by what was meant for the statement.
+    pub async fn end_repeatable(&self) {
+        self.lock().repeats = None;
+        self.settle().await;
+        self.take_deadlock();
+    }
+
+    /// The number of the statement under way, if it can be run again.
+    pub fn repeats(&self) -> Option<u64> {
+        self.lock().repeats
     }
 
     /// Whether the statement that was just cancelled was the price of a deadlock.
@@ -107,6 +140,10 @@ impl CancelState {
             state.under_way += 1;
             state.targets.clone()
         };
+        self.interrupt(targets).await;
+    }
+
+    async fn interrupt(&self, targets: Vec<(Address, CancelKey)>) {
         for (address, key) in &targets {
             cancel(address, key).await;
         }

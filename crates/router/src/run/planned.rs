@@ -101,13 +101,17 @@ impl Session {
             self.lock_reference_copies(&plan.locked_copies, &[COORDINATOR_GROUP]).await?;
         }
         match &plan.tier {
-            Tier::Stage(stage) => self.run_stage(call, &plan, stage, fresh).await,
+            Tier::Stage(stage) => {
+                self.take_snapshots_for(&plan.tier).await?;
+                self.run_stage(call, &plan, stage, fresh).await
+            }
             _ => self.run_plan(call, plan, id).await,
         }
     }
 
     pub(super) async fn run_plan(&mut self, call: &Call<'_>, plan: Rc<Plan>, id: u64) -> Result<Completion> {
         let text = call.prepared.text();
+        self.take_snapshots_for(&plan.tier).await?;
         match &plan.tier {
             Tier::Refuse(refusal) => {
                 // What PostgreSQL finds wrong with it comes first.
@@ -576,24 +580,28 @@ impl Session {
             max_rows: 0,
         };
         let kept = id.map(|id| (id, request.sql.len()));
-        self.start_scatter(plan, groups, &request, call.staged).await?;
         let errors = Errors { splice: Some(&scatter.sql), text: call.prepared.text(), renamed: None };
         let mut total = End::default();
-        for (index, group) in groups.iter().enumerate() {
-            let mut participant = self.take(*group)?;
-            let rest = limit.map(|l| l.saturating_sub(total.rows));
-            let announce = if index == 0 { announce.clone() } else { Announce::Nothing };
-            let rows = Rows::Client { announce, limit: rest };
-            let end = self.read_reply(*group, &mut participant, kept, rows, errors).await;
-            self.put_back(*group, participant);
-            match end {
-                Ok(end) => {
-                    total.rows += rest.map_or(end.rows, |r| end.rows.min(r));
-                    total.tag = if total.tag.is_empty() { end.tag } else { add_tags(&total.tag, &end.tag) };
-                }
-                Err(failure) => {
-                    self.abandon(&groups[index + 1..]).await;
-                    return Err(failure);
+        let at_once = if self.goes_in_turn(call, plan.writes, scatter.table.oid) { 1 } else { groups.len().max(1) };
+        for (turn, begun) in groups.chunks(at_once).enumerate() {
+            self.start_scatter(plan, begun, &request, call.staged).await?;
+            for (index, group) in begun.iter().enumerate() {
+                let mut participant = self.take(*group)?;
+                let rest = limit.map(|l| l.saturating_sub(total.rows));
+                let announce = if turn + index == 0 { announce.clone() } else { Announce::Nothing };
+                let rows = Rows::Client { announce, limit: rest };
+                let end = self.read_reply(*group, &mut participant, kept, rows, errors).await;
+                self.put_back(*group, participant);
+                match end {
+                    Ok(end) => {
+                        total.rows += rest.map_or(end.rows, |r| end.rows.min(r));
+                        total.tag = if total.tag.is_empty() { end.tag } else { add_tags(&total.tag, &end.tag) };
+                    }
+                    Err(failure) => {
+                        self.note_deadlock(&failure, scatter.table.oid);
+                        self.abandon(&begun[index + 1..]).await;
+                        return Err(failure);
+                    }
                 }
             }
         }

@@ -408,9 +408,7 @@ impl Session {
     /// A server's error in the user's terms: shard schemas become the table's, positions count in the user's text.
     pub fn translate(&self, mut fields: ErrorFields, errors: Errors<'_>) -> Failure {
         if fields.sqlstate() == "57014" && self.cancel.take_deadlock() {
-            return Failure::new("40P01", "deadlock detected")
-                .detail("Transactions on several servers wait for each other.")
-                .hint("Repeat the transaction.");
+            return super::deadlock();
         }
         if let Some(refusal) = self.names_a_variable(&fields) {
             return refusal;
