@@ -6,7 +6,7 @@
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
-use pgherd_testkit::client::Client;
+use pgherd_testkit::client::{Client, Message, bind, execute, message, parse, query, sync};
 use pgherd_testkit::{Cluster, Plain, Side};
 
 /// Rows that the hash puts on all workers.
@@ -168,6 +168,187 @@ fn who_waits_goes_on_when_a_block_fails() {
     }
 }
 
+/// Parse, Bind and Execute of a statement without parameters.
+fn extended(sql: &str) -> Vec<u8> {
+    [parse("", sql, &[]), bind("", "", &[], &[], &[]), execute("", 0)].concat()
+}
+
+/// The transaction of a pipeline is over with its error, not with its Sync.
+#[test]
+fn a_failed_pipeline_holds_nothing() {
+    let (_plain, sides) = sides();
+    for side in sides {
+        let database = "locks_pipeline";
+        prepare(&side, database);
+        for begin in ["", "BEGIN"] {
+            let mut client = side.connect(database).unwrap();
+            let begin = if begin.is_empty() { Vec::new() } else { extended(begin) };
+            let updates = [extended("UPDATE t SET v = 1"), extended("UPDATE local SET v = 1")].concat();
+            client.send(&[begin, updates, extended("SELECT 1 / 0"), message(b'H', &[])].concat()).unwrap();
+            while client.receive().unwrap().kind != b'E' {}
+            let begun = Instant::now();
+            while free(&side, database).len() < ROWS as usize + 2 {
+                assert!(begun.elapsed() < Duration::from_secs(20), "{}: rows are held", side.name);
+            }
+            client.send(&sync()).unwrap();
+            client.receive_until_ready(1).unwrap();
+            client.run("ROLLBACK").unwrap();
+            assert_eq!(client.value("SELECT sum(v) FROM t").unwrap(), "0", "{}", side.name);
+        }
+    }
+}
+
+/// Two rows, the later one on the first worker and the other one on the last: who locks all rows at once has the later
+/// one and waits for the other one, which on one PostgreSQL comes first.
+fn rows_apart(cluster: &Side, database: &str) -> (String, String) {
+    let mut client = cluster.connect(database).unwrap();
+    let places = format!(
+        "WITH place AS (SELECT k, (SELECT groupid FROM pg_dist_placement p WHERE p.shardid = \
+         get_shard_id_for_distribution_column('t', k)) AS g FROM generate_series(1, {ROWS}) k), \
+         near AS (SELECT min(k) AS k FROM place WHERE g = (SELECT max(g) FROM place))"
+    );
+    let near = client.value(&format!("{places} SELECT k FROM near")).unwrap();
+    let far = format!("{places} SELECT min(k) FROM place WHERE g = (SELECT min(g) FROM place) AND k > (TABLE near)");
+    (near, client.value(&far).unwrap())
+}
+
+/// What a client was sent, without what differs between servers. Rows come in any order.
+fn shown(messages: &[Message]) -> Vec<String> {
+    let mut shown: Vec<String> = Vec::new();
+    let mut rows: Vec<String> = Vec::new();
+    for message in messages {
+        let text = String::from_utf8_lossy(&message.body);
+        let text = match message.kind {
+            b'D' | b'C' | b'Z' => text.into_owned(),
+            b'E' | b'N' => text.split('\0').find(|field| field.starts_with('C')).unwrap_or_default().to_owned(),
+            _ => String::new(),
+        };
+        let line = format!("{} {text}", char::from(message.kind));
+        match message.kind {
+            b'D' => rows.push(line),
+            b'S' => {}
+            _ => {
+                rows.sort();
+                shown.append(&mut rows);
+                shown.push(line);
+            }
+        }
+    }
+    shown
+}
+
+/// A table whose rows are in the order of their keys, and who holds one of them.
+fn holder(side: &Side, database: &str, near: &str) -> Client {
+    let mut holder = side.connect(database).unwrap();
+    holder.run("DROP TABLE IF EXISTS t").unwrap();
+    holder.run("CREATE TABLE t (k int PRIMARY KEY, v int NOT NULL)").unwrap();
+    if side.is_cluster {
+        holder.run("SELECT create_distributed_table('t', 'k', shard_count => 9)").unwrap();
+    }
+    holder.run(&format!("INSERT INTO t SELECT g, 0 FROM generate_series(1, {ROWS}) g")).unwrap();
+    holder.run("BEGIN").unwrap();
+    holder.run(&format!("SELECT v FROM t WHERE k = {near} FOR UPDATE")).unwrap();
+    holder
+}
+
+/// A deadlock that one PostgreSQL would not have: nobody hears of it where a transaction has only begun.
+#[test]
+fn a_first_statement_is_run_again() {
+    let values: Vec<String> = (1..=ROWS).map(|k| format!("({k}, 1)")).collect();
+    let upsert = format!("INSERT INTO t VALUES {} ON CONFLICT (k) DO UPDATE SET v = t.v + 1", values.join(", "));
+    let update = "UPDATE t SET v = v + 1 RETURNING k, v";
+    let locks = "SELECT k FROM t ORDER BY k FOR UPDATE";
+    let queries = |texts: &[&str]| (texts.iter().map(|sql| query(sql)).collect::<Vec<_>>().concat(), texts.len());
+    let begun = |first: &[&str]| {
+        let texts = [first, &[update, "SELECT sum(v) FROM t", "COMMIT"]].concat();
+        queries(&texts)
+    };
+    let cases: Vec<(&str, (Vec<u8>, usize))> = vec![
+        ("one Query", queries(&[update])),
+        ("two in one", queries(&["UPDATE t SET v = v + 1; SELECT sum(v) FROM t"])),
+        ("another encoding", queries(&["SET client_encoding = latin1", "SELECT k, 'é' FROM t ORDER BY k FOR UPDATE"])),
+        ("row locks", queries(&[locks])),
+        ("upsert", queries(&[&upsert])),
+        ("EXECUTE", queries(&["PREPARE p AS UPDATE t SET v = v + $1 RETURNING v", "EXECUTE p(2)"])),
+        ("a notice", queries(&["SET client_min_messages = notice", "DROP TABLE IF EXISTS nobody, t"])),
+        ("a block", begun(&["BEGIN"])),
+        ("a savepoint", begun(&["BEGIN", "SAVEPOINT a", update, "ROLLBACK TO a"])),
+        ("one snapshot", begun(&["BEGIN ISOLATION LEVEL REPEATABLE READ"])),
+        ("LOCK", begun(&["BEGIN", "LOCK TABLE t"])),
+        ("TRUNCATE", queries(&["TRUNCATE t"])),
+        ("a definition", queries(&["ALTER TABLE t ADD COLUMN w int"])),
+        ("extended", ([extended(update), sync()].concat(), 1)),
+        ("a pipeline", ([extended(update), extended("SELECT sum(v) FROM t"), sync()].concat(), 1)),
+        (
+            "a portal",
+            ([parse("", locks, &[]), bind("", "", &[], &[], &[]), execute("", 5), execute("", 0), sync()].concat(), 1),
+        ),
+    ];
+    let (_plain, [plain, cluster]) = sides();
+    let database = "locks_again";
+    prepare(&plain, database);
+    prepare(&cluster, database);
+    let (near, far) = rows_apart(&cluster, database);
+    for (name, (packet, count)) in &cases {
+        let found = [&plain, &cluster].map(|side| {
+            let mut holder = holder(side, database, &near);
+            let mut client = side.connect(database).unwrap();
+            client.send(packet).unwrap();
+            until_waiting(side, database);
+            let ended = outcome(&mut holder, &format!("SELECT v FROM t WHERE k = {far} FOR UPDATE"));
+            holder.run("COMMIT").unwrap();
+            let messages = client.receive_until_ready(*count).unwrap();
+            let left = "SELECT coalesce(string_agg(k || '=' || v, ' ' ORDER BY k), '') FROM t";
+            let left = client.simple(left, None).unwrap().answers.first().map(|answer| answer.rows.clone());
+            (ended, shown(&messages), left)
+        });
+        assert_eq!(found[0], found[1], "{name}");
+        assert_eq!(found[0].0, " T", "{name}");
+    }
+}
+
+#[test]
+fn what_is_run_again_can_be_cancelled() {
+    let (_plain, [plain, cluster]) = sides();
+    let database = "locks_cancelled";
+    prepare(&plain, database);
+    prepare(&cluster, database);
+    let (near, far) = rows_apart(&cluster, database);
+    for side in [&plain, &cluster] {
+        let mut holder = holder(side, database, &near);
+        let mut client = side.connect(database).unwrap();
+        client.send(&query("UPDATE t SET v = 1")).unwrap();
+        until_waiting(side, database);
+        assert_eq!(outcome(&mut holder, &format!("SELECT v FROM t WHERE k = {far} FOR UPDATE")), " T", "{}", side.name);
+        until_waiting(side, database);
+        client.cancel().unwrap();
+        assert_eq!(shown(&client.receive_until_ready(1).unwrap()), ["E C57014", "Z I"], "{}", side.name);
+        holder.run("COMMIT").unwrap();
+        assert_eq!(client.value("SELECT sum(v) FROM t").unwrap(), "0", "{}", side.name);
+        client.run("UPDATE t SET v = 1").unwrap();
+    }
+}
+
+/// Rows that have left cannot be taken back: their client hears of the deadlock.
+#[test]
+fn what_has_been_seen_is_not_run_again() {
+    let (_plain, [_, side]) = sides();
+    let database = "locks_seen";
+    prepare(&side, database);
+    let (near, far) = rows_apart(&side, database);
+    let mut holder = holder(&side, database, &near);
+    let mut client = side.connect(database).unwrap();
+    client.send(&query("SELECT k, repeat('x', 100000) FROM t FOR UPDATE")).unwrap();
+    until_waiting(&side, database);
+    assert_eq!(outcome(&mut holder, &format!("SELECT v FROM t WHERE k = {far} FOR UPDATE")), " T");
+    holder.run("COMMIT").unwrap();
+    let seen = shown(&client.receive_until_ready(1).unwrap());
+    let rows = seen.iter().filter(|line| line.starts_with('D')).count();
+    assert!((1..ROWS as usize).contains(&rows), "{rows} rows");
+    assert_eq!(seen[rows + 1..], ["E C40P01", "Z I"]);
+    client.run("UPDATE t SET v = 1").unwrap();
+}
+
 /// Each of `clients` sessions runs each statement so often, beginning together; how they ended.
 fn together(side: &Side, database: &str, clients: usize, times: usize, statements: &[String]) -> Vec<String> {
     let barrier = Arc::new(Barrier::new(clients));
@@ -270,6 +451,9 @@ fn a_snapshot_is_one_over_all_servers() {
             "BEGIN ISOLATION LEVEL REPEATABLE READ",
             "BEGIN; SET TRANSACTION ISOLATION LEVEL SERIALIZABLE",
             "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ; BEGIN",
+            "SET default_transaction_isolation = serializable; BEGIN; RESET default_transaction_isolation",
+            "BEGIN; SET LOCAL transaction_isolation = 'repeatable read'",
+            "SET default_transaction_isolation = serializable; BEGIN ISOLATION LEVEL READ COMMITTED",
             "BEGIN ISOLATION LEVEL READ COMMITTED",
         ] {
             for first in [
@@ -278,13 +462,16 @@ fn a_snapshot_is_one_over_all_servers() {
                 "SELECT v FROM local WHERE n = 1",
                 "SAVEPOINT a; SELECT v FROM t WHERE k = 2; ROLLBACK TO SAVEPOINT a",
                 "DECLARE c CURSOR FOR SELECT v FROM t WHERE k = 3",
-                "DO 'BEGIN PERFORM 1; END'",
+                "DO 'BEGIN PERFORM 1;END'",
+                "PREPARE p(int) AS SELECT v FROM t WHERE k = $1; EXECUTE p(4)",
+                "SAVEPOINT a; SELECT 1 / v FROM t WHERE k = 5; ROLLBACK TO SAVEPOINT a",
             ] {
                 writer.run("UPDATE t SET v = 0").unwrap();
                 writer.run("UPDATE local SET v = 0").unwrap();
                 let mut reader = side.connect(database).unwrap();
                 begin.split("; ").for_each(|sql| reader.run(sql).map(drop).unwrap());
-                reader.run(first).unwrap();
+                first.split("; ").for_each(|sql| drop(reader.simple(sql, None).unwrap()));
+                assert_eq!(outcome(&mut reader, "SHOW work_mem"), " T", "{} {begin} {first}", side.name);
                 writer.run("BEGIN; UPDATE t SET v = 1; UPDATE local SET v = 1; COMMIT").unwrap();
                 let rows = (1..=ROWS).map(|k| format!("SELECT v FROM t WHERE k = {k}"));
                 let sums = ["t", "local"].map(|table| format!("SELECT sum(v) FROM {table}"));

@@ -146,7 +146,7 @@ impl Session {
             self.cancel.settle().await;
         }
         match result {
-            Err(failure) if failure.sqlstate() == "57014" && self.cancel.take_deadlock() => Err(deadlock()),
+            Err(failure) if failure.sqlstate() == "57014" && self.cancel.breaks_deadlock() => Err(deadlock()),
             other => other,
         }
     }

@@ -13,7 +13,7 @@ use pgherd_wire::frontend;
 
 use crate::encoding::Moment;
 use crate::error::{Failure, Result};
-use crate::run::{Anchor, Errors, RolesMade, Rows};
+use crate::run::{Anchor, Errors, RolesMade, Rows, keeps_snapshot};
 use crate::session::{Session, next_id};
 use crate::settings::{self, Settings};
 
@@ -61,6 +61,8 @@ pub struct Participant {
     pub in_block: bool,
     /// Colocation groups whose fence was taken.
     fenced: HashSet<ColocationId>,
+    /// It was asked for its snapshot, and for nothing since.
+    pub only_snapshot: bool,
 }
 
 pub struct Transaction {
@@ -73,7 +75,7 @@ pub struct Transaction {
     /// much of the log they have been told, which gets shorter meanwhile where the coordinator ends subtransactions.
     out: BTreeMap<GroupId, usize>,
     /// The session's settings when the block began: a rollback puts them back.
-    settings_before: Option<Settings>,
+    pub settings_before: Option<Settings>,
     /// Settings that bodies may have changed: what they are is asked for when the block is over.
     pub body_settings: BTreeSet<String>,
     /// After DDL inside the block: the catalog as this transaction sees it.
@@ -93,8 +95,12 @@ pub struct Transaction {
     pub ending: bool,
     /// COMMIT is on its way: what becomes of it is waited for, whoever else has gone.
     pub committing: bool,
+    /// Whether the level that was named for this transaction keeps a snapshot; none: the session's default has.
+    pub keeps_snapshot: Option<bool>,
     /// All servers have been asked for their snapshots, where the transaction keeps them.
     pub has_snapshots: bool,
+    /// Servers that were asked for their snapshots and have not answered yet.
+    pub snapshots_asked: Vec<GroupId>,
     /// Its place among the transactions that may hold leases to several servers.
     place: Option<BlockPlace>,
 }
@@ -117,7 +123,9 @@ impl Transaction {
             now: None,
             ending: false,
             committing: false,
+            keeps_snapshot: None,
             has_snapshots: false,
+            snapshots_asked: Vec::new(),
             place: None,
         }
     }
@@ -160,6 +168,7 @@ impl Session {
         if self.txn.block == Block::None {
             self.txn.settings_before = Some(self.settings.clone());
             self.txn.begin = sql.to_owned();
+            self.txn.keeps_snapshot = keeps_snapshot(sql);
         }
         self.txn.block = Block::Explicit;
     }
@@ -288,7 +297,7 @@ impl Session {
             self.cancel.remove(&lease.cancel_key);
             return Err(cancelled());
         }
-        Ok(Participant { lease, told: 0, wrote: false, in_block: false, fenced: HashSet::new() })
+        Ok(Participant { lease, told: 0, wrote: false, in_block: false, fenced: HashSet::new(), only_snapshot: false })
     }
 
     /// Takes the placement fence of a colocation group on a participant, once per transaction.
@@ -303,8 +312,9 @@ impl Session {
 
     /// A participant, out of the map while its replies are read; [`put_back`](Self::put_back) returns it.
     pub fn take(&mut self, group: GroupId) -> Result<Participant> {
-        let participant =
+        let mut participant =
             self.txn.participants.remove(&group).ok_or_else(|| Failure::new("XX000", "participant is missing"))?;
+        participant.only_snapshot = false;
         self.txn.out.insert(group, participant.told);
         Ok(participant)
     }
@@ -480,11 +490,9 @@ impl Session {
         let savepoint = self.txn.log[index].to_sql();
         let mut told = Vec::new();
         for (group, participant) in self.txn.participants.iter_mut().filter(|(_, p)| p.told > index) {
-            let steps = participant.lease.steps();
-            let unsent = steps.iter().rposition(|step| Some(step) == savepoint.as_ref());
-            if !steps.is_empty() {
-                participant.fenced.clear();
-            }
+            // Those of the subtransaction are given back with it.
+            participant.fenced.clear();
+            let unsent = participant.lease.steps().iter().rposition(|step| Some(step) == savepoint.as_ref());
             participant.lease.forget_steps(unsent.map_or(0, |at| at + 1));
             if unsent.is_none() {
                 told.push(*group);
@@ -562,6 +570,7 @@ impl Session {
         self.txn = Transaction {
             block: old.block,
             begin: old.begin,
+            keeps_snapshot: old.keeps_snapshot,
             log: old.log,
             settings_before: old.settings_before,
             place: old.place,
@@ -691,7 +700,8 @@ impl Session {
     /// A coordinator that wrote nothing ends first: what it keeps beyond the transaction (WITH HOLD) it reads from the
     /// workers now, and its foreign tables tidy up there, while their transactions are still open.
     async fn end_reading_coordinator(&mut self) -> Result<()> {
-        let reads = self.txn.participants.get(&COORDINATOR_GROUP).is_some_and(|p| p.in_block && !p.wrote);
+        let reads = |p: &Participant| p.in_block && !p.wrote && !p.only_snapshot;
+        let reads = self.txn.participants.get(&COORDINATOR_GROUP).is_some_and(reads);
         if !reads {
             return Ok(());
         }

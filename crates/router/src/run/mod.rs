@@ -47,6 +47,7 @@ use crate::transaction::Block;
 
 pub use current_row::Followed;
 pub use define_inside::{Definer, Definitions};
+pub use isolation::keeps_snapshot;
 pub(crate) use planned::lock_copy;
 pub use planned::{add_tags, refuse};
 pub use repeat::{Turns, deadlock};

@@ -102,7 +102,7 @@ impl Session {
         }
         match &plan.tier {
             Tier::Stage(stage) => {
-                self.take_snapshots_for(&plan.tier).await?;
+                self.take_snapshots_for(&plan).await?;
                 self.run_stage(call, &plan, stage, fresh).await
             }
             _ => self.run_plan(call, plan, id).await,
@@ -111,7 +111,7 @@ impl Session {
 
     pub(super) async fn run_plan(&mut self, call: &Call<'_>, plan: Rc<Plan>, id: u64) -> Result<Completion> {
         let text = call.prepared.text();
-        self.take_snapshots_for(&plan.tier).await?;
+        self.take_snapshots_for(&plan).await?;
         match &plan.tier {
             Tier::Refuse(refusal) => {
                 // What PostgreSQL finds wrong with it comes first.
@@ -129,7 +129,11 @@ impl Session {
                 self.run_coordinator_plan(call, &sql, plan.writes || *in_block, *in_block).await
             }
             Tier::Federate { copies, .. } => self.run_federated(call, &plan, copies).await,
-            Tier::Route(route) => self.run_route(call, &plan, route, id).await,
+            Tier::Route(route) => {
+                let result = self.run_route(call, &plan, route, id).await;
+                // Where an error came before the statement was sent.
+                self.await_snapshots().await.and(result)
+            }
             Tier::Scatter(scatter) => self.run_scatter(call, &plan, scatter, id).await,
             Tier::Stage(stage) => self.run_stage(call, &plan, stage, false).await,
             Tier::InsertRows(insert) => self.run_insert_rows(call, &plan, insert).await,
@@ -224,6 +228,7 @@ impl Session {
             Ok(pinned) => pinned,
         };
         let Some(remainder) = pinned else {
+            self.take_snapshots().await?;
             let sql = self.coordinator_text(call).await?;
             return self.run_coordinator_plan(call, &sql, plan.writes, true).await;
         };
@@ -271,6 +276,10 @@ impl Session {
         let id = call.keeps().then(|| plan_id * 65_536 + remainder as u64);
         let announce = self.announce(call, &plan.tables).await?;
         let errors = Errors { splice: Some(&route.sql), text: call.prepared.text(), renamed: Some(&name_of) };
+        // From here on nothing is sent to another server before its answer is read.
+        if plan.locked_copies.is_empty() {
+            self.ask_for_snapshots(Some(group)).await?;
+        }
         let completion = self.run_single(call, group, sql, id, &types, announce, errors).await?;
         if by_partition && !fence && call.keeps() {
             self.compile(call.prepared, plan, plan_id, &catalog);

@@ -20,6 +20,16 @@ use crate::transaction::Block;
 const IN_TURN: Duration = Duration::from_secs(60);
 /// A statement that meets this many deadlocks ends with the last.
 const REPEATS_MAX: usize = 50;
+/// Volatile built-in functions that leave nothing behind, or only what a rollback takes back.
+const REPEATED: [&str; 7] = [
+    "clock_timestamp",
+    "gen_random_uuid",
+    "nextval",
+    "pg_advisory_xact_lock",
+    "pg_advisory_xact_lock_shared",
+    "random",
+    "timeofday",
+];
 const DETAIL: &str = "Transactions on several servers wait for each other.";
 
 /// Tables whose workers are locked one after another, by database: until when.
@@ -65,9 +75,10 @@ fn is_deadlock(failure: &Failure) -> bool {
 fn is_taken_back(kind: &StatementKind) -> bool {
     use StatementKind as K;
     match kind {
-        K::Select | K::Insert | K::Update | K::Delete | K::Merge | K::Execute { .. } | K::Truncate { .. } => true,
-        K::Ddl(info) => matches!(info.object, "table" | "index" | "trigger" | "policy" | "rule"),
-        K::Lock { .. } => true,
+        K::Select | K::Insert | K::Update | K::Delete | K::Merge | K::Truncate { .. } | K::Lock { .. } => true,
+        // CONCURRENTLY is several transactions.
+        K::Ddl(info) => !info.concurrently && matches!(info.object, "table" | "index" | "trigger" | "policy" | "rule"),
+        // EXECUTE runs a statement that begins by itself.
         _ => false,
     }
 }
@@ -77,14 +88,25 @@ impl Session {
     pub(super) fn start_of(&mut self, call: &Call<'_>, kind: &StatementKind) -> Option<Start> {
         let can = self.txn.is_untouched()
             && self.client.capture.is_none()
+            // What the session's own connection says of other things (NOTIFY) is said once.
+            && !self.pin
+            && self.pinned.is_none()
             && is_taken_back(kind)
             && !self.calls_user_function(call)
+            && !self.calls_what_stays(call)
             && call.prepared.statement.as_ref().is_some_and(|s| pgherd_sql::own_calls(s).is_empty());
         if !can {
             return None;
         }
         self.cancel.begin_repeatable();
         Some(Start { mark: self.client.mark(), block: self.txn.block, log: self.txn.log.len(), repeats: 0 })
+    }
+
+    /// A built-in function is called whose effect outlives a rollback, as that of `pg_advisory_lock` does.
+    fn calls_what_stays(&self, call: &Call<'_>) -> bool {
+        let catalog = self.catalog();
+        let stays = |name: &String| catalog.volatile_functions.contains(name) && !REPEATED.contains(&name.as_str());
+        call.prepared.statement.as_ref().is_some_and(|s| s.calls.iter().any(|(_, name)| stays(name)))
     }
 
     /// After a statement: whether it is run again, as if it had not been run.
@@ -131,6 +153,25 @@ mod tests {
         assert!(!turns.are_taken("a", 1));
         turns.take("a", 1);
         assert!(turns.are_taken("a", 1) && !turns.are_taken("a", 2) && !turns.are_taken("b", 1));
+    }
+
+    #[test]
+    fn what_a_rollback_does_not_take_back_is_not_repeated() {
+        let is_taken_back = |sql: &str| is_taken_back(&pgherd_sql::split(sql).expect("it is SQL")[0].kind);
+        for sql in ["SELECT 1", "DELETE FROM t", "CREATE INDEX ON t (v)", "TRUNCATE t", "LOCK TABLE t"] {
+            assert!(is_taken_back(sql), "{sql}");
+        }
+        for sql in [
+            "CREATE INDEX CONCURRENTLY ON t (v)",
+            "ALTER TABLE t DETACH PARTITION u CONCURRENTLY",
+            "CREATE ROLE r",
+            "EXECUTE p",
+            "COPY t FROM STDIN",
+            "CALL p()",
+            "VACUUM t",
+        ] {
+            assert!(!is_taken_back(sql), "{sql}");
+        }
     }
 
     #[test]
