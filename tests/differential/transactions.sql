@@ -113,6 +113,21 @@ SELECT count(*) FROM clicks;
 --@ error: 25001
 SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;
 ROLLBACK;
+BEGIN;
+SET LOCAL transaction_isolation = 'repeatable read';
+SELECT count(*) FROM clicks;
+SELECT url FROM clicks WHERE user_id = 3 ORDER BY url;
+SHOW transaction_isolation;
+COMMIT;
+BEGIN;
+SET transaction_read_only = on;
+SELECT count(*) FROM clicks;
+--@ error: 25006
+UPDATE users SET score = 1;
+ROLLBACK;
+SET transaction_isolation = 'serializable';
+SHOW transaction_isolation;
+SELECT count(*) FROM clicks;
 
 -- One clock.
 BEGIN;

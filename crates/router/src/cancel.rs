@@ -7,7 +7,7 @@
 //! it. The request is remembered, and meets the statement when it asks for a lease (lanes send what takes long back
 //! within a moment). If it ends before, the request came too late and is forgotten.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use pgherd_backend::{Address, CancelKey, cancel};
@@ -17,8 +17,10 @@ use tokio::sync::Notify;
 struct State {
     targets: Vec<(Address, CancelKey)>,
     under_way: usize,
-    /// The cancel under way breaks a deadlock.
-    deadlock: bool,
+    /// The statement under way can be run again without its client's knowing: its number.
+    repeats: Option<u64>,
+    /// Such statements so far.
+    numbered: u64,
 }
 
 /// Nothing of the client's is under way.
@@ -34,6 +36,9 @@ pub struct CancelState {
     settled: Notify,
     phase: AtomicU8,
     requested: Notify,
+    /// The statement under way was interrupted since it and others wait for each other. More than one of its
+    /// connections may say so.
+    deadlock: AtomicBool,
 }
 
 impl CancelState {
@@ -54,15 +59,46 @@ impl CancelState {
         self.lock().targets.clone()
     }
 
-    /// Interrupts the session because it and others wait for each other.
-    pub async fn break_deadlock(&self) {
-        self.lock().deadlock = true;
-        self.cancel_all().await;
+    /// Interrupts the session because it and others wait for each other, if it is where it was: in the statement of
+    /// this number, which can be run again, or in one that cannot.
+    pub async fn break_deadlock(&self, statement: Option<u64>) {
+        let targets = {
+            let mut state = self.lock();
+            if state.repeats != statement {
+                return;
+            }
+            self.deadlock.store(true, Ordering::Release);
+            state.under_way += 1;
+            state.targets.clone()
+        };
+        // What waits for no server is in no deadlock: it is not remembered.
+        self.interrupt(targets).await;
     }
 
-    /// Whether the statement that was just cancelled was the price of a deadlock.
-    pub fn take_deadlock(&self) -> bool {
-        std::mem::take(&mut self.lock().deadlock)
+    /// A statement begins that can be run again.
+    pub fn begin_repeatable(&self) {
+        let mut state = self.lock();
+        state.numbered += 1;
+        state.repeats = Some(state.numbered);
+        // One that an earlier statement was too quick for.
+        self.deadlock.store(false, Ordering::Release);
+    }
+
+    /// What comes now is not repeated, and not hit by what was meant for the statement.
+    pub async fn end_repeatable(&self) {
+        self.lock().repeats = None;
+        self.settle().await;
+        self.deadlock.store(false, Ordering::Release);
+    }
+
+    /// The number of the statement under way, if it can be run again.
+    pub fn repeats(&self) -> Option<u64> {
+        self.lock().repeats
+    }
+
+    /// Whether a statement that was cancelled was the price of a deadlock.
+    pub fn breaks_deadlock(&self) -> bool {
+        self.deadlock.load(Ordering::Acquire)
     }
 
     /// A statement is about to leave on a lane, or a message to be dealt with; it may have been under way already.
@@ -73,6 +109,7 @@ impl CancelState {
     /// The client has its answer.
     pub fn finish(&self) {
         self.phase.store(IDLE, Ordering::Release);
+        self.deadlock.store(false, Ordering::Release);
     }
 
     pub fn is_cancelled(&self) -> bool {
@@ -107,6 +144,10 @@ impl CancelState {
             state.under_way += 1;
             state.targets.clone()
         };
+        self.interrupt(targets).await;
+    }
+
+    async fn interrupt(&self, targets: Vec<(Address, CancelKey)>) {
         for (address, key) in &targets {
             cancel(address, key).await;
         }

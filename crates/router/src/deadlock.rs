@@ -1,6 +1,7 @@
 //! Deadlocks that no single server can see: session A waits on one worker for B, which waits on another for A. The lock
 //! waits of all servers are joined into one graph of this router's sessions; a cycle that is there twice in a row costs
-//! one of them its statement, with PostgreSQL's own SQLSTATE. What is on one server only, PostgreSQL finds by itself.
+//! one of them its statement, with PostgreSQL's own SQLSTATE, or none, where a statement can be run again without its
+//! client's knowing. What is on one server only, PostgreSQL finds by itself.
 //!
 //! Sessions of other routers and prepared transactions are not in the graph.
 
@@ -13,7 +14,11 @@ use tokio::sync::watch;
 
 use crate::shared::Shared;
 
-const INTERVAL: Duration = Duration::from_secs(1);
+/// Shorter than PostgreSQL's own `deadlock_timeout`, by which a server picks one who cannot start again.
+const INTERVAL: Duration = Duration::from_millis(400);
+const SECOND_LOOK: Duration = Duration::from_secs(1);
+/// The second look, where a mistake would cost nobody anything.
+const AGAIN: Duration = Duration::from_millis(100);
 /// Waiting backends with those they wait for.
 const WAITS: &str = "SELECT a.pid, pg_catalog.array_to_string(pg_catalog.pg_blocking_pids(a.pid), ',') \
                      FROM pg_catalog.pg_stat_activity a WHERE a.wait_event_type = 'Lock'";
@@ -24,25 +29,44 @@ pub type Graph = BTreeMap<i32, BTreeSet<i32>>;
 pub fn spawn(shared: Arc<Shared>, mut shutdown: watch::Receiver<bool>) {
     tokio::spawn(async move {
         let mut connections: HashMap<Address, Connection> = HashMap::new();
-        let mut seen: BTreeSet<i32> = BTreeSet::new();
+        let mut seen = None;
+        let mut interval = INTERVAL;
         loop {
             tokio::select! {
-                () = tokio::time::sleep(INTERVAL) => {}
+                () = tokio::time::sleep(interval) => {}
                 _ = shutdown.wait_for(|stop| *stop) => return,
             }
+            let repeatable = repeatable(&shared);
             let found = cycle(&graph(&shared, &mut connections).await);
-            if !found.is_empty() && found == seen {
-                // The youngest has the least to lose.
-                if let Some(state) = found.last().and_then(|victim| shared.cancel_state(*victim)) {
-                    tracing::info!("deadlock between sessions {found:?}");
-                    state.break_deadlock().await;
-                }
-                seen.clear();
-            } else {
-                seen = found;
+            let Some(victim) = victim(&repeatable, &found) else {
+                (seen, interval) = (None, INTERVAL);
+                continue;
+            };
+            let statement = repeatable.get(&victim).copied();
+            let again = seen.take() == Some((found.clone(), statement));
+            interval = match statement {
+                _ if again => INTERVAL,
+                Some(_) => AGAIN,
+                None => SECOND_LOOK,
+            };
+            if !again {
+                seen = Some((found, statement));
+            } else if let Some(state) = shared.cancel_state(victim) {
+                tracing::info!("deadlock between sessions {found:?}");
+                state.break_deadlock(statement).await;
             }
         }
     });
+}
+
+/// Sessions that can run again what they run now, with the numbers of their statements.
+fn repeatable(shared: &Shared) -> BTreeMap<i32, u64> {
+    shared.cancel_states().iter().filter_map(|(session, state)| Some((*session, state.repeats()?))).collect()
+}
+
+/// Who of a cycle pays: one that runs its statement again, or else the youngest, which has the least to lose.
+fn victim(repeatable: &BTreeMap<i32, u64>, cycle: &BTreeSet<i32>) -> Option<i32> {
+    cycle.iter().rfind(|session| repeatable.contains_key(*session)).or(cycle.last()).copied()
 }
 
 /// The lock waits between sessions of this router. Servers are only asked while some session is on several of them.
@@ -146,6 +170,14 @@ mod tests {
             graph.entry(*from).or_default().insert(*to);
         }
         assert_eq!(cycle(&graph).into_iter().collect::<Vec<_>>(), expected, "{edges:?}");
+    }
+
+    #[test]
+    fn who_can_repeat_pays() {
+        let cycle = BTreeSet::from([3, 5, 8]);
+        assert_eq!(victim(&BTreeMap::new(), &cycle), Some(8));
+        assert_eq!(victim(&BTreeMap::from([(3, 1), (5, 7), (9, 1)]), &cycle), Some(5));
+        assert_eq!(victim(&BTreeMap::from([(3, 1)]), &BTreeSet::new()), None);
     }
 
     #[test]

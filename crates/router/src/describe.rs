@@ -13,6 +13,7 @@ use pgherd_wire::frame::Frame;
 use pgherd_wire::frontend;
 
 use crate::error::{Failure, Result};
+use crate::run::deadlock;
 use crate::session::{Prepared, Session};
 use crate::transaction::{Block, Participant};
 
@@ -131,14 +132,23 @@ impl Session {
             Some(statement) => pgherd_sql::qualify_own(statement).as_written(),
             None => String::new(),
         };
-        let mut lease = self.coordinator_lease().await?;
-        describe_on(&mut lease, &text, &prepared.declared).await
+        self.describe_text_aside(&text, &prepared.declared).await
     }
 
     /// The same of a text.
     pub async fn describe_text_aside(&mut self, sql: &str, types: &[u32]) -> Result<Described> {
         let mut lease = self.coordinator_lease().await?;
-        describe_on(&mut lease, sql, types).await
+        // It may wait for a definition that waits for this session's transaction elsewhere.
+        self.cancel.add(lease.address(), &lease.cancel_key);
+        let result = describe_on(&mut lease, sql, types).await;
+        self.cancel.remove(&lease.cancel_key);
+        if self.cancel.is_under_way() {
+            self.cancel.settle().await;
+        }
+        match result {
+            Err(failure) if failure.sqlstate() == "57014" && self.cancel.breaks_deadlock() => Err(deadlock()),
+            other => other,
+        }
     }
 
     /// The result columns of a utility statement that returns rows.
@@ -198,8 +208,7 @@ impl Session {
             self.release_autocommit().await;
             return result;
         }
-        let mut lease = self.coordinator_lease().await?;
-        describe_on(&mut lease, sql, types).await
+        self.describe_text_aside(sql, types).await
     }
 
     /// The same on the transaction's own connection. Where the text is wrong, the coordinator's transaction fails, and

@@ -51,6 +51,8 @@ pub struct Greeting {
     generation: u64,
     read: Instant,
     pub server_version: Rc<str>,
+    /// The default isolation level is REPEATABLE READ or SERIALIZABLE.
+    pub keeps_snapshots: bool,
     /// ParameterStatus messages.
     pub parameters: Vec<u8>,
 }
@@ -213,7 +215,7 @@ impl Thread {
         (user, database): (&str, &str),
         settings: &Settings,
         (generation, read): (u64, Instant),
-        server_version: &Rc<str>,
+        (server_version, keeps_snapshots): (&Rc<str>, bool),
         parameters: &[u8],
     ) {
         let mut greetings = self.greetings.borrow_mut();
@@ -231,6 +233,7 @@ impl Thread {
             generation,
             read,
             server_version: server_version.clone(),
+            keeps_snapshots,
             parameters: parameters.to_vec(),
         }));
     }

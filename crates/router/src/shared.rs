@@ -19,7 +19,7 @@ use crate::error::{Failure, Result};
 use crate::listen::ServeConfig;
 use crate::login::{Greeting, Login};
 use crate::placement::Placement;
-use crate::run::TableOrigin;
+use crate::run::{TableOrigin, Turns};
 use crate::session::LaneContext;
 
 /// A session's cancel key and what it interrupts.
@@ -49,6 +49,7 @@ pub struct Shared {
     /// Where the coordinator's callbacks connect to.
     callback_address: RwLock<Option<(String, u16)>>,
     pub conversions: Conversions,
+    pub turns: Turns,
     /// How many connections servers take from us, whichever thread has them.
     pub budget: Arc<Budget>,
     /// Of this machine.
@@ -72,6 +73,7 @@ impl Shared {
             generation: AtomicU64::new(0),
             callback_address: RwLock::default(),
             conversions: Conversions::default(),
+            turns: Turns::default(),
             budget: Arc::new(Budget::new(config.connections)),
             config,
             mock_secret,

@@ -13,7 +13,7 @@ use pgherd_wire::frontend;
 
 use crate::encoding::Moment;
 use crate::error::{Failure, Result};
-use crate::run::{Anchor, Errors, RolesMade, Rows};
+use crate::run::{Anchor, Errors, RolesMade, Rows, keeps_snapshot};
 use crate::session::{Session, next_id};
 use crate::settings::{self, Settings};
 
@@ -61,6 +61,8 @@ pub struct Participant {
     pub in_block: bool,
     /// Colocation groups whose fence was taken.
     fenced: HashSet<ColocationId>,
+    /// It was asked for its snapshot, and for nothing since.
+    pub only_snapshot: bool,
 }
 
 pub struct Transaction {
@@ -73,7 +75,7 @@ pub struct Transaction {
     /// much of the log they have been told, which gets shorter meanwhile where the coordinator ends subtransactions.
     out: BTreeMap<GroupId, usize>,
     /// The session's settings when the block began: a rollback puts them back.
-    settings_before: Option<Settings>,
+    pub settings_before: Option<Settings>,
     /// Settings that bodies may have changed: what they are is asked for when the block is over.
     pub body_settings: BTreeSet<String>,
     /// After DDL inside the block: the catalog as this transaction sees it.
@@ -93,6 +95,12 @@ pub struct Transaction {
     pub ending: bool,
     /// COMMIT is on its way: what becomes of it is waited for, whoever else has gone.
     pub committing: bool,
+    /// Whether the level that was named for this transaction keeps a snapshot; none: the session's default has.
+    pub keeps_snapshot: Option<bool>,
+    /// All servers have been asked for their snapshots, where the transaction keeps them.
+    pub has_snapshots: bool,
+    /// Servers that were asked for their snapshots and have not answered yet.
+    pub snapshots_asked: Vec<GroupId>,
     /// Its place among the transactions that may hold leases to several servers.
     place: Option<BlockPlace>,
 }
@@ -115,6 +123,9 @@ impl Transaction {
             now: None,
             ending: false,
             committing: false,
+            keeps_snapshot: None,
+            has_snapshots: false,
+            snapshots_asked: Vec::new(),
             place: None,
         }
     }
@@ -126,6 +137,11 @@ impl Transaction {
             Block::Explicit => b'T',
             Block::Failed => b'E',
         }
+    }
+
+    /// No server has been asked for anything in it.
+    pub fn is_untouched(&self) -> bool {
+        self.participants.is_empty() && self.out.is_empty() && self.catalog.is_none()
     }
 
     /// How much of the log each participant has been told, also of those that are being read.
@@ -152,6 +168,7 @@ impl Session {
         if self.txn.block == Block::None {
             self.txn.settings_before = Some(self.settings.clone());
             self.txn.begin = sql.to_owned();
+            self.txn.keeps_snapshot = keeps_snapshot(sql);
         }
         self.txn.block = Block::Explicit;
     }
@@ -164,6 +181,10 @@ impl Session {
         if !self.txn.participants.contains_key(&group) {
             let participant = self.lease(group).await?;
             self.txn.participants.insert(group, participant);
+        }
+        if self.txn.block == Block::Failed {
+            // What a failed transaction has been told is settled; it may be over on that server.
+            return Ok(());
         }
         while let Err(failure) = self.bring_up_to_date(group).await {
             if !self.forget_reserved(&failure) {
@@ -276,7 +297,7 @@ impl Session {
             self.cancel.remove(&lease.cancel_key);
             return Err(cancelled());
         }
-        Ok(Participant { lease, told: 0, wrote: false, in_block: false, fenced: HashSet::new() })
+        Ok(Participant { lease, told: 0, wrote: false, in_block: false, fenced: HashSet::new(), only_snapshot: false })
     }
 
     /// Takes the placement fence of a colocation group on a participant, once per transaction.
@@ -291,8 +312,9 @@ impl Session {
 
     /// A participant, out of the map while its replies are read; [`put_back`](Self::put_back) returns it.
     pub fn take(&mut self, group: GroupId) -> Result<Participant> {
-        let participant =
+        let mut participant =
             self.txn.participants.remove(&group).ok_or_else(|| Failure::new("XX000", "participant is missing"))?;
+        participant.only_snapshot = false;
         self.txn.out.insert(group, participant.told);
         Ok(participant)
     }
@@ -324,11 +346,15 @@ impl Session {
     }
 
     async fn release_all(&mut self) {
+        self.release_participants().await;
+        self.txn.log.clear();
+        self.txn.out.clear();
+    }
+
+    async fn release_participants(&mut self) {
         while let Some((group, participant)) = self.txn.participants.pop_first() {
             self.release(group, participant).await;
         }
-        self.txn.log.clear();
-        self.txn.out.clear();
     }
 
     async fn release(&mut self, group: GroupId, mut participant: Participant) {
@@ -428,22 +454,8 @@ impl Session {
     pub async fn rollback_to_savepoint(&mut self, name: &str) -> Result<()> {
         let index = self.find_savepoint(name)?;
         let sql = format!("ROLLBACK TO SAVEPOINT {}", settings::quote_ident(name));
-        let savepoint = self.txn.log[index].to_sql();
-        let mut told = Vec::new();
-        for (group, participant) in self.txn.participants.iter_mut().filter(|(_, p)| p.told > index) {
-            // What it has not been sent since is not to be done any more: it could wait for a lock.
-            let steps = participant.lease.steps();
-            let unsent = steps.iter().rposition(|step| Some(step) == savepoint.as_ref());
-            if !steps.is_empty() {
-                participant.fenced.clear();
-            }
-            participant.lease.forget_steps(unsent.map_or(0, |at| at + 1));
-            if unsent.is_none() {
-                told.push(*group);
-            }
-        }
         // A server that joined after the savepoint and was lost since cannot be brought back.
-        for group in told {
+        for group in self.forget_steps_since(index) {
             self.run_quiet(group, &sql).await?;
         }
         // The statement that failed has not said that it no longer changes rows.
@@ -472,6 +484,23 @@ impl Session {
         Ok(())
     }
 
+    /// Who has been told of the savepoint at `index` of the log, and is to go back to it. What nobody has been sent
+    /// since is not to be done any more: it could wait for a lock.
+    fn forget_steps_since(&mut self, index: usize) -> Vec<GroupId> {
+        let savepoint = self.txn.log[index].to_sql();
+        let mut told = Vec::new();
+        for (group, participant) in self.txn.participants.iter_mut().filter(|(_, p)| p.told > index) {
+            // Those of the subtransaction are given back with it.
+            participant.fenced.clear();
+            let unsent = participant.lease.steps().iter().rposition(|step| Some(step) == savepoint.as_ref());
+            participant.lease.forget_steps(unsent.map_or(0, |at| at + 1));
+            if unsent.is_none() {
+                told.push(*group);
+            }
+        }
+        told
+    }
+
     /// Runs a statement on every participant that was told log item `index`, the coordinator first (its callbacks may
     /// still speak to the workers while it ends subtransactions).
     async fn on_told(&mut self, index: usize, sql: &str) -> Result<()> {
@@ -491,19 +520,65 @@ impl Session {
         self.collect_on(group, sql).await.map(drop)
     }
 
-    /// Where a worker's error failed the client's block: settings of the block end with it, and the coordinator, which
-    /// reports them to the client, has not failed itself.
-    pub async fn fail_on_coordinator(&mut self) {
-        let sets = self.txn.log.iter().any(|item| matches!(item, LogItem::Set { .. }));
-        let is_alive = |p: &Participant| !p.lease.is_broken() && p.lease.in_flight == 0 && p.lease.status == b'T';
-        if sets
-            && self.txn.participants.get(&COORDINATOR_GROUP).is_some_and(is_alive)
-            // With the savepoints that it has not been told of: ROLLBACK TO brings it back to one of them.
-            && self.join(COORDINATOR_GROUP).await.is_ok()
-        {
-            const FAIL: &str = "DO $$ BEGIN RAISE EXCEPTION 'the transaction has failed on another server'; END $$";
-            let _ = self.run_quiet(COORDINATOR_GROUP, FAIL).await;
+    /// The client's block has failed on some server, which has given up its locks; the others do the same, and do not
+    /// keep sessions waiting until the client says ROLLBACK. They go back to the savepoint to which the client can, or
+    /// to the beginning. The coordinator reports the settings that end with it.
+    pub async fn give_up_locks(&mut self) {
+        if self.cancel.is_under_way() {
+            // What it still hits may fail: that gives up the locks as well.
+            self.cancel.settle().await;
         }
+        let clients = |item: &LogItem| matches!(item, LogItem::Savepoint { .. }) && !item.is_the_coordinators();
+        let savepoint = self.txn.log.iter().rposition(clients);
+        let back = savepoint.and_then(|at| Some((at, self.txn.log.get(at)?.to_sql()?)));
+        let (groups, sql) = match back {
+            Some((at, sql)) => (self.forget_steps_since(at), format!("ROLLBACK TO {sql}")),
+            None => {
+                self.txn.participants.values_mut().for_each(|p| p.lease.forget_steps(0));
+                (self.txn.participants.keys().copied().collect(), "ROLLBACK".to_owned())
+            }
+        };
+        let holds = |p: &Participant| !p.lease.is_broken() && p.lease.in_flight == 0 && p.lease.status == b'T';
+        let mut workers = Vec::new();
+        for group in groups {
+            if !self.txn.participants.get(&group).is_some_and(holds) {
+                continue;
+            }
+            match group {
+                // Its callbacks may still speak to the workers. Where it cannot be reached it gives up by itself.
+                COORDINATOR_GROUP => drop(self.run_quiet(group, &sql).await),
+                _ => workers.push((group, sql.clone())),
+            }
+        }
+        self.run_parallel(workers).await;
+        if let Some(at) = savepoint {
+            // What came after it is no more; the coordinator may still speak of its subtransactions there.
+            self.txn.log.truncate(at + 1);
+            self.txn.told_mut().for_each(|told| *told = (*told).min(at + 1));
+        }
+    }
+
+    /// The transaction as it was before any server was asked, when its log had this length.
+    pub async fn restart_block(&mut self, log: usize) {
+        let groups: Vec<GroupId> = self.txn.participants.keys().copied().collect();
+        for group in groups {
+            self.rollback_participant(group).await;
+        }
+        self.release_participants().await;
+        self.txn.log.truncate(log);
+        let old = std::mem::replace(&mut self.txn, Transaction::new());
+        self.txn = Transaction {
+            block: old.block,
+            begin: old.begin,
+            keeps_snapshot: old.keeps_snapshot,
+            log: old.log,
+            settings_before: old.settings_before,
+            place: old.place,
+            ..Transaction::new()
+        };
+        self.cursors.clear();
+        self.definitions.forget();
+        self.forget_search_path();
     }
 
     /// COMMIT of whatever is open. On an error everything is rolled back. The block is over either way.
@@ -625,7 +700,8 @@ impl Session {
     /// A coordinator that wrote nothing ends first: what it keeps beyond the transaction (WITH HOLD) it reads from the
     /// workers now, and its foreign tables tidy up there, while their transactions are still open.
     async fn end_reading_coordinator(&mut self) -> Result<()> {
-        let reads = self.txn.participants.get(&COORDINATOR_GROUP).is_some_and(|p| p.in_block && !p.wrote);
+        let reads = |p: &Participant| p.in_block && !p.wrote && !p.only_snapshot;
+        let reads = self.txn.participants.get(&COORDINATOR_GROUP).is_some_and(reads);
         if !reads {
             return Ok(());
         }

@@ -522,6 +522,9 @@ impl Session {
                 participant.lease.applied.insert(name.to_owned(), value);
             }
         } else {
+            if name == "transaction_isolation" {
+                self.txn.keeps_snapshot = super::keeps_snapshot(&value);
+            }
             self.log(crate::transaction::LogItem::Set { name: name.to_owned(), value, local });
             self.told(COORDINATOR_GROUP);
         }

@@ -81,11 +81,13 @@ impl Session {
             self.fence_tables(group, plan, &catalog);
             self.mark_writer(group);
         }
+        // Only ON CONFLICT locks rows that are there.
+        let in_turn = !insert.tail.as_written().is_empty() && self.goes_in_turn(call, true, insert.table.oid);
         let mut total = 0;
         let mut returned: Vec<(Vec<usize>, Vec<Bytes>)> = Vec::new();
         let all: Vec<(Place, Vec<usize>)> = by_place.into_iter().collect();
         // A server is asked for one shard after another.
-        for places in all.chunks(if insert.by_shard { 1 } else { all.len().max(1) }) {
+        for places in all.chunks(if insert.by_shard || in_turn { 1 } else { all.len().max(1) }) {
             total += self.insert_at(call, insert, places, &computed, &types, &mut returned).await?;
         }
         if insert.returning {
@@ -154,6 +156,7 @@ impl Session {
             match result {
                 Ok(end) => total += pgherd_wire::backend::command_tag_rows(&end.tag).unwrap_or(0),
                 Err(failure) => {
+                    self.note_deadlock(&failure, insert.table.oid);
                     let rest: Vec<GroupId> = places[position + 1..].iter().map(|((group, _), _)| *group).collect();
                     self.abandon(&rest).await;
                     return Err(self.explain_key(call, failure).await);
@@ -430,11 +433,13 @@ impl Session {
             let place = (group, insert.by_shard.then_some(remainder));
             by_place.entry(place).or_default().push((remainder, fields));
         }
-        // One command must not update a row twice, and rows of one key are to be in one.
+        // One command must not update a row twice, and rows of one key are to be in one. Where it is one, rows are
+        // locked in the order in which they come, as by others.
         let updates = matches!(call.prepared.statement.as_ref().map(|s| &s.tree),
             Some(Tree::Insert(insert)) if insert.on_conflict.as_ref().is_some_and(|c| c.update));
         if updates {
-            by_place.values_mut().for_each(|rows| rows.sort_by_key(|(remainder, _)| *remainder));
+            let long = by_place.values_mut().filter(|rows| rows.len() > BATCH_ROWS);
+            long.for_each(|rows| rows.sort_by_key(|(remainder, _)| *remainder));
         }
         let fields = if insert.returning && call.describes() {
             self.described(call.prepared).await?.fields.clone()

@@ -15,6 +15,7 @@ mod define_inside;
 mod distribute;
 mod explain;
 mod insert;
+mod isolation;
 mod nodes;
 mod objects;
 mod operation;
@@ -22,6 +23,7 @@ mod own;
 mod partials;
 mod partitions;
 mod planned;
+mod repeat;
 mod request;
 mod roles;
 mod samples;
@@ -45,8 +47,10 @@ use crate::transaction::Block;
 
 pub use current_row::Followed;
 pub use define_inside::{Definer, Definitions};
+pub use isolation::keeps_snapshot;
 pub(crate) use planned::lock_copy;
 pub use planned::{add_tags, refuse};
+pub use repeat::{Turns, deadlock};
 pub use request::{Errors, Request, Rows, TableOrigin, fields_of, send};
 pub use roles::RolesMade;
 use roles::Untold;
@@ -145,6 +149,7 @@ fn is_transaction_control(kind: &StatementKind) -> bool {
             | K::Savepoint(_)
             | K::Release(_)
             | K::RollbackTo(_)
+            | K::PrepareTransaction(_)
             | K::Set(_)
     )
 }
@@ -160,7 +165,16 @@ impl Session {
         }
         self.cursors.rights.clear();
         self.check_encoding_of(call)?;
+        let mut start = self.start_of(call, &statement.kind);
         let mut result = self.dispatch(call, &statement.kind).await;
+        while let Some(start) = &mut start
+            && self.begins_again(start, &result).await
+        {
+            result = self.dispatch(call, &statement.kind).await;
+        }
+        if start.is_some() {
+            self.cancel.end_repeatable().await;
+        }
         if self.client.capture.is_none() {
             result = self.client.converted(result);
         }
@@ -216,6 +230,7 @@ impl Session {
 
     async fn dispatch(&mut self, call: &Call<'_>, kind: &StatementKind) -> Result<Completion> {
         use StatementKind as K;
+        self.take_snapshots_before(kind).await?;
         match kind {
             K::Select | K::Insert | K::Update | K::Delete | K::Merge => self.run_planned(call).await,
             K::Begin(_)

@@ -101,13 +101,17 @@ impl Session {
             self.lock_reference_copies(&plan.locked_copies, &[COORDINATOR_GROUP]).await?;
         }
         match &plan.tier {
-            Tier::Stage(stage) => self.run_stage(call, &plan, stage, fresh).await,
+            Tier::Stage(stage) => {
+                self.take_snapshots_for(&plan).await?;
+                self.run_stage(call, &plan, stage, fresh).await
+            }
             _ => self.run_plan(call, plan, id).await,
         }
     }
 
     pub(super) async fn run_plan(&mut self, call: &Call<'_>, plan: Rc<Plan>, id: u64) -> Result<Completion> {
         let text = call.prepared.text();
+        self.take_snapshots_for(&plan).await?;
         match &plan.tier {
             Tier::Refuse(refusal) => {
                 // What PostgreSQL finds wrong with it comes first.
@@ -125,7 +129,11 @@ impl Session {
                 self.run_coordinator_plan(call, &sql, plan.writes || *in_block, *in_block).await
             }
             Tier::Federate { copies, .. } => self.run_federated(call, &plan, copies).await,
-            Tier::Route(route) => self.run_route(call, &plan, route, id).await,
+            Tier::Route(route) => {
+                let result = self.run_route(call, &plan, route, id).await;
+                // Where an error came before the statement was sent.
+                self.await_snapshots().await.and(result)
+            }
             Tier::Scatter(scatter) => self.run_scatter(call, &plan, scatter, id).await,
             Tier::Stage(stage) => self.run_stage(call, &plan, stage, false).await,
             Tier::InsertRows(insert) => self.run_insert_rows(call, &plan, insert).await,
@@ -220,6 +228,7 @@ impl Session {
             Ok(pinned) => pinned,
         };
         let Some(remainder) = pinned else {
+            self.take_snapshots().await?;
             let sql = self.coordinator_text(call).await?;
             return self.run_coordinator_plan(call, &sql, plan.writes, true).await;
         };
@@ -267,6 +276,10 @@ impl Session {
         let id = call.keeps().then(|| plan_id * 65_536 + remainder as u64);
         let announce = self.announce(call, &plan.tables).await?;
         let errors = Errors { splice: Some(&route.sql), text: call.prepared.text(), renamed: Some(&name_of) };
+        // From here on nothing is sent to another server before its answer is read.
+        if plan.locked_copies.is_empty() {
+            self.ask_for_snapshots(Some(group)).await?;
+        }
         let completion = self.run_single(call, group, sql, id, &types, announce, errors).await?;
         if by_partition && !fence && call.keeps() {
             self.compile(call.prepared, plan, plan_id, &catalog);
@@ -576,24 +589,28 @@ impl Session {
             max_rows: 0,
         };
         let kept = id.map(|id| (id, request.sql.len()));
-        self.start_scatter(plan, groups, &request, call.staged).await?;
         let errors = Errors { splice: Some(&scatter.sql), text: call.prepared.text(), renamed: None };
         let mut total = End::default();
-        for (index, group) in groups.iter().enumerate() {
-            let mut participant = self.take(*group)?;
-            let rest = limit.map(|l| l.saturating_sub(total.rows));
-            let announce = if index == 0 { announce.clone() } else { Announce::Nothing };
-            let rows = Rows::Client { announce, limit: rest };
-            let end = self.read_reply(*group, &mut participant, kept, rows, errors).await;
-            self.put_back(*group, participant);
-            match end {
-                Ok(end) => {
-                    total.rows += rest.map_or(end.rows, |r| end.rows.min(r));
-                    total.tag = if total.tag.is_empty() { end.tag } else { add_tags(&total.tag, &end.tag) };
-                }
-                Err(failure) => {
-                    self.abandon(&groups[index + 1..]).await;
-                    return Err(failure);
+        let at_once = if self.goes_in_turn(call, plan.writes, scatter.table.oid) { 1 } else { groups.len().max(1) };
+        for (turn, begun) in groups.chunks(at_once).enumerate() {
+            self.start_scatter(plan, begun, &request, call.staged).await?;
+            for (index, group) in begun.iter().enumerate() {
+                let mut participant = self.take(*group)?;
+                let rest = limit.map(|l| l.saturating_sub(total.rows));
+                let announce = if turn + index == 0 { announce.clone() } else { Announce::Nothing };
+                let rows = Rows::Client { announce, limit: rest };
+                let end = self.read_reply(*group, &mut participant, kept, rows, errors).await;
+                self.put_back(*group, participant);
+                match end {
+                    Ok(end) => {
+                        total.rows += rest.map_or(end.rows, |r| end.rows.min(r));
+                        total.tag = if total.tag.is_empty() { end.tag } else { add_tags(&total.tag, &end.tag) };
+                    }
+                    Err(failure) => {
+                        self.note_deadlock(&failure, scatter.table.oid);
+                        self.abandon(&begun[index + 1..]).await;
+                        return Err(failure);
+                    }
                 }
             }
         }

@@ -185,9 +185,15 @@ impl Session {
         let close = group == COORDINATOR_GROUP && request.portal.is_empty();
         send(&mut participant.lease, request, close);
         let kept = request.id.map(|id| (id, request.sql.len()));
+        let mut taken = Ok(());
+        if !self.txn.snapshots_asked.is_empty() {
+            // What could not be sent is found when the reply is read.
+            let _ = participant.lease.flush().await;
+            taken = self.await_snapshots().await;
+        }
         let result = self.read_reply(group, &mut participant, kept, rows, errors).await;
         self.put_back(group, participant);
-        result
+        taken.and(result)
     }
 
     /// Tells the client of the columns that a server describes.
@@ -407,10 +413,8 @@ impl Session {
 
     /// A server's error in the user's terms: shard schemas become the table's, positions count in the user's text.
     pub fn translate(&self, mut fields: ErrorFields, errors: Errors<'_>) -> Failure {
-        if fields.sqlstate() == "57014" && self.cancel.take_deadlock() {
-            return Failure::new("40P01", "deadlock detected")
-                .detail("Transactions on several servers wait for each other.")
-                .hint("Repeat the transaction.");
+        if fields.sqlstate() == "57014" && self.cancel.breaks_deadlock() {
+            return super::deadlock();
         }
         if let Some(refusal) = self.names_a_variable(&fields) {
             return refusal;

@@ -5,7 +5,7 @@ use pgherd_catalog::COORDINATOR_GROUP;
 use pgherd_sql::{DiscardKind, Name, SetInfo, SetKind, StatementKind};
 use pgherd_wire::backend;
 
-use super::{Call, Completion};
+use super::{Call, Completion, keeps_snapshot};
 use crate::error::{Failure, Result};
 use crate::session::Session;
 use crate::settings::{self, Verdict, quote_literal};
@@ -85,6 +85,12 @@ impl Session {
                 if self.txn.block != Block::None {
                     self.log(LogItem::Raw(text.to_owned()));
                     self.told(COORDINATOR_GROUP);
+                    match &set.modes.isolation {
+                        Some(level) => self.txn.keeps_snapshot = keeps_snapshot(level),
+                        // One that is given belongs to one server: the others are not asked.
+                        None if set.kind == SetKind::TransactionSnapshot => self.txn.keeps_snapshot = Some(false),
+                        None => {}
+                    }
                 }
                 return Ok(completion);
             }
@@ -115,6 +121,17 @@ impl Session {
             return Ok(completion);
         }
         let completion = self.run_on_coordinator(call, text, false).await?;
+        if matches!(set.name.as_str(), "transaction_isolation" | "transaction_read_only" | "transaction_deferrable") {
+            // The others are not to be asked for it by a query, after which it could not be set.
+            if self.txn.block != Block::None {
+                self.log(LogItem::Raw(text.to_owned()));
+                self.told(COORDINATOR_GROUP);
+                if set.name == "transaction_isolation" {
+                    self.txn.keeps_snapshot = keeps_snapshot(&value);
+                }
+            }
+            return Ok(completion);
+        }
         let local = set.local && self.txn.block != Block::None;
         if set.local && !local {
             // PostgreSQL has warned; nothing stays.

@@ -93,7 +93,8 @@ impl Session {
                 self.client.flush().await?;
                 self.skip_until_sync = true;
                 self.pending = None;
-                if self.txn.block == Block::Explicit {
+                // Nobody waits for this client's Sync.
+                if self.txn.block != Block::None {
                     self.fail_block().await;
                 }
                 Ok(())
@@ -434,6 +435,10 @@ impl Session {
     async fn execute_portal(&mut self, pending: Pending) -> Result<Completion> {
         let portal = self.portals.get(&pending.portal).ok_or_else(|| no_portal(&pending.portal))?;
         let (prepared, bound) = (portal.prepared.clone(), portal.bound.clone());
+        if self.txn.block == Block::Failed && prepared.statement.as_ref().is_some_and(|s| !ends_block(&s.kind)) {
+            // Also of what it has begun to fetch.
+            return Err(aborted());
+        }
         self.tell_columns(&prepared, Some(&bound)).await?;
         let portal = self.portals.get_mut(&pending.portal).ok_or_else(|| no_portal(&pending.portal))?;
         match std::mem::replace(&mut portal.progress, Progress::Done) {

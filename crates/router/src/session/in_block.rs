@@ -28,6 +28,7 @@ impl Session {
             && self.txn.catalog.is_none()
             // SET LOCAL and its like may change what names mean.
             && !self.txn.log.iter().any(LogItem::is_setting)
+            && !self.lacks_snapshots()
             && self.has_context();
         if !fit {
             return Ok(false);

@@ -107,6 +107,8 @@ pub struct Session {
     pub cancel: Arc<CancelState>,
     /// As the coordinator reports it.
     pub server_version: Rc<str>,
+    /// Transactions keep a snapshot where nothing else is said.
+    pub keeps_snapshots: bool,
     pid: i32,
     seat: Seat,
     /// After an error in the extended protocol: messages are skipped until Sync.
@@ -207,6 +209,7 @@ impl Session {
             copy_rights: CopyRights::default(),
             cancel,
             server_version: Rc::from(""),
+            keeps_snapshots: false,
             pid,
             seat: new.seat,
             skip_until_sync: false,
@@ -226,6 +229,7 @@ impl Session {
                 self.settings = greeting.settings.clone();
                 self.startup_settings = greeting.settings.clone();
                 self.server_version = greeting.server_version.clone();
+                self.keeps_snapshots = greeting.keeps_snapshots;
                 self.client.out.extend_from_slice(&greeting.parameters);
             }
             None => self.ask_for_greeting().await?,
@@ -253,8 +257,10 @@ impl Session {
         let asked = (self.thread.shared.generation(), Instant::now());
         self.join(COORDINATOR_GROUP).await?;
         let mut participant = self.take(COORDINATOR_GROUP)?;
-        // An empty query brings back the error of a setting that the server refuses.
-        let checked = participant.lease.query("").await;
+        // A query brings back the error of a setting that the server refuses.
+        let checked = participant.lease.query("SHOW default_transaction_isolation").await;
+        let level = checked.as_ref().ok().and_then(|shown| shown.text(0, 0));
+        self.keeps_snapshots = level.is_some_and(|level| !level.starts_with("read "));
         let version = participant.lease.parameters.get("server_version");
         self.server_version = Rc::from(version.map_or("", String::as_str));
         let begin = self.client.out.len();
@@ -267,7 +273,8 @@ impl Session {
         checked?;
         let parameters = &self.client.out[begin..];
         let who = (self.user.as_str(), self.db.name.as_str());
-        self.thread.remember_greeting(who, &self.settings, asked, &self.server_version, parameters);
+        let found = (&self.server_version, self.keeps_snapshots);
+        self.thread.remember_greeting(who, &self.settings, asked, found, parameters);
         Ok(())
     }
 

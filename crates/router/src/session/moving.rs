@@ -33,6 +33,7 @@ pub struct Seed {
     pid: i32,
     cancel: Arc<CancelState>,
     server_version: String,
+    keeps_snapshots: bool,
 }
 
 struct StatementSeed {
@@ -126,6 +127,7 @@ impl Session {
             pid: self.pid,
             cancel: self.cancel,
             server_version,
+            keeps_snapshots: self.keeps_snapshots,
         })
     }
 
@@ -141,6 +143,7 @@ impl Session {
         session.moved = true;
         session.startup_settings = seed.startup_settings;
         session.server_version = Rc::from(seed.server_version.as_str());
+        session.keeps_snapshots = seed.keeps_snapshots;
         session.thread.add_link(session.pid, &session.client.link);
         // Nobody is asked for it: a server that does not answer must not hold up a statement that does not need it.
         let path = seed.search_path.map(Rc::new);

@@ -151,7 +151,7 @@ impl Session {
         }
     }
 
-    /// After an error: our own block is rolled back, the client's waits for its ROLLBACK.
+    /// After an error: our own block is rolled back, the client's waits for its ROLLBACK, without its locks.
     pub(super) async fn fail_block(&mut self) {
         match self.txn.block {
             Block::None => self.release_autocommit().await,
@@ -159,7 +159,7 @@ impl Session {
             Block::Explicit => {
                 self.txn.block = Block::Failed;
                 self.fail_encoding();
-                self.fail_on_coordinator().await;
+                self.give_up_locks().await;
             }
             Block::Failed => {}
         }

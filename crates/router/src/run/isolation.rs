@@ -1,0 +1,130 @@
+//! REPEATABLE READ and SERIALIZABLE: one PostgreSQL takes a transaction's snapshot with its first statement, whatever
+//! that reads. Here each server takes its own, so all are asked for theirs at that moment, and have answered before the
+//! client hears of the statement. What commits on several servers between the first of them and the last may be seen on
+//! some and not on others.
+
+use pgherd_catalog::{COORDINATOR_GROUP, GroupId};
+use pgherd_planner::{Plan, Tier};
+use pgherd_sql::StatementKind;
+
+use crate::error::{Failure, Result};
+use crate::session::Session;
+use crate::transaction::Block;
+
+impl Session {
+    /// The open block is the client's and keeps one snapshot, for which not every server has been asked yet.
+    pub fn lacks_snapshots(&self) -> bool {
+        self.txn.block == Block::Explicit && !self.txn.has_snapshots && self.keeps_one_snapshot() && {
+            let catalog = self.catalog();
+            let mut tables = catalog.all_tables();
+            tables.any(|table| !table.is_reference())
+        }
+    }
+
+    /// Whether the transaction is REPEATABLE READ or SERIALIZABLE.
+    fn keeps_one_snapshot(&self) -> bool {
+        self.txn.keeps_snapshot.unwrap_or_else(|| {
+            // What SET changes of the default since is for the next one.
+            let settings = self.txn.settings_before.as_ref().unwrap_or(&self.settings);
+            let default = settings.get("default_transaction_isolation");
+            default.and_then(|value| keeps_snapshot(value)).unwrap_or(self.keeps_snapshots)
+        })
+    }
+
+    /// Before a planned statement. One that writes copies of a reference table, or locks rows of them, locks the copies
+    /// first: snapshots are taken after that, or the copies would differ. One that a single worker runs is sent while
+    /// the others take theirs.
+    pub(super) async fn take_snapshots_for(&mut self, plan: &Plan) -> Result<()> {
+        match &plan.tier {
+            _ if !plan.locked_copies.is_empty() => Ok(()),
+            Tier::Refuse(_) | Tier::Route(_) => Ok(()),
+            Tier::ReplicateWrite { .. } | Tier::ReplicateRows { .. } => Ok(()),
+            Tier::Federate { copies, .. } if !copies.is_empty() => Ok(()),
+            _ => self.take_snapshots().await,
+        }
+    }
+
+    /// Before a statement of another kind, where it reads.
+    pub(super) async fn take_snapshots_before(&mut self, kind: &StatementKind) -> Result<()> {
+        use StatementKind as K;
+        match kind {
+            K::Call | K::Do { .. } | K::DeclareCursor { .. } | K::Explain { .. } => self.take_snapshots().await,
+            K::CreateTableAs(_) | K::SelectInto | K::RefreshMatView { .. } => self.take_snapshots().await,
+            K::Copy(info) if !info.from => self.take_snapshots().await,
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) async fn take_snapshots(&mut self) -> Result<()> {
+        self.ask_for_snapshots(None).await?;
+        self.await_snapshots().await
+    }
+
+    /// Asks all servers but the one that is about to take its own with a statement. [`await_snapshots`] is to follow.
+    ///
+    /// [`await_snapshots`]: Self::await_snapshots
+    pub(super) async fn ask_for_snapshots(&mut self, except: Option<GroupId>) -> Result<()> {
+        if !self.lacks_snapshots() {
+            return Ok(());
+        }
+        let mut groups: Vec<GroupId> = vec![COORDINATOR_GROUP];
+        groups.extend(self.catalog().worker_groups());
+        groups.retain(|group| Some(*group) != except);
+        for group in &groups {
+            self.join(*group).await?;
+        }
+        for group in groups {
+            let Some(participant) = self.txn.participants.get_mut(&group) else { continue };
+            participant.lease.send_query("SELECT 1");
+            // What could not be sent is found when the answer is read.
+            let _ = participant.lease.flush().await;
+            self.txn.snapshots_asked.push(group);
+        }
+        Ok(())
+    }
+
+    /// Reads the answers of those who were asked.
+    pub(super) async fn await_snapshots(&mut self) -> Result<()> {
+        let asked = std::mem::take(&mut self.txn.snapshots_asked);
+        if asked.is_empty() {
+            return Ok(());
+        }
+        let mut outcome = Ok(());
+        for group in asked {
+            let untouched = self.txn.participants.get(&group).is_some_and(|p| !p.wrote);
+            let result = self.collect_started(group).await;
+            if let Some(participant) = self.txn.participants.get_mut(&group) {
+                participant.only_snapshot = untouched && result.is_ok();
+            }
+            outcome = outcome.and(result.map(drop));
+            if matches!(outcome, Err(Failure::ClientGone)) {
+                break;
+            }
+        }
+        self.txn.has_snapshots = outcome.is_ok();
+        outcome
+    }
+}
+
+/// Whether the level that a text names keeps one snapshot for a whole transaction; none: it names no level.
+pub fn keeps_snapshot(text: &str) -> Option<bool> {
+    let text = text.to_ascii_lowercase();
+    let keeps = text.contains("repeatable") || text.contains("serializable");
+    (keeps || text.contains("committed")).then_some(keeps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::keeps_snapshot;
+
+    #[test]
+    fn levels_are_read_where_they_are_named() {
+        assert_eq!(keeps_snapshot("BEGIN"), None);
+        assert_eq!(keeps_snapshot("BEGIN READ ONLY"), None);
+        assert_eq!(keeps_snapshot("BEGIN ISOLATION LEVEL\n  REPEATABLE  READ"), Some(true));
+        assert_eq!(keeps_snapshot("BEGIN read only, isolation level serializable"), Some(true));
+        assert_eq!(keeps_snapshot("BEGIN ISOLATION LEVEL READ COMMITTED"), Some(false));
+        assert_eq!(keeps_snapshot("read uncommitted"), Some(false));
+        assert_eq!(keeps_snapshot("'serializable'"), Some(true));
+    }
+}
