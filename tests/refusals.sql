@@ -36,6 +36,17 @@ CREATE OR REPLACE FUNCTION known() RETURNS bigint LANGUAGE sql AS $$ SELECT coun
 SELECT undistribute_table('ref');
 DROP TABLE policed;
 
+-- Rows that the transaction would not see.
+CREATE TABLE moved (k int PRIMARY KEY);
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+--@ refused: cannot run …() in a transaction that keeps one snapshot
+SELECT create_distributed_table('moved', 'k');
+ROLLBACK;
+SET default_transaction_isolation = 'serializable';
+SELECT create_reference_table('moved');
+RESET default_transaction_isolation;
+DROP TABLE moved;
+
 -- Checks and their like, which workers evaluate.
 CREATE FUNCTION counted(x int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN x + (SELECT count(*) FROM public.d); END $$;
 CREATE DOMAIN counting AS int CHECK (counted(VALUE) > 0);

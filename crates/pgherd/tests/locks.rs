@@ -440,6 +440,36 @@ fn definitions_let_writers_go_on() {
 
 /// What a transaction sees of a commit that came after its first statement, wherever that read.
 #[test]
+fn what_sets_and_locks_takes_no_snapshot() {
+    let (_plain, sides) = sides();
+    for side in sides {
+        let database = "locks_unread";
+        prepare(&side, database);
+        let mut writer = side.connect(database).unwrap();
+        writer.run("CREATE TABLE apart (i int)").unwrap();
+        for first in [
+            "SET LOCAL work_mem = '1MB'",
+            "SET LOCAL lock_timeout = '9s'; LOCK TABLE apart IN SHARE MODE",
+            "SET TRANSACTION READ WRITE; LOCK TABLE apart",
+            "SET LOCAL search_path = public, pg_catalog; SHOW work_mem",
+            "SET LOCAL \"app.user\" = 'x, y'; SET LOCAL datestyle = 'SQL, DMY'; SET LOCAL role = none",
+            "SAVEPOINT a; SET CONSTRAINTS ALL DEFERRED",
+            "SET LOCAL work_mem = '1MB'; SET TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+        ] {
+            writer.run("UPDATE t SET v = 0").unwrap();
+            writer.run("UPDATE local SET v = 0").unwrap();
+            let mut reader = side.connect(database).unwrap();
+            reader.run("BEGIN ISOLATION LEVEL REPEATABLE READ").unwrap();
+            first.split("; ").for_each(|sql| reader.run(sql).map(drop).unwrap());
+            writer.run("BEGIN; UPDATE t SET v = 1; UPDATE local SET v = 1; COMMIT").unwrap();
+            let sums = ["t", "local"].map(|table| reader.value(&format!("SELECT sum(v) FROM {table}")).unwrap());
+            assert_eq!(sums.join(" "), "20 2", "{} {first}", side.name);
+            reader.run("COMMIT").unwrap();
+        }
+    }
+}
+
+#[test]
 fn a_snapshot_is_one_over_all_servers() {
     let (_plain, sides) = sides();
     for side in sides {
@@ -464,6 +494,8 @@ fn a_snapshot_is_one_over_all_servers() {
                 "DECLARE c CURSOR FOR SELECT v FROM t WHERE k = 3",
                 "DO 'BEGIN PERFORM 1;END'",
                 "PREPARE p(int) AS SELECT v FROM t WHERE k = $1; EXECUTE p(4)",
+                "PREPARE p AS SELECT v FROM local WHERE n = 1; EXECUTE p",
+                "CREATE TABLE made (i int); DROP TABLE made",
                 "SAVEPOINT a; SELECT 1 / v FROM t WHERE k = 5; ROLLBACK TO SAVEPOINT a",
             ] {
                 writer.run("UPDATE t SET v = 0").unwrap();

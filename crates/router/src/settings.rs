@@ -159,6 +159,17 @@ pub fn is_for_workers(name: &str) -> bool {
     !COORDINATORS.contains(&name)
 }
 
+/// A statement that sets a setting in a block. SET takes no snapshot; but it takes a list of names for one name.
+pub fn assignment(name: &str, value: &str, local: bool) -> String {
+    let of_names = matches!(name, "search_path" | "temp_tablespaces") || name.ends_with("_preload_libraries");
+    if of_names {
+        return format!("SELECT pg_catalog.set_config({}, {}, {local})", quote_literal(name), quote_literal(value));
+    }
+    let name: Vec<String> = name.split('.').map(quote_ident).collect();
+    let scope = if local { "LOCAL" } else { "SESSION" };
+    format!("SET {scope} {} = {}", name.join("."), quote_literal(value))
+}
+
 /// Statements that bring a connection with `applied` up to `wanted`; empty where it is.
 pub fn difference(applied: &Settings, wanted: &Settings, on_worker: bool) -> String {
     use std::fmt::Write;

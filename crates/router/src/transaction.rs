@@ -63,6 +63,8 @@ pub struct Participant {
     fenced: HashSet<ColocationId>,
     /// It was asked for its snapshot, and for nothing since.
     pub only_snapshot: bool,
+    /// It took part before it was asked for its snapshot.
+    pub asked_before: bool,
 }
 
 pub struct Transaction {
@@ -297,7 +299,15 @@ impl Session {
             self.cancel.remove(&lease.cancel_key);
             return Err(cancelled());
         }
-        Ok(Participant { lease, told: 0, wrote: false, in_block: false, fenced: HashSet::new(), only_snapshot: false })
+        Ok(Participant {
+            lease,
+            told: 0,
+            wrote: false,
+            in_block: false,
+            fenced: HashSet::new(),
+            only_snapshot: false,
+            asked_before: false,
+        })
     }
 
     /// Takes the placement fence of a colocation group on a participant, once per transaction.
@@ -892,11 +902,7 @@ impl LogItem {
     fn to_sql(&self) -> Option<String> {
         match self {
             LogItem::Savepoint { name, .. } => Some(format!("SAVEPOINT {}", settings::quote_ident(name))),
-            LogItem::Set { name, value, local } => Some(format!(
-                "SELECT pg_catalog.set_config({}, {}, {local})",
-                settings::quote_literal(name),
-                settings::quote_literal(value)
-            )),
+            LogItem::Set { name, value, local } => Some(settings::assignment(name, value, *local)),
             LogItem::Raw(sql) => Some(sql.clone()),
             LogItem::Anchor(_) => None,
         }

@@ -5,7 +5,7 @@
 
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId};
 use pgherd_planner::{Plan, Tier};
-use pgherd_sql::StatementKind;
+use pgherd_sql::{Name, StatementKind};
 
 use crate::error::{Failure, Result};
 use crate::session::Session;
@@ -22,7 +22,7 @@ impl Session {
     }
 
     /// Whether the transaction is REPEATABLE READ or SERIALIZABLE.
-    fn keeps_one_snapshot(&self) -> bool {
+    pub(super) fn keeps_one_snapshot(&self) -> bool {
         self.txn.keeps_snapshot.unwrap_or_else(|| {
             // What SET changes of the default since is for the next one.
             let settings = self.txn.settings_before.as_ref().unwrap_or(&self.settings);
@@ -50,9 +50,37 @@ impl Session {
         match kind {
             K::Call | K::Do { .. } | K::DeclareCursor { .. } | K::Explain { .. } => self.take_snapshots().await,
             K::CreateTableAs(_) | K::SelectInto | K::RefreshMatView { .. } => self.take_snapshots().await,
-            K::Copy(info) if !info.from => self.take_snapshots().await,
+            K::Ddl(_) | K::CreateTable(_) => self.take_snapshots().await,
+            // Of a reference table the copies are locked first.
+            K::Copy(info) if info.from && self.is_reference_named(info.relation.as_ref()) => Ok(()),
+            K::Copy(_) => self.take_snapshots().await,
             _ => Ok(()),
         }
+    }
+
+    fn is_reference_named(&self, name: Option<&Name>) -> bool {
+        let catalog = self.catalog();
+        let mut tables = catalog.all_tables();
+        // In whatever schema.
+        name.is_some_and(|name| tables.any(|table| table.is_reference() && table.name == name.name))
+    }
+
+    /// What moves rows between servers must see all that are there once it has its locks.
+    pub(super) fn check_moves_rows(&mut self, function: &str) -> Result<()> {
+        if self.txn.block == Block::Explicit {
+            return match self.keeps_one_snapshot() {
+                true => {
+                    Err(Failure::refused(format!("cannot run {function}() in a transaction that keeps one snapshot"))
+                        .detail("It would leave behind what others have committed since.")
+                        .hint("Run it in READ COMMITTED."))
+                }
+                false => Ok(()),
+            };
+        }
+        if self.txn.is_untouched() {
+            self.txn.begin = "BEGIN ISOLATION LEVEL READ COMMITTED".to_owned();
+        }
+        Ok(())
     }
 
     pub(super) async fn take_snapshots(&mut self) -> Result<()> {
@@ -70,11 +98,14 @@ impl Session {
         let mut groups: Vec<GroupId> = vec![COORDINATOR_GROUP];
         groups.extend(self.catalog().worker_groups());
         groups.retain(|group| Some(*group) != except);
+        let known: Vec<GroupId> = self.txn.participants.keys().copied().collect();
         for group in &groups {
             self.join(*group).await?;
         }
         for group in groups {
             let Some(participant) = self.txn.participants.get_mut(&group) else { continue };
+            // What another statement has asked it before may be open there.
+            participant.asked_before = known.contains(&group);
             participant.lease.send_query("SELECT 1");
             // What could not be sent is found when the answer is read.
             let _ = participant.lease.flush().await;
@@ -91,7 +122,7 @@ impl Session {
         }
         let mut outcome = Ok(());
         for group in asked {
-            let untouched = self.txn.participants.get(&group).is_some_and(|p| !p.wrote);
+            let untouched = self.txn.participants.get(&group).is_some_and(|p| !p.wrote && !p.asked_before);
             let result = self.collect_started(group).await;
             if let Some(participant) = self.txn.participants.get_mut(&group) {
                 participant.only_snapshot = untouched && result.is_ok();

@@ -37,6 +37,18 @@ impl Arguments {
     }
 }
 
+/// Functions that bring rows from where they are to where they belong.
+const MOVE_ROWS: &[&str] = &[
+    "create_distributed_table",
+    "create_distributed_table_concurrently",
+    "create_reference_table",
+    "undistribute_table",
+    "alter_distributed_table",
+    "citus_add_node",
+    "master_add_node",
+    "citus_activate_node",
+];
+
 /// Parameter names of the functions, as Citus has them.
 fn parameters(function: &str) -> &'static [&'static str] {
     match function {
@@ -72,6 +84,9 @@ impl Session {
             return Ok(None);
         }
         self.open_implicit_block();
+        if let Some(moves) = ours.iter().find(|own| MOVE_ROWS.contains(&own.name.as_str())) {
+            self.check_moves_rows(&moves.name)?;
+        }
         let mut edits = Edits::new();
         for own in &calls {
             if ours.iter().any(|o| std::ptr::eq(*o, own)) {

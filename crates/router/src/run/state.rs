@@ -170,8 +170,9 @@ impl Session {
 
     /// Takes over a setting's value from the coordinator connection where it was just set.
     async fn follow(&mut self, name: &str, local: bool) -> Result<()> {
-        let sql = format!("SELECT pg_catalog.current_setting({}, true)", quote_literal(name));
-        let result = self.collect_on(COORDINATOR_GROUP, &sql).await?;
+        // SHOW takes no snapshot.
+        let quoted: Vec<String> = name.split('.').map(settings::quote_ident).collect();
+        let result = self.collect_on(COORDINATOR_GROUP, &format!("SHOW {}", quoted.join("."))).await?;
         if let Some(value) = result.text(0, 0).map(str::to_owned) {
             self.set_followed(name, value, local);
         }

@@ -59,6 +59,7 @@ impl Session {
             // The client has closed it by a message.
             self.forget_there(name).await?;
         }
+        self.take_snapshots().await?;
         let completion = self.run_on_coordinator(call, call.prepared.text(), false).await?;
         self.there.insert(name.to_owned());
         let sql = format!(
@@ -102,6 +103,7 @@ impl Session {
         if there.in_block || call.max_rows > 0 {
             self.open_implicit_block();
         }
+        self.take_snapshots().await?;
         self.join(COORDINATOR_GROUP).await?;
         self.taint_coordinator(&inner);
         let calls_function = self.calls_user_function(&inner);

@@ -477,7 +477,10 @@ impl Session {
         // SET LOCAL and its like are not in the session's settings: the coordinator's own connection knows.
         let local = self.txn.log.iter().any(|item| match item {
             LogItem::Set { name, .. } => matches!(name.as_str(), "search_path" | "role" | "session_authorization"),
-            LogItem::Raw(_) => true,
+            LogItem::Raw(sql) => {
+                let sql = sql.trim_start().to_ascii_lowercase();
+                !["set transaction", "set constraints"].iter().any(|of_transaction| sql.starts_with(of_transaction))
+            }
             LogItem::Savepoint { .. } | LogItem::Anchor(_) => false,
         });
         let cacheable = self.txn.catalog.is_none() && !self.pin && !local && !self.definitions.is_asked();
