@@ -174,3 +174,22 @@ SELECT t.* FROM tree t JOIN users u ON u.id = t.id;
 --@ cluster: SELECT 1 / (SELECT (count(DISTINCT h) = 1 AND count(*) > 1)::int FROM (SELECT result AS h FROM run_command_on_workers('SELECT md5(string_agg(x::text, '','' ORDER BY x::text)) FROM rates x') UNION ALL SELECT md5(string_agg(x::text, ',' ORDER BY x::text)) FROM rates x) u)
 --@ cluster: SELECT 1 / (SELECT (count(DISTINCT h) = 1 AND count(*) > 1)::int FROM (SELECT result AS h FROM run_command_on_workers('SELECT md5(string_agg(x::text, '','' ORDER BY x::text)) FROM tree x') UNION ALL SELECT md5(string_agg(x::text, ',' ORDER BY x::text)) FROM tree x) u)
 SELECT count(*) FROM tree;
+
+-- In a block that keeps one snapshot, what a write reads is read by the coordinator for all copies.
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+SELECT count(*) FROM rates;
+UPDATE rates SET n = (SELECT count(*) FROM kinds), note = 'kept' WHERE code < 'c' RETURNING code, n, twice, note;
+INSERT INTO rates (code, n) SELECT 'kind' || id, id FROM kinds ON CONFLICT (code) DO NOTHING RETURNING code, twice;
+DELETE FROM rates WHERE code = 'kind1' RETURNING code, n, twice;
+INSERT INTO kinds (kind) VALUES ('late') RETURNING kind;
+UPDATE kinds SET kind = 'later', pad = 'x' WHERE kind = 'late' RETURNING kind, flags, pad;
+--@ error: 23505
+INSERT INTO rates (code) VALUES ('b');
+ROLLBACK;
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+UPDATE rates SET n = (SELECT count(*) FROM kinds), note = 'kept' WHERE code < 'c';
+DELETE FROM bag WHERE a = 3;
+UPDATE bag SET b = 'kept' WHERE a = 2 AND d IS NULL;
+COMMIT;
+SELECT u.k, r.code, r.n, r.note FROM uses u JOIN rates r USING (code);
+SELECT u.k, b.a, b.b FROM uses u LEFT JOIN bag b ON b.a = u.k;

@@ -351,3 +351,50 @@ COMMIT;
 SELECT n FROM at_home;
 DROP TABLE at_home;
 DROP FUNCTION next_of(bigint);
+
+-- AND CHAIN keeps what SET TRANSACTION has changed, but for what an error puts back.
+BEGIN;
+SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;
+SELECT count(*) FROM users;
+COMMIT AND CHAIN;
+SHOW transaction_isolation;
+SELECT count(*) FROM orders;
+COMMIT;
+BEGIN READ ONLY;
+SET TRANSACTION ISOLATION LEVEL SERIALIZABLE;
+--@ error: 22012
+SELECT count(*) / 0 FROM users;
+ROLLBACK AND CHAIN;
+SHOW transaction_isolation;
+SHOW transaction_read_only;
+UPDATE users SET score = score WHERE id = 1;
+COMMIT;
+BEGIN READ ONLY;
+SAVEPOINT a;
+--@ error: 22012
+SELECT 1 / 0;
+COMMIT AND CHAIN;
+SHOW transaction_read_only;
+--@ error: 25006
+UPDATE users SET score = score WHERE id = 1;
+ROLLBACK;
+BEGIN;
+SAVEPOINT a;
+SET TRANSACTION READ ONLY;
+ROLLBACK TO SAVEPOINT a;
+COMMIT AND CHAIN;
+SHOW transaction_read_only;
+UPDATE users SET score = score WHERE id = 1;
+COMMIT;
+BEGIN;
+SET transaction_isolation = 'serializable';
+SET LOCAL transaction_read_only = on;
+COMMIT AND CHAIN;
+SHOW transaction_isolation;
+SHOW transaction_read_only;
+--@ error: 25006
+DELETE FROM users WHERE id = 1;
+ROLLBACK AND CHAIN;
+SHOW transaction_isolation;
+SHOW transaction_read_only;
+COMMIT;

@@ -12,11 +12,14 @@ use pgherd_testkit::{Cluster, Plain, Side};
 /// Rows that the hash puts on all workers.
 const ROWS: i32 = 20;
 
-/// One PostgreSQL, which runs as long as it is kept, and the cluster.
-fn sides() -> (Plain, [Side; 2]) {
+/// One PostgreSQL, which runs as long as it is kept, and the cluster, with a database of the test's own.
+fn sides(database: &str) -> (Plain, [Side; 2]) {
     let cluster = Cluster::shared(env!("CARGO_BIN_EXE_pgherd"));
     let plain = Plain::like(&cluster.target).unwrap();
     let sides = [plain.side("postgres"), cluster.side()];
+    for side in &sides {
+        prepare(side, database);
+    }
     (plain, sides)
 }
 
@@ -113,14 +116,14 @@ fn a_failed_block_holds_what_one_server_holds() {
             ]
         })
         .collect();
-    let (_plain, [plain, cluster]) = sides();
+    let database = "locks_failed";
+    let (_plain, [plain, cluster]) = sides(database);
     let found: Vec<_> = [&plain, &cluster]
         .into_iter()
         .map(|side| {
-            prepare(side, "locks_failed");
-            let found: Vec<_> = cases.iter().map(|case| locks_after(side, "locks_failed", case)).collect();
+            let found: Vec<_> = cases.iter().map(|case| locks_after(side, database, case)).collect();
             let sum = "SELECT (SELECT sum(v) FROM t) || ' ' || (SELECT sum(v) FROM local)";
-            (found, side.connect("locks_failed").unwrap().value(sum).unwrap())
+            (found, side.connect(database).unwrap().value(sum).unwrap())
         })
         .collect();
     for (case, (expected, got)) in cases.iter().zip(found[0].0.iter().zip(&found[1].0)) {
@@ -150,10 +153,9 @@ fn until_waiting(side: &Side, database: &str) {
 
 #[test]
 fn who_waits_goes_on_when_a_block_fails() {
-    let (_plain, sides) = sides();
+    let database = "locks_waiting";
+    let (_plain, sides) = sides(database);
     for side in sides {
-        let database = "locks_waiting";
-        prepare(&side, database);
         let mut holder = side.connect(database).unwrap();
         holder.run("BEGIN").unwrap();
         holder.run("UPDATE t SET v = 1").unwrap();
@@ -176,10 +178,9 @@ fn extended(sql: &str) -> Vec<u8> {
 /// The transaction of a pipeline is over with its error, not with its Sync.
 #[test]
 fn a_failed_pipeline_holds_nothing() {
-    let (_plain, sides) = sides();
+    let database = "locks_pipeline";
+    let (_plain, sides) = sides(database);
     for side in sides {
-        let database = "locks_pipeline";
-        prepare(&side, database);
         for begin in ["", "BEGIN"] {
             let mut client = side.connect(database).unwrap();
             let begin = if begin.is_empty() { Vec::new() } else { extended(begin) };
@@ -284,10 +285,8 @@ fn a_first_statement_is_run_again() {
             ([parse("", locks, &[]), bind("", "", &[], &[], &[]), execute("", 5), execute("", 0), sync()].concat(), 1),
         ),
     ];
-    let (_plain, [plain, cluster]) = sides();
     let database = "locks_again";
-    prepare(&plain, database);
-    prepare(&cluster, database);
+    let (_plain, [plain, cluster]) = sides(database);
     let (near, far) = rows_apart(&cluster, database);
     for (name, (packet, count)) in &cases {
         let found = [&plain, &cluster].map(|side| {
@@ -309,10 +308,8 @@ fn a_first_statement_is_run_again() {
 
 #[test]
 fn what_is_run_again_can_be_cancelled() {
-    let (_plain, [plain, cluster]) = sides();
     let database = "locks_cancelled";
-    prepare(&plain, database);
-    prepare(&cluster, database);
+    let (_plain, [plain, cluster]) = sides(database);
     let (near, far) = rows_apart(&cluster, database);
     for side in [&plain, &cluster] {
         let mut holder = holder(side, database, &near);
@@ -332,9 +329,8 @@ fn what_is_run_again_can_be_cancelled() {
 /// Rows that have left cannot be taken back: their client hears of the deadlock.
 #[test]
 fn what_has_been_seen_is_not_run_again() {
-    let (_plain, [_, side]) = sides();
     let database = "locks_seen";
-    prepare(&side, database);
+    let (_plain, [_, side]) = sides(database);
     let (near, far) = rows_apart(&side, database);
     let mut holder = holder(&side, database, &near);
     let mut client = side.connect(database).unwrap();
@@ -378,10 +374,9 @@ fn statements_in_one_order_meet_no_deadlock() {
     let select = format!(
         "INSERT INTO t SELECT g, 1 FROM generate_series(1, {ROWS}) g ON CONFLICT (k) DO UPDATE SET v = t.v + 1"
     );
-    let (_plain, sides) = sides();
+    let database = "locks_order";
+    let (_plain, sides) = sides(database);
     for side in sides {
-        let database = "locks_order";
-        prepare(&side, database);
         let mut expected = 0;
         for statements in [
             vec![upsert.clone()],
@@ -409,10 +404,9 @@ fn statements_in_one_order_meet_no_deadlock() {
 /// an error. Each worker has one shard: between two of one worker PostgreSQL may be the first to find the deadlock.
 #[test]
 fn definitions_let_writers_go_on() {
-    let (_plain, sides) = sides();
+    let database = "locks_definitions";
+    let (_plain, sides) = sides(database);
     for side in sides {
-        let database = "locks_definitions";
-        prepare(&side, database);
         let mut client = side.connect(database).unwrap();
         client.run("CREATE TABLE d (k int PRIMARY KEY, v int NOT NULL)").unwrap();
         if side.is_cluster {
@@ -441,10 +435,9 @@ fn definitions_let_writers_go_on() {
 /// What a transaction sees of a commit that came after its first statement, wherever that read.
 #[test]
 fn what_sets_and_locks_takes_no_snapshot() {
-    let (_plain, sides) = sides();
+    let database = "locks_unread";
+    let (_plain, sides) = sides(database);
     for side in sides {
-        let database = "locks_unread";
-        prepare(&side, database);
         let mut writer = side.connect(database).unwrap();
         writer.run("CREATE TABLE apart (i int)").unwrap();
         for first in [
@@ -471,10 +464,9 @@ fn what_sets_and_locks_takes_no_snapshot() {
 
 #[test]
 fn a_snapshot_is_one_over_all_servers() {
-    let (_plain, sides) = sides();
+    let database = "locks_snapshots";
+    let (_plain, sides) = sides(database);
     for side in sides {
-        let database = "locks_snapshots";
-        prepare(&side, database);
         let mut writer = side.connect(database).unwrap();
         let mut seen = Vec::new();
         for begin in [

@@ -899,7 +899,7 @@ impl<'a> Analysis<'a> {
 
     /// A filter on the output of this subquery could as well be applied inside.
     fn can_push_into(&self, query: &Query) -> bool {
-        if query.with.is_some() || query.limit.is_some() || query.offset.is_some() || query.locking {
+        if query.with.is_some() || query.limit.is_some() || query.offset.is_some() || query.locks_rows() {
             return false;
         }
         let Body::Select(select) = &query.body else { return false };

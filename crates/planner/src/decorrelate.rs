@@ -71,7 +71,7 @@ impl Context<'_> {
             && query.order_by.is_empty()
             && query.limit.is_none()
             && query.offset.is_none()
-            && !query.locking
+            && !query.locks_rows()
             && matches!(select.distinct, Distinct::No)
             && select.group_by.is_empty()
             && select.having.is_none()
@@ -183,7 +183,7 @@ impl Context<'_> {
         let Body::Select(select) = &outer.body else { return not("its place") };
         let star = select.items.iter().any(|i| matches!(&i.expr.kind, ExprKind::Star(path) if path.is_empty()));
         let Some(filter) = &select.filter else { return not("its place") };
-        if star || !select.filter_word.is_known() || outer.locking || select.from.is_empty() {
+        if star || !select.filter_word.is_known() || outer.locks_rows() || select.from.is_empty() {
             return not("its place");
         }
         for conjunct in filter.conjuncts() {

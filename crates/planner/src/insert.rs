@@ -641,7 +641,7 @@ impl Context<'_> {
         if let Some(reason) = self.time_reason(table) {
             return Err(reason);
         }
-        if query.limit.is_some() || query.offset.is_some() || query.locking {
+        if query.limit.is_some() || query.offset.is_some() || query.locks_rows() {
             return Err("LIMIT or row locks".to_owned());
         }
         let Body::Select(select) = &query.body else { return Err("a set operation or VALUES".to_owned()) };

@@ -125,7 +125,7 @@ impl Context<'_> {
     fn closed(&self, level: usize) -> Result<(String, &str, pgherd_sql::Statement)> {
         let this = &self.analysis.levels[level];
         let query = this.query.ok_or("a data-modifying CTE")?;
-        if !query.span.is_known() || query.locking || query.into {
+        if !query.span.is_known() || query.locks_rows() || query.into {
             return Err("a subquery is not found in the text".to_owned());
         }
         let text = query.span.of(self.text());

@@ -167,7 +167,7 @@ impl Context<'_> {
                     let reason = "each worker answers for its rows";
                     return Ok(self.plan(Tier::Scatter(scatter(sql, Combine::Concatenate, keys)), reason));
                 }
-                Count::Constant(n) if !query.locking => {
+                Count::Constant(n) if !query.locks_rows() => {
                     let reason = "each worker answers for its rows, with the limit";
                     return Ok(self.plan(Tier::Scatter(scatter(sql, Combine::ConcatenateLimit(n), keys)), reason));
                 }
@@ -176,7 +176,7 @@ impl Context<'_> {
         }
         // Each worker locks what it returns. With a limit that may be more than is wanted in the end, but not more than
         // the coordinator would lock, which sees foreign rows.
-        if query.locking && (whole.is_err() || !matches!(select.distinct, Distinct::No)) {
+        if query.locks_rows() && (whole.is_err() || !matches!(select.distinct, Distinct::No)) {
             return Err("row locks with rows that are combined".to_owned());
         }
         let mut calls = Calls::default();

@@ -192,7 +192,7 @@ impl Context<'_> {
             || !matches!(self.spread_of_node(nullable, None), Ok(Spread::Partitioned(_)))
             || !this.sublinks.is_empty()
             || select.grouping_sets
-            || query.locking
+            || query.locks_rows()
         {
             return false;
         }
@@ -252,7 +252,7 @@ impl Context<'_> {
         if query.limit.is_some() || query.offset.is_some() {
             return Err("LIMIT in a subquery".to_owned());
         }
-        if query.locking {
+        if query.locks_rows() {
             return Err("row locks in a subquery".to_owned());
         }
         if let Some((op, all, left, right)) = this.arms {

@@ -163,7 +163,7 @@ impl Context<'_> {
         }
         let top = self.top_level().ok_or("the statement is no query")?;
         let Tree::Query(query) = &self.statement.tree else { return Err("the statement is no query".to_owned()) };
-        if query.into || self.analysis.levels.iter().any(|l| l.query.is_some_and(|q| q.locking)) {
+        if query.into || self.analysis.levels.iter().any(|l| l.query.is_some_and(|q| q.locks_rows())) {
             return Err("row locks".to_owned());
         }
         // Parts and rest are run at different times, but by one clock; a part of one table would be the same again.

@@ -165,9 +165,8 @@ pub fn assignment(name: &str, value: &str, local: bool) -> String {
     if of_names {
         return format!("SELECT pg_catalog.set_config({}, {}, {local})", quote_literal(name), quote_literal(value));
     }
-    let name: Vec<String> = name.split('.').map(quote_ident).collect();
     let scope = if local { "LOCAL" } else { "SESSION" };
-    format!("SET {scope} {} = {}", name.join("."), quote_literal(value))
+    format!("SET {scope} {} = {}", quote_setting(name), quote_literal(value))
 }
 
 /// Statements that bring a connection with `applied` up to `wanted`; empty where it is.
@@ -203,7 +202,7 @@ pub fn difference(applied: &Settings, wanted: &Settings, on_worker: bool) -> Str
 }
 
 /// A setting's name as SQL: each part of a dotted name quoted.
-fn quote_setting(name: &str) -> String {
+pub fn quote_setting(name: &str) -> String {
     name.split('.').map(quote_ident).collect::<Vec<_>>().join(".")
 }
 

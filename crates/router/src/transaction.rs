@@ -44,12 +44,17 @@ pub enum LogItem {
     },
     /// SET (false) or SET LOCAL (true) of a setting.
     Set { name: String, value: String, local: bool },
-    /// Anything else that is the same everywhere (SET CONSTRAINTS, SET TRANSACTION, RESET ALL).
+    /// SET TRANSACTION and its like: what AND CHAIN keeps.
+    Modes(String),
+    /// Anything else that is the same everywhere (SET CONSTRAINTS, RESET ALL).
     Raw(String),
     /// The moment of a DECLARE, kept on some workers. In the log since savepoints take it back; a server that joins
     /// later has nothing of it.
     Anchor(Anchor),
 }
+
+/// A BEGIN, and the SET TRANSACTION of other modes.
+pub type Modes = (String, Vec<String>);
 
 pub struct Participant {
     pub lease: Lease,
@@ -63,14 +68,14 @@ pub struct Participant {
     fenced: HashSet<ColocationId>,
     /// It was asked for its snapshot, and for nothing since.
     pub only_snapshot: bool,
-    /// It took part before it was asked for its snapshot.
-    pub asked_before: bool,
 }
 
 pub struct Transaction {
     pub block: Block,
     /// `BEGIN …` as the client wrote its options.
     pub begin: String,
+    /// What AND CHAIN gave it.
+    pub inherited: Option<Modes>,
     pub log: Vec<LogItem>,
     pub participants: BTreeMap<GroupId, Participant>,
     /// Participants that were taken out and are not back: read right now, or lost with what they had done. With how
@@ -101,8 +106,8 @@ pub struct Transaction {
     pub keeps_snapshot: Option<bool>,
     /// All servers have been asked for their snapshots, where the transaction keeps them.
     pub has_snapshots: bool,
-    /// Servers that were asked for their snapshots and have not answered yet.
-    pub snapshots_asked: Vec<GroupId>,
+    /// Servers that were asked for their snapshots and have not answered yet, and whether they take part for that.
+    pub snapshots_asked: Vec<(GroupId, bool)>,
     /// Its place among the transactions that may hold leases to several servers.
     place: Option<BlockPlace>,
 }
@@ -112,6 +117,7 @@ impl Transaction {
         Transaction {
             block: Block::None,
             begin: String::new(),
+            inherited: None,
             log: Vec::new(),
             participants: BTreeMap::new(),
             out: BTreeMap::new(),
@@ -130,6 +136,23 @@ impl Transaction {
             snapshots_asked: Vec::new(),
             place: None,
         }
+    }
+
+    /// The BEGIN of the transaction that AND CHAIN starts, and what SET TRANSACTION has changed of it. An error puts
+    /// back what its subtransaction has set; without one that is all but what was inherited.
+    pub fn chained(&self) -> Modes {
+        let failed = self.block == Block::Failed;
+        let savepoint = self.log.iter().rposition(|item| matches!(item, LogItem::Savepoint { .. }));
+        let kept = match savepoint {
+            _ if !failed => self.log.len(),
+            Some(at) => at,
+            None => return self.inherited.clone().unwrap_or_else(|| ("BEGIN".to_owned(), Vec::new())),
+        };
+        let modes = self.log[..kept].iter().filter_map(|item| match item {
+            LogItem::Modes(sql) => Some(sql.clone()),
+            _ => None,
+        });
+        (self.begin.clone(), modes.collect())
     }
 
     /// The status byte of ReadyForQuery.
@@ -299,15 +322,7 @@ impl Session {
             self.cancel.remove(&lease.cancel_key);
             return Err(cancelled());
         }
-        Ok(Participant {
-            lease,
-            told: 0,
-            wrote: false,
-            in_block: false,
-            fenced: HashSet::new(),
-            only_snapshot: false,
-            asked_before: false,
-        })
+        Ok(Participant { lease, told: 0, wrote: false, in_block: false, fenced: HashSet::new(), only_snapshot: false })
     }
 
     /// Takes the placement fence of a colocation group on a participant, once per transaction.
@@ -903,7 +918,7 @@ impl LogItem {
         match self {
             LogItem::Savepoint { name, .. } => Some(format!("SAVEPOINT {}", settings::quote_ident(name))),
             LogItem::Set { name, value, local } => Some(settings::assignment(name, value, *local)),
-            LogItem::Raw(sql) => Some(sql.clone()),
+            LogItem::Modes(sql) | LogItem::Raw(sql) => Some(sql.clone()),
             LogItem::Anchor(_) => None,
         }
     }
@@ -920,7 +935,7 @@ impl LogItem {
 
     /// It may change what a statement means.
     pub fn is_setting(&self) -> bool {
-        matches!(self, LogItem::Set { .. } | LogItem::Raw(_))
+        matches!(self, LogItem::Set { .. } | LogItem::Modes(_) | LogItem::Raw(_))
     }
 }
 

@@ -58,7 +58,6 @@ pub struct Query {
     pub limit: Option<Expr>,
     pub offset: Option<Expr>,
     pub with_ties: bool,
-    pub locking: bool,
     /// FOR UPDATE and its like.
     pub row_locks: Vec<RowLock>,
     /// SELECT … INTO.
@@ -732,6 +731,10 @@ fn walk_with<'a>(with: &'a Option<With>, f: &mut dyn FnMut(Place, &'a Expr)) {
 }
 
 impl Query {
+    pub fn locks_rows(&self) -> bool {
+        !self.row_locks.is_empty()
+    }
+
     /// The same query, wherever it stands in its text.
     pub fn is_same_as(&self, other: &Query) -> bool {
         let (mut a, mut b) = (self.clone(), other.clone());

@@ -109,7 +109,6 @@ impl<'a> Lower<'a> {
             limit: s.limit_count.as_ref().map(|n| self.expr(n)),
             offset: s.limit_offset.as_ref().map(|n| self.expr(n)),
             with_ties: s.limit_option == pb::LimitOption::WithTies as i32,
-            locking: !s.locking_clause.is_empty(),
             row_locks: s.locking_clause.iter().filter_map(row_lock).collect(),
             into: s.into_clause.is_some(),
             span,
@@ -433,7 +432,7 @@ impl<'a> Lower<'a> {
                 let plain = query.with.is_none() && query.order_by.is_empty();
                 match query.body {
                     Body::Values(rows)
-                        if plain && query.limit.is_none() && query.offset.is_none() && !query.locking =>
+                        if plain && query.limit.is_none() && query.offset.is_none() && !query.locks_rows() =>
                     {
                         InsertSource::Values(rows)
                     }

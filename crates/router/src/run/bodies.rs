@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 
 use pgherd_backend::QueryResult;
-use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Oid, Snapshot};
+use pgherd_catalog::{COORDINATOR_GROUP, Oid, Snapshot};
 use pgherd_control::cluster_state::ClusterState;
 use pgherd_control::describe::{Prerequisite, TableDescription};
 use pgherd_control::distribute;
@@ -297,12 +297,15 @@ impl Session {
     async fn bring_prerequisites(&mut self, tables: &[Oid]) -> Result<()> {
         for oid in tables {
             let table = self.describe_table(*oid).await?;
-            let ddl = distribute::prerequisite_ddl(&table.prerequisites);
-            let lists: Vec<(GroupId, Vec<String>)> =
-                self.catalog().worker_groups().into_iter().map(|group| (group, ddl.clone())).collect();
-            self.run_ddl_on(lists).await?;
+            self.make_on_workers(&table.prerequisites).await?;
         }
         Ok(())
+    }
+
+    pub(super) async fn make_on_workers(&mut self, objects: &[Prerequisite]) -> Result<()> {
+        let ddl = distribute::prerequisite_ddl(objects);
+        let groups = self.catalog().worker_groups();
+        self.run_ddl_on(groups.into_iter().map(|group| (group, ddl.clone())).collect()).await
     }
 
     /// A reference table becomes the coordinator's alone, which something on the workers may read.
@@ -339,8 +342,9 @@ impl Session {
                 followed.push((column, expression));
                 continue;
             };
-            let functions = self.functions_called(&judge, Vec::new(), judge.keys(&body)).await?;
-            let reached = functions.reached(&functions.called_as(&judge.keys(&body)));
+            let keys = judge.keys(&body);
+            let functions = self.functions_called(&judge, Vec::new(), keys.clone()).await?;
+            let reached = functions.reached(&functions.called_as(&keys));
             let reads = functions.read_by(&reached);
             let volatile = body.calls.iter().find(|(_, name)| catalog.volatile_functions.contains(name));
             let volatile = volatile.map(|(_, name)| format!("calls {name}()."));
@@ -388,9 +392,7 @@ impl Session {
             }
         };
         let functions: Vec<Prerequisite> = (0..found.rows.len()).map(function).collect();
-        let ddl = distribute::prerequisite_ddl(&functions);
-        let groups = self.catalog().worker_groups();
-        self.run_ddl_on(groups.into_iter().map(|group| (group, ddl.clone())).collect()).await
+        self.make_on_workers(&functions).await
     }
 
     async fn judged_expressions(

@@ -7,7 +7,7 @@ use pgherd_wire::backend::{self, ErrorFields};
 use super::{Call, Completion};
 use crate::error::{Failure, Result};
 use crate::session::Session;
-use crate::transaction::Block;
+use crate::transaction::{Block, LogItem};
 
 impl Session {
     pub(super) async fn run_transaction_control(
@@ -22,6 +22,10 @@ impl Session {
                 if self.txn.block == Block::Explicit {
                     self.warn("25001", "there is already a transaction in progress");
                 } else {
+                    if self.txn.block == Block::Implicit && !modes.text.is_empty() {
+                        let sql = format!("SET TRANSACTION {}", modes.text);
+                        self.set_modes(call, &sql, modes.isolation.as_deref()).await?;
+                    }
                     let space = if modes.text.is_empty() { "" } else { " " };
                     self.begin(&format!("BEGIN{space}{}", modes.text));
                 }
@@ -72,14 +76,22 @@ impl Session {
             _ => {}
         }
         let failed = self.txn.block == Block::Failed;
-        let begin = self.txn.begin.clone();
+        let chained = self.txn.chained();
+        let keeps_snapshot = self.txn.keeps_snapshot;
         if commit && !failed {
             self.commit().await?;
         } else {
             self.rollback().await;
         }
         if chain {
-            self.begin(&begin);
+            self.begin(&chained.0);
+            if !chained.1.is_empty() {
+                self.txn.keeps_snapshot = keeps_snapshot;
+            }
+            for sql in &chained.1 {
+                self.log(LogItem::Modes(sql.clone()));
+            }
+            self.txn.inherited = Some(chained);
         }
         Ok(Completion::tag(if commit && !failed { "COMMIT" } else { "ROLLBACK" }))
     }

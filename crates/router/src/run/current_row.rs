@@ -43,7 +43,7 @@ impl Session {
         let Some(statement) = pgherd_sql::split(inner).ok().and_then(|mut s| s.pop()) else { return Ok(None) };
         let Tree::Query(tree) = &statement.tree else { return Ok(None) };
         let Body::Select(select) = &tree.body else { return Ok(None) };
-        let plain = tree.locking
+        let plain = tree.locks_rows()
             && tree.with.is_none()
             && select.group_by.is_empty()
             && select.having.is_none()

@@ -115,7 +115,19 @@ impl Session {
         table: &Arc<Table>,
         defaults: impl Iterator<Item = String>,
     ) -> Result<bool> {
-        let Some(statement) = &call.prepared.statement else { return Ok(false) };
+        match &call.prepared.statement {
+            Some(statement) => self.may_see_changes(statement, table, defaults).await,
+            None => Ok(false),
+        }
+    }
+
+    /// Whether a function that the statement, or a default of the table, calls may see what it has changed so far.
+    pub(super) async fn may_see_changes(
+        &mut self,
+        statement: &Statement,
+        table: &Arc<Table>,
+        defaults: impl Iterator<Item = String>,
+    ) -> Result<bool> {
         if self.catalog().volatile_user_functions.is_empty() {
             return Ok(false);
         }

@@ -98,18 +98,17 @@ impl Session {
         let mut groups: Vec<GroupId> = vec![COORDINATOR_GROUP];
         groups.extend(self.catalog().worker_groups());
         groups.retain(|group| Some(*group) != except);
-        let known: Vec<GroupId> = self.txn.participants.keys().copied().collect();
-        for group in &groups {
-            self.join(*group).await?;
-        }
+        let mut asked = Vec::new();
         for group in groups {
+            asked.push((group, !self.txn.participants.contains_key(&group)));
+            self.join(group).await?;
+        }
+        for (group, is_new) in asked {
             let Some(participant) = self.txn.participants.get_mut(&group) else { continue };
-            // What another statement has asked it before may be open there.
-            participant.asked_before = known.contains(&group);
             participant.lease.send_query("SELECT 1");
             // What could not be sent is found when the answer is read.
             let _ = participant.lease.flush().await;
-            self.txn.snapshots_asked.push(group);
+            self.txn.snapshots_asked.push((group, is_new));
         }
         Ok(())
     }
@@ -121,8 +120,9 @@ impl Session {
             return Ok(());
         }
         let mut outcome = Ok(());
-        for group in asked {
-            let untouched = self.txn.participants.get(&group).is_some_and(|p| !p.wrote && !p.asked_before);
+        for (group, is_new) in asked {
+            // What another statement has asked it before may be open there.
+            let untouched = is_new && self.txn.participants.get(&group).is_some_and(|p| !p.wrote);
             let result = self.collect_started(group).await;
             if let Some(participant) = self.txn.participants.get_mut(&group) {
                 participant.only_snapshot = untouched && result.is_ok();

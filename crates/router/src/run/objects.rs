@@ -112,9 +112,7 @@ impl Session {
                 depends_on: Vec::new(),
             })
             .collect();
-        let ddl = distribute::prerequisite_ddl(&extensions);
-        let groups = self.catalog().worker_groups();
-        self.run_ddl_on(groups.into_iter().map(|group| (group, ddl.clone())).collect()).await
+        self.make_on_workers(&extensions).await
     }
 
     /// Workers that have the types have the cast, and its function.

@@ -100,16 +100,6 @@ impl Session {
             // As the changes that follow will: who waits for these rows would have the table's lock.
             self.lock_reference_copies(&plan.locked_copies, &[COORDINATOR_GROUP]).await?;
         }
-        match &plan.tier {
-            Tier::Stage(stage) => {
-                self.take_snapshots_for(&plan).await?;
-                self.run_stage(call, &plan, stage, fresh).await
-            }
-            _ => self.run_plan(call, plan, id).await,
-        }
-    }
-
-    pub(super) async fn run_plan(&mut self, call: &Call<'_>, plan: Rc<Plan>, id: u64) -> Result<Completion> {
         let text = call.prepared.text();
         self.take_snapshots_for(&plan).await?;
         match &plan.tier {
@@ -135,7 +125,7 @@ impl Session {
                 self.await_snapshots().await.and(result)
             }
             Tier::Scatter(scatter) => self.run_scatter(call, &plan, scatter, id).await,
-            Tier::Stage(stage) => self.run_stage(call, &plan, stage, false).await,
+            Tier::Stage(stage) => self.run_stage(call, &plan, stage, fresh).await,
             Tier::InsertRows(insert) => self.run_insert_rows(call, &plan, insert).await,
             Tier::InsertSelect(insert) => self.run_insert_select(call, &plan, insert).await,
             Tier::ReplicateWrite { sql, returning } => self.run_replicate(call, &plan, sql, *returning).await,
@@ -657,6 +647,10 @@ impl Session {
         sql: &Splice,
         _returning: bool,
     ) -> Result<Completion> {
+        if self.txn.block == Block::Explicit && self.keeps_one_snapshot() {
+            // Snapshots of two servers may see different sides of a commit over both: what one reads is for all copies.
+            return self.run_federated(call, plan, &plan.tables).await;
+        }
         self.open_implicit_block();
         let catalog = self.catalog();
         let mut groups = vec![COORDINATOR_GROUP];

@@ -130,7 +130,7 @@ impl Session {
 
     /// Whether a statement that locks rows on several workers goes from one to the next.
     pub(super) fn goes_in_turn(&self, call: &Call<'_>, writes: bool, table: Oid) -> bool {
-        let locks = |tree: &Tree| matches!(tree, Tree::Query(query) if query.locking);
+        let locks = |tree: &Tree| matches!(tree, Tree::Query(query) if query.locks_rows());
         (writes || call.prepared.statement.as_ref().is_some_and(|s| locks(&s.tree)))
             && self.thread.shared.turns.are_taken(&self.db.name, table)
     }

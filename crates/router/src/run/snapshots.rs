@@ -110,7 +110,7 @@ impl Session {
             return Ok(());
         }
         // Of a portal some scans have begun, and hold the rows that they have locked.
-        let locking = matches!(&statement.tree, Tree::Query(query) if query.locking) && !is_portal;
+        let locking = matches!(&statement.tree, Tree::Query(query) if query.locks_rows()) && !is_portal;
         let askers = self.askers_of(statement).await?;
         let told = sent.filter(|_| locking || !askers.own);
         let begun = if is_portal { self.cursors.begun() } else { Vec::new() };

@@ -510,13 +510,8 @@ impl Session {
             return Ok(());
         };
         // Of the rows that it inserts, too.
-        let runs_users = !catalog.volatile_user_functions.is_empty();
-        let defaults = table.columns.iter().filter(|_| runs_users).filter_map(pgherd_planner::default_sql);
-        let defaults: Vec<Statement> =
-            defaults.filter_map(|sql| pgherd_sql::split(&format!("SELECT {sql}")).ok()?.pop()).collect();
-        let called: Vec<&String> =
-            defaults.iter().chain([statement]).flat_map(|s| s.calls.iter().map(|(_, name)| name)).collect();
-        if self.may_read_changes(&called, table).await? {
+        let defaults = table.columns.iter().filter_map(pgherd_planner::default_sql);
+        if self.may_see_changes(statement, table, defaults).await? {
             return Err(Failure::refused(format!("cannot run MERGE into the distributed table \"{}\"", table.name))
                 .detail("A volatile function that it calls may read what the statement has changed so far.")
                 .hint("Declare the function STABLE, or run it in steps."));

@@ -81,16 +81,15 @@ impl Session {
         let text = call.prepared.text();
         match set.kind {
             SetKind::Transaction | SetKind::TransactionSnapshot => {
+                if set.kind == SetKind::Transaction {
+                    return self.set_modes(call, text, set.modes.isolation.as_deref()).await;
+                }
                 let completion = self.run_on_coordinator(call, text, false).await?;
                 if self.txn.block != Block::None {
                     self.log(LogItem::Raw(text.to_owned()));
                     self.told(COORDINATOR_GROUP);
-                    match &set.modes.isolation {
-                        Some(level) => self.txn.keeps_snapshot = keeps_snapshot(level),
-                        // One that is given belongs to one server: the others are not asked.
-                        None if set.kind == SetKind::TransactionSnapshot => self.txn.keeps_snapshot = Some(false),
-                        None => {}
-                    }
+                    // One that is given belongs to one server: the others are not asked.
+                    self.txn.keeps_snapshot = Some(false);
                 }
                 return Ok(completion);
             }
@@ -120,18 +119,11 @@ impl Session {
             self.set_client_encoding(charset, set.local);
             return Ok(completion);
         }
-        let completion = self.run_on_coordinator(call, text, false).await?;
         if matches!(set.name.as_str(), "transaction_isolation" | "transaction_read_only" | "transaction_deferrable") {
-            // The others are not to be asked for it by a query, after which it could not be set.
-            if self.txn.block != Block::None {
-                self.log(LogItem::Raw(text.to_owned()));
-                self.told(COORDINATOR_GROUP);
-                if set.name == "transaction_isolation" {
-                    self.txn.keeps_snapshot = keeps_snapshot(&value);
-                }
-            }
-            return Ok(completion);
+            let level = (set.name == "transaction_isolation").then_some(value.as_str());
+            return self.set_modes(call, text, level).await;
         }
+        let completion = self.run_on_coordinator(call, text, false).await?;
         let local = set.local && self.txn.block != Block::None;
         if set.local && !local {
             // PostgreSQL has warned; nothing stays.
@@ -153,11 +145,24 @@ impl Session {
         Ok(completion)
     }
 
+    /// What `sql` sets is the transaction's. The other servers are not to be asked for it by a query, after which it could
+    /// not be set.
+    pub(super) async fn set_modes(&mut self, call: &Call<'_>, sql: &str, level: Option<&str>) -> Result<Completion> {
+        let completion = self.run_on_coordinator(call, sql, false).await?;
+        if self.txn.block != Block::None {
+            self.log(LogItem::Modes(sql.to_owned()));
+            self.told(COORDINATOR_GROUP);
+            if let Some(level) = level {
+                self.txn.keeps_snapshot = keeps_snapshot(level);
+            }
+        }
+        Ok(completion)
+    }
+
     /// Puts a setting back to what the client gave when it connected; it hears of it as of any SET.
     async fn set_again(&mut self, name: &str, value: &str) -> Result<()> {
         self.join(COORDINATOR_GROUP).await?;
-        let sql = format!("SELECT pg_catalog.set_config({}, {}, false)", quote_literal(name), quote_literal(value));
-        self.collect_on(COORDINATOR_GROUP, &sql).await?;
+        self.collect_on(COORDINATOR_GROUP, &settings::assignment(name, value, false)).await?;
         self.follow(name, false).await
     }
 
@@ -171,8 +176,8 @@ impl Session {
     /// Takes over a setting's value from the coordinator connection where it was just set.
     async fn follow(&mut self, name: &str, local: bool) -> Result<()> {
         // SHOW takes no snapshot.
-        let quoted: Vec<String> = name.split('.').map(settings::quote_ident).collect();
-        let result = self.collect_on(COORDINATOR_GROUP, &format!("SHOW {}", quoted.join("."))).await?;
+        let sql = format!("SHOW {}", settings::quote_setting(name));
+        let result = self.collect_on(COORDINATOR_GROUP, &sql).await?;
         if let Some(value) = result.text(0, 0).map(str::to_owned) {
             self.set_followed(name, value, local);
         }
@@ -202,8 +207,7 @@ impl Session {
                 participant.lease.applied.remove(name);
             }
         } else {
-            let name = name.split('.').map(settings::quote_ident).collect::<Vec<_>>().join(".");
-            self.log(LogItem::Raw(format!("RESET {name}")));
+            self.log(LogItem::Raw(format!("RESET {}", settings::quote_setting(name))));
             self.told(COORDINATOR_GROUP);
         }
         self.forget_search_path();
