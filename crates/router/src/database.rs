@@ -372,19 +372,18 @@ SELECT p.logicalrelid::oid, n.nspname, c.relname, p.partmethod, p.partkey, p.col
                     WHERE i.inhparent = c.oid AND kn.nspname <> 'pgherd')
          OR EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhrelid = c.oid),
        (SELECT pg_catalog.getdatabaseencoding()),
-       EXISTS (SELECT FROM pg_catalog.pg_depend d
-               WHERE d.refobjid >= 16384
-                 AND d.refclassid IN ('pg_catalog.pg_proc'::pg_catalog.regclass,
-                                      'pg_catalog.pg_operator'::pg_catalog.regclass)
-                 AND (d.classid, d.objid) IN (
-                     SELECT 'pg_catalog.pg_constraint'::pg_catalog.regclass, k.oid
-                     FROM pg_catalog.pg_constraint k WHERE k.conrelid = c.oid
-                     UNION ALL
-                     SELECT 'pg_catalog.pg_attrdef'::pg_catalog.regclass, f.oid
-                     FROM pg_catalog.pg_attrdef f WHERE f.adrelid = c.oid
-                     UNION ALL
-                     SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, x.indexrelid
-                     FROM pg_catalog.pg_index x WHERE x.indrelid = c.oid)),
+       c.oid IN (SELECT x.relation
+                 FROM (SELECT 'pg_catalog.pg_constraint'::pg_catalog.regclass, k.oid, k.conrelid
+                       FROM pg_catalog.pg_constraint k
+                       UNION ALL
+                       SELECT 'pg_catalog.pg_attrdef'::pg_catalog.regclass, f.oid, f.adrelid FROM pg_catalog.pg_attrdef f
+                       UNION ALL
+                       SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, i.indexrelid, i.indrelid
+                       FROM pg_catalog.pg_index i) x (class, oid, relation)
+                 JOIN pg_catalog.pg_depend d ON d.classid = x.class AND d.objid = x.oid
+                 WHERE d.refobjid >= 16384
+                   AND d.refclassid IN ('pg_catalog.pg_proc'::pg_catalog.regclass,
+                                        'pg_catalog.pg_operator'::pg_catalog.regclass)),
        EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND t.tginitdeferred),
        EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.confrelid = c.oid AND k.contype = 'f'),
        EXISTS (SELECT FROM pgherd.leaf l WHERE l.relation = c.oid), c.relkind = 'p',
@@ -630,7 +629,9 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
                LATERAL (SELECT pg_catalog.lower( \
                  coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc)) AS body) b \
                WHERE p.oid >= 16384 AND l.lanname NOT IN ('c', 'internal') \
-                 AND p.pronamespace <> 'pgherd'::pg_catalog.regnamespace) \
+                 AND p.pronamespace <> 'pgherd'::pg_catalog.regnamespace), \
+             of_collation AS MATERIALIZED (SELECT t.oid FROM pg_catalog.pg_type t \
+               WHERE t.typcollation NOT IN (0, 100) OR t.typtype = 'c' AND t.oid >= 16384) \
              SELECT 'f', proname::pg_catalog.text FROM pg_catalog.pg_proc WHERE pronamespace NOT IN \
                ('pg_catalog'::pg_catalog.regnamespace, 'information_schema'::pg_catalog.regnamespace, 'pgherd'::pg_catalog.regnamespace) \
              UNION SELECT 'S' || l.lanname || ' ' || p.proname, \
@@ -711,10 +712,9 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
                  AND c.relnamespace <> 'pgherd'::pg_catalog.regnamespace \
                  AND c.oid NOT IN (SELECT logicalrelid FROM pgherd.pg_dist_partition) \
              UNION SELECT 'c', typname FROM pg_catalog.pg_type WHERE typcollation NOT IN (0, 100) \
-             UNION SELECT 'c', f.proname FROM pg_catalog.pg_proc f CROSS JOIN ( \
-                 SELECT pg_catalog.array_agg(t.oid) AS list FROM pg_catalog.pg_type t \
-                 WHERE t.typcollation NOT IN (0, 100) OR t.typtype = 'c' AND t.oid >= 16384) t \
-               WHERE f.proallargtypes || f.prorettype && t.list \
+             UNION SELECT 'c', f.proname FROM pg_catalog.pg_proc f \
+               WHERE f.prorettype IN (SELECT oid FROM of_collation) \
+                 OR f.proallargtypes && (SELECT pg_catalog.array_agg(oid) FROM of_collation) \
              UNION SELECT 'i', proname FROM pg_catalog.pg_proc WHERE pronamespace = 'pg_catalog'::pg_catalog.regnamespace \
                GROUP BY proname HAVING bool_and(provolatile = 'i') \
              UNION SELECT 'v', proname FROM pg_catalog.pg_proc WHERE pronamespace = 'pg_catalog'::pg_catalog.regnamespace AND provolatile = 'v' \
