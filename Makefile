@@ -7,7 +7,7 @@ export CARGO_TARGET_DIR
 # The tests with Python drivers use it.
 export PGHERD_TEST_PYTHON := $(CURDIR)/target/venv/bin/python
 
-# Sizes of the demo; the benchmark has as many workers.
+# Sizes of the demo; benchmarks, fuzz and sqlsmith have as many workers.
 SCALE ?= 10
 SECONDS_EACH ?= 5
 CLIENTS ?= 8
@@ -113,7 +113,7 @@ fuzz: ## Compare random schemas and statements with one plain PostgreSQL (SEED=1
 	@$(CARGO_TARGET_DIR)/release/fuzz program=$(CARGO_TARGET_DIR)/release/pgherd seed=$(SEED) minutes=$(MINUTES) \
 		statements=$(FUZZ_STATEMENTS) workers=$(WORKERS) out=$(FUZZ_DIR)
 
-sqlsmith: ## Let sqlsmith loose on a cluster (MINUTES=30): neither the router nor a server may die
+sqlsmith: ## Let sqlsmith loose on a cluster (MINUTES=60): neither the router nor a server may die
 	@scripts/deps.sh sqlsmith
 	cargo build --release --locked -p pgherd -p pgherd-testkit
 	@$(CARGO_TARGET_DIR)/release/sqlsmith program=$(CARGO_TARGET_DIR)/release/pgherd seed=$(SEED) minutes=$(MINUTES) \

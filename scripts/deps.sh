@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what building, testing and the demo need and this machine lacks; does nothing where all is there.
 #
-#   scripts/deps.sh         C compiler, make, libclang, Rust, psql, pgbench
+#   scripts/deps.sh         C compiler, make, libclang, certificates, Rust (and curl to get it), psql, pgbench
 #   scripts/deps.sh test    the same, and a Python environment with psycopg below target/
 #   scripts/deps.sh regress the first, and PostgreSQL 15 with what unpacks and builds its regression suite
 #   scripts/deps.sh sqlsmith  the first, and sqlsmith

@@ -193,3 +193,17 @@ UPDATE bag SET b = 'kept' WHERE a = 2 AND d IS NULL;
 COMMIT;
 SELECT u.k, r.code, r.n, r.note FROM uses u JOIN rates r USING (code);
 SELECT u.k, b.a, b.b FROM uses u LEFT JOIN bag b ON b.a = u.k;
+
+-- Triggers of users do not fire as on a replica; the copies are kept.
+SET session_replication_role = replica;
+UPDATE rates SET n = n + 100 + (random() * 0)::int WHERE code < 'c';
+INSERT INTO kinds (kind) SELECT 'many ' || id FROM users WHERE id < 4;
+DELETE FROM bag WHERE ctid = (SELECT min(ctid) FROM bag);
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+UPDATE rates SET note = 'replica' WHERE code = 'b';
+UPDATE rates SET note = (SELECT count(*) FROM kinds) WHERE code = 'e';
+COMMIT;
+RESET session_replication_role;
+SELECT u.k, r.code, r.n, r.note FROM uses u LEFT JOIN rates r ON r.code = u.code;
+SELECT u.k, count(b.a) FROM uses u LEFT JOIN bag b ON b.a < 9 GROUP BY u.k;
+SELECT u.k, count(i.kind) FROM uses u LEFT JOIN kinds i ON i.kind LIKE 'many%' GROUP BY u.k;

@@ -398,3 +398,85 @@ ROLLBACK AND CHAIN;
 SHOW transaction_isolation;
 SHOW transaction_read_only;
 COMMIT;
+-- Subtransactions that are not committed take their modes back, as those that are released do.
+BEGIN;
+SAVEPOINT a;
+SET TRANSACTION READ ONLY;
+ROLLBACK AND CHAIN;
+SHOW transaction_read_only;
+UPDATE users SET score = score WHERE id = 1;
+COMMIT;
+BEGIN;
+SAVEPOINT a;
+SET TRANSACTION READ ONLY;
+SAVEPOINT b;
+--@ error: 22012
+SELECT 1 / 0;
+COMMIT AND CHAIN;
+SHOW transaction_read_only;
+UPDATE users SET score = score WHERE id = 2;
+COMMIT;
+BEGIN;
+SAVEPOINT a;
+SET TRANSACTION READ ONLY;
+RELEASE SAVEPOINT a;
+UPDATE users SET score = score WHERE id = 1;
+UPDATE orders SET note = note WHERE user_id = 3;
+COMMIT AND CHAIN;
+SHOW transaction_read_only;
+COMMIT;
+BEGIN;
+SET TRANSACTION ISOLATION LEVEL SERIALIZABLE;
+COMMIT AND CHAIN;
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+--@ error: 22012
+SELECT count(*) / 0 FROM users;
+ROLLBACK AND CHAIN;
+SHOW transaction_isolation;
+SELECT count(*) FROM users;
+COMMIT;
+BEGIN;
+SET default_transaction_isolation = 'serializable';
+COMMIT AND CHAIN;
+SHOW transaction_isolation;
+COMMIT;
+SHOW transaction_isolation;
+RESET default_transaction_isolation;
+BEGIN;
+SELECT set_config('transaction_read_only', 'on', true);
+COMMIT AND CHAIN;
+SHOW transaction_read_only;
+--@ error: 25006
+UPDATE users SET score = score WHERE id = 1;
+ROLLBACK;
+BEGIN DEFERRABLE;
+SELECT count(*) FROM users WHERE id < 5;
+COMMIT AND CHAIN;
+SHOW transaction_deferrable;
+COMMIT;
+-- Modes come before queries, whoever has run these.
+BEGIN;
+UPDATE users SET score = -1 WHERE id = 1;
+--@ error: 25001
+SET TRANSACTION ISOLATION LEVEL SERIALIZABLE;
+ROLLBACK;
+BEGIN READ ONLY;
+SELECT id FROM users WHERE id = 1;
+--@ error: 25001
+SET TRANSACTION READ WRITE;
+ROLLBACK;
+BEGIN;
+UPDATE users SET score = score WHERE id = 1;
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+SELECT count(*) FROM users WHERE score = -1;
+COMMIT;
+BEGIN;
+BEGIN READ ONLY;
+--@ error: 25006
+UPDATE users SET score = -1 WHERE id = 1;
+ROLLBACK;
+BEGIN;
+SELECT id FROM users WHERE id = 1;
+--@ error: 25001
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+COMMIT;

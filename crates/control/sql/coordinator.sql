@@ -1677,4 +1677,4 @@ REVOKE SELECT ON pgherd.pg_user_mapping FROM PUBLIC;
 REVOKE SELECT ON pgherd.secret, pgherd.remote_definition FROM PUBLIC;
 -- Other people's statements: the views show each his own.
 REVOKE SELECT ON pgherd.operation, pgherd.operation_step FROM PUBLIC;
-INSERT INTO pgherd.schema_version (version) VALUES (7) ON CONFLICT DO NOTHING;
+INSERT INTO pgherd.schema_version (version) VALUES (8) ON CONFLICT DO NOTHING;

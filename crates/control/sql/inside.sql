@@ -77,13 +77,13 @@ REVOKE EXECUTE ON FUNCTION pgherd.change_copies(regclass, bigint, text, text) FR
 
 -- Whether a trigger is one of those that guard_reference() makes. Everyone may make triggers of these functions; they run as a
 -- superuser, and what is no transition table may be a view of anyone's.
-CREATE OR REPLACE FUNCTION pgherd.guards_reference(changed oid, trigger name, operation text, old_rows bool, new_rows bool)
+CREATE OR REPLACE FUNCTION pgherd.guards_reference(changed oid, trigger name, operation text)
 RETURNS bool LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT EXISTS (SELECT FROM pgherd.pg_dist_partition p JOIN pg_trigger t ON t.tgrelid = p.logicalrelid::oid
         WHERE p.logicalrelid::oid = changed AND p.partmethod = 'n' AND t.tgname = trigger
-            AND t.tgname = 'pgherd_guard_' || lower(operation) AND t.tgtype & 1 = 0 AND t.tgtype & 66 = 0
-            AND t.tgoldtable IS NOT DISTINCT FROM CASE WHEN old_rows THEN 'pgherd_old'::name END
-            AND t.tgnewtable IS NOT DISTINCT FROM CASE WHEN new_rows THEN 'pgherd_new'::name END)
+            AND t.tgname = 'pgherd_guard_' || lower(operation) AND t.tgtype & 67 = 0
+            AND t.tgoldtable IS NOT DISTINCT FROM CASE WHEN operation IN ('UPDATE', 'DELETE') THEN 'pgherd_old'::name END
+            AND t.tgnewtable IS NOT DISTINCT FROM CASE WHEN operation IN ('INSERT', 'UPDATE') THEN 'pgherd_new'::name END)
 $$;
 
 -- AFTER statement triggers on the coordinator's copy of a reference table: the rows that were changed here go to the other
@@ -111,7 +111,7 @@ DECLARE
     present_after text;
     part record;
 BEGIN
-    IF NOT pgherd.guards_reference(TG_RELID, TG_NAME, TG_OP, TG_OP <> 'INSERT', TG_OP <> 'DELETE') OR TG_OP = 'TRUNCATE' THEN
+    IF TG_OP = 'TRUNCATE' OR NOT pgherd.guards_reference(TG_RELID, TG_NAME, TG_OP) THEN
         RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = 'pgherd.forward_reference_rows() is for triggers of pgherd';
     END IF;
     GET DIAGNOSTICS context = PG_CONTEXT;
@@ -194,7 +194,7 @@ DECLARE
     relation text := format('%I.%I', TG_TABLE_SCHEMA, TG_TABLE_NAME);
     context text;
 BEGIN
-    IF TG_OP <> 'TRUNCATE' OR NOT pgherd.guards_reference(TG_RELID, TG_NAME, TG_OP, false, false) THEN
+    IF TG_OP <> 'TRUNCATE' OR NOT pgherd.guards_reference(TG_RELID, TG_NAME, TG_OP) THEN
         RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = 'pgherd.forward_truncate() is for triggers of pgherd';
     END IF;
     GET DIAGNOSTICS context = PG_CONTEXT;
@@ -205,10 +205,12 @@ BEGIN
 END
 $$;
 
--- Gives the coordinator's copy of a reference table the triggers that keep the other copies equal. Repeating it is
--- harmless.
+-- Gives the coordinator's copy of a reference table the triggers that keep the other copies equal, whatever
+-- session_replication_role is. Repeating it is harmless.
 CREATE OR REPLACE FUNCTION pgherd.guard_reference(relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
+DECLARE
+    operation text;
 BEGIN
     EXECUTE format('DROP TRIGGER IF EXISTS pgherd_guard ON %s', relation);
     EXECUTE format('CREATE OR REPLACE TRIGGER pgherd_guard_truncate AFTER TRUNCATE ON %s '
@@ -219,6 +221,9 @@ BEGIN
         'NEW TABLE AS pgherd_new FOR EACH STATEMENT EXECUTE FUNCTION pgherd.forward_reference_rows()', relation);
     EXECUTE format('CREATE OR REPLACE TRIGGER pgherd_guard_delete AFTER DELETE ON %s REFERENCING OLD TABLE AS pgherd_old '
         'FOR EACH STATEMENT EXECUTE FUNCTION pgherd.forward_reference_rows()', relation);
+    FOREACH operation IN ARRAY '{truncate,insert,update,delete}'::text[] LOOP
+        EXECUTE format('ALTER TABLE ONLY %s ENABLE ALWAYS TRIGGER pgherd_guard_%s', relation, operation);
+    END LOOP;
 END
 $$;
 
@@ -727,7 +732,8 @@ BEGIN
         WHERE EXISTS (SELECT FROM pg_class c WHERE c.oid = p.logicalrelid)
             AND (NOT EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = p.logicalrelid AND g.tgname ~* '^[!~]?pgherd_guard_')
                 OR EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = p.logicalrelid
-                    AND (g.tgfoid = to_regprocedure('pgherd.forward_local_rows()') OR g.tgname = 'pgherd_guard_row'))
+                    AND (g.tgfoid = to_regprocedure('pgherd.forward_local_rows()') OR g.tgname = 'pgherd_guard_row'
+                        OR p.partmethod = 'n' AND g.tgname = 'pgherd_guard_insert' AND g.tgenabled = 'O'))
                 OR EXISTS (SELECT FROM pg_class c WHERE c.oid = p.logicalrelid AND c.relkind = 'p')
                     AND NOT EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = p.logicalrelid AND g.tgname = 'pgherd_guard_before_update'))
     LOOP
@@ -745,6 +751,7 @@ BEGIN
         WHERE p.partmethod = 'h' AND EXISTS (SELECT FROM pg_constraint k WHERE k.contype = 'f' AND k.confrelid = c.oid);
     DROP FUNCTION IF EXISTS pgherd.forward_local_rows();
     DROP FUNCTION IF EXISTS pgherd.looks_for_conflicts(text, text);
+    DROP FUNCTION IF EXISTS pgherd.guards_reference(oid, name, text, bool, bool);
 END
 $$;
 

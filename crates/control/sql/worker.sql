@@ -26,7 +26,7 @@ DO $$
 DECLARE
     early record;
 BEGIN
-    IF (SELECT max(version) FROM pgherd.schema_version) < 7 AND pg_catalog.to_regclass('pgherd.pg_dist_partition') IS NULL THEN
+    IF (SELECT max(version) FROM pgherd.schema_version) < 8 AND pg_catalog.to_regclass('pgherd.pg_dist_partition') IS NULL THEN
         FOR early IN SELECT r.rulename, c.oid::pg_catalog.regclass AS relation
             FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid = r.ev_class
             WHERE c.relkind IN ('r', 'p') AND r.oid >= 16384
@@ -187,7 +187,7 @@ $$;
 GRANT EXECUTE ON FUNCTION pgherd.check_pass(text, text, text), pgherd.table_rights(text, text) TO PUBLIC;
 GRANT SELECT ON ALL TABLES IN SCHEMA pgherd TO PUBLIC;
 REVOKE SELECT ON pgherd.secret FROM PUBLIC;
-INSERT INTO pgherd.schema_version (version) VALUES (7) ON CONFLICT DO NOTHING;
+INSERT INTO pgherd.schema_version (version) VALUES (8) ON CONFLICT DO NOTHING;
 
 -- Cursors ------------------------------------------------------------------------------------------------------------
 

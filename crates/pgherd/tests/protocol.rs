@@ -138,6 +138,8 @@ fn simple_queries() {
         Ready(query("SELECT 1; BEGIN READ ONLY; SHOW transaction_read_only"), 1),
         Ready(query("DELETE FROM p; ROLLBACK"), 1),
         Ready(query("ROLLBACK; SELECT count(*) FROM p; BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT 2"), 1),
+        Ready(query("SELECT v FROM p WHERE k = 1; BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT 2"), 1),
+        Ready(query("UPDATE p SET v = 'y' WHERE k = 1; BEGIN READ WRITE; ROLLBACK"), 1),
         Ready(query("DO $$ BEGIN RAISE NOTICE 'noted'; END $$"), 1),
         Ready(query("SELECT 'never ends"), 1),
         Ready(query("SELECT v FROM p WHERE k = 'x'"), 1),

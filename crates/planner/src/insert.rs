@@ -719,7 +719,7 @@ impl Context<'_> {
         let reason = match self.replicable() {
             Ok(()) if same_defaults => {
                 let sql = self.worker_edits().apply(self.text());
-                let plan = Tier::ReplicateWrite { sql, returning };
+                let plan = Tier::ReplicateWrite { sql, reads: self.reads_tables() };
                 return self.plan(plan, "the same rows are inserted on every node");
             }
             Ok(()) => "a column's default is computed once".to_owned(),

@@ -68,7 +68,7 @@ impl Context<'_> {
             plan.writes = true;
             return plan;
         }
-        self.modify("UPDATE", &table, update.filter.as_ref(), !update.returning.is_empty())
+        self.modify("UPDATE", &table, update.filter.as_ref())
     }
 
     /// A write to a table whose rules or triggers the coordinator runs. What is refused of any table stays so.
@@ -235,7 +235,7 @@ impl Context<'_> {
 
     pub fn delete(&self, delete: &Delete) -> Plan {
         let Some(table) = self.target() else { return self.federate("a local table is written") };
-        self.modify("DELETE", &table, delete.filter.as_ref(), !delete.returning.is_empty())
+        self.modify("DELETE", &table, delete.filter.as_ref())
     }
 
     pub fn target(&self) -> Option<Arc<Table>> {
@@ -256,9 +256,9 @@ impl Context<'_> {
         }
     }
 
-    fn modify(&self, word: &str, table: &Arc<Table>, filter: Option<&Expr>, returning: bool) -> Plan {
+    fn modify(&self, word: &str, table: &Arc<Table>, filter: Option<&Expr>) -> Plan {
         if table.is_reference() {
-            return self.replicate(returning);
+            return self.replicate();
         }
         let refuse = |reason: String| {
             self.refuse(
@@ -322,12 +322,20 @@ impl Context<'_> {
         Ok(self.plan(Tier::Scatter(scatter), "each worker changes its own rows"))
     }
 
+    /// Other tables than those that it changes, or these once more.
+    pub fn reads_tables(&self) -> bool {
+        self.analysis.instances.iter().any(|instance| !instance.is_target)
+    }
+
     /// A write to a reference table, which must do the same on every node.
-    pub fn replicate(&self, returning: bool) -> Plan {
+    pub fn replicate(&self) -> Plan {
         match self.replicable() {
             Ok(()) => {
                 let sql = self.worker_edits().apply(self.text());
-                self.plan(Tier::ReplicateWrite { sql, returning }, "the same change is made on every node")
+                self.plan(
+                    Tier::ReplicateWrite { sql, reads: self.reads_tables() },
+                    "the same change is made on every node",
+                )
             }
             Err(reason) => self.federate(reason),
         }
@@ -391,7 +399,7 @@ impl Context<'_> {
             );
         };
         if table.is_reference() {
-            return self.replicate(!merge.returning.is_empty());
+            return self.replicate();
         }
         for clause in &merge.clauses {
             let plan = match &clause.action {

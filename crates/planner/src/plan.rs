@@ -50,7 +50,7 @@ pub enum Tier {
     InsertSelect(InsertSelect),
     /// A write to a reference table: the same statement on the coordinator and on every worker. All its
     /// expressions give the same value everywhere (checked by the planner).
-    ReplicateWrite { sql: Splice, returning: bool },
+    ReplicateWrite { sql: Splice, reads: bool },
     /// INSERT into a reference table whose values must be computed once: run `sql` with RETURNING * on the
     /// coordinator, then put the resulting rows on each worker.
     ReplicateRows { table: Arc<Table>, sql: Splice, returning: bool },

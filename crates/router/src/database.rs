@@ -376,7 +376,8 @@ SELECT p.logicalrelid::oid, n.nspname, c.relname, p.partmethod, p.partkey, p.col
                  FROM (SELECT 'pg_catalog.pg_constraint'::pg_catalog.regclass, k.oid, k.conrelid
                        FROM pg_catalog.pg_constraint k
                        UNION ALL
-                       SELECT 'pg_catalog.pg_attrdef'::pg_catalog.regclass, f.oid, f.adrelid FROM pg_catalog.pg_attrdef f
+                       SELECT 'pg_catalog.pg_attrdef'::pg_catalog.regclass, f.oid, f.adrelid
+                       FROM pg_catalog.pg_attrdef f
                        UNION ALL
                        SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, i.indexrelid, i.indrelid
                        FROM pg_catalog.pg_index i) x (class, oid, relation)

@@ -106,7 +106,7 @@ pub struct Transaction {
     pub keeps_snapshot: Option<bool>,
     /// All servers have been asked for their snapshots, where the transaction keeps them.
     pub has_snapshots: bool,
-    /// Servers that were asked for their snapshots and have not answered yet, and whether they take part for that.
+    /// Servers that were asked for their snapshots and have not answered yet; whether they take part for that alone.
     pub snapshots_asked: Vec<(GroupId, bool)>,
     /// Its place among the transactions that may hold leases to several servers.
     place: Option<BlockPlace>,
@@ -138,15 +138,16 @@ impl Transaction {
         }
     }
 
-    /// The BEGIN of the transaction that AND CHAIN starts, and what SET TRANSACTION has changed of it. An error puts
-    /// back what its subtransaction has set; without one that is all but what was inherited.
-    pub fn chained(&self) -> Modes {
-        let failed = self.block == Block::Failed;
-        let savepoint = self.log.iter().rposition(|item| matches!(item, LogItem::Savepoint { .. }));
-        let kept = match savepoint {
-            _ if !failed => self.log.len(),
-            Some(at) => at,
-            None => return self.inherited.clone().unwrap_or_else(|| ("BEGIN".to_owned(), Vec::new())),
+    /// The BEGIN of the transaction that AND CHAIN starts, and what SET TRANSACTION has changed of it. What is not
+    /// committed puts back what subtransactions have set, and an error without any all but what was inherited.
+    pub fn chained(&self, commits: bool) -> Modes {
+        let clients = |item: &LogItem| matches!(item, LogItem::Savepoint { .. }) && !item.is_the_coordinators();
+        let kept = match self.log.iter().position(clients) {
+            Some(savepoint) if !commits => savepoint,
+            None if self.block == Block::Failed => {
+                return self.inherited.clone().unwrap_or_else(|| ("BEGIN".to_owned(), Vec::new()));
+            }
+            _ => self.log.len(),
         };
         let modes = self.log[..kept].iter().filter_map(|item| match item {
             LogItem::Modes(sql) => Some(sql.clone()),
@@ -456,14 +457,14 @@ impl Session {
         self.txn.log.iter().any(|item| matches!(item, LogItem::Savepoint { name: n, .. } if n == name))
     }
 
-    /// RELEASE SAVEPOINT: what was set since stays, the savepoints go.
+    /// RELEASE SAVEPOINT: what was set since stays, but for the transaction's modes; the savepoints go.
     pub async fn release_savepoint(&mut self, name: &str) -> Result<()> {
         let index = self.find_savepoint(name)?;
         let sql = format!("RELEASE SAVEPOINT {}", settings::quote_ident(name));
         self.on_told(index, &sql).await?;
         let mut position = index;
         while position < self.txn.log.len() {
-            if matches!(self.txn.log[position], LogItem::Savepoint { .. }) {
+            if matches!(self.txn.log[position], LogItem::Savepoint { .. } | LogItem::Modes(_)) {
                 self.txn.log.remove(position);
                 for told in self.txn.told_mut().filter(|told| **told > position) {
                     *told -= 1;
@@ -595,6 +596,7 @@ impl Session {
         self.txn = Transaction {
             block: old.block,
             begin: old.begin,
+            inherited: old.inherited,
             keeps_snapshot: old.keeps_snapshot,
             log: old.log,
             settings_before: old.settings_before,

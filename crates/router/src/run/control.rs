@@ -4,10 +4,10 @@ use pgherd_catalog::COORDINATOR_GROUP;
 use pgherd_sql::StatementKind;
 use pgherd_wire::backend::{self, ErrorFields};
 
-use super::{Call, Completion};
+use super::{Call, Completion, keeps_snapshot};
 use crate::error::{Failure, Result};
 use crate::session::Session;
-use crate::transaction::{Block, LogItem};
+use crate::transaction::{Block, LogItem, Modes};
 
 impl Session {
     pub(super) async fn run_transaction_control(
@@ -19,13 +19,15 @@ impl Session {
             StatementKind::Begin(modes) => {
                 let starts = call.prepared.text().get(..5).is_some_and(|word| word.eq_ignore_ascii_case("start"));
                 let tag = if starts { "START TRANSACTION" } else { "BEGIN" };
-                if self.txn.block == Block::Explicit {
+                let is_open = self.txn.block == Block::Explicit;
+                if is_open {
                     self.warn("25001", "there is already a transaction in progress");
-                } else {
-                    if self.txn.block == Block::Implicit && !modes.text.is_empty() {
-                        let sql = format!("SET TRANSACTION {}", modes.text);
-                        self.set_modes(call, &sql, modes.isolation.as_deref()).await?;
-                    }
+                }
+                if self.txn.block != Block::None && !modes.text.is_empty() {
+                    let sql = format!("SET TRANSACTION {}", modes.text);
+                    self.set_modes(call, &sql, modes.isolation.as_deref()).await?;
+                }
+                if !is_open {
                     let space = if modes.text.is_empty() { "" } else { " " };
                     self.begin(&format!("BEGIN{space}{}", modes.text));
                 }
@@ -76,24 +78,39 @@ impl Session {
             _ => {}
         }
         let failed = self.txn.block == Block::Failed;
-        let chained = self.txn.chained();
-        let keeps_snapshot = self.txn.keeps_snapshot;
-        if commit && !failed {
+        let commits = commit && !failed;
+        let chained = if chain { Some(self.chained(commits).await?) } else { None };
+        if commits {
             self.commit().await?;
         } else {
             self.rollback().await;
         }
-        if chain {
+        if let Some(chained) = chained {
             self.begin(&chained.0);
-            if !chained.1.is_empty() {
-                self.txn.keeps_snapshot = keeps_snapshot;
+            if let Some(keeps) = chained.1.iter().rev().find_map(|sql| keeps_snapshot(sql)) {
+                self.txn.keeps_snapshot = Some(keeps);
             }
             for sql in &chained.1 {
                 self.log(LogItem::Modes(sql.clone()));
             }
             self.txn.inherited = Some(chained);
         }
-        Ok(Completion::tag(if commit && !failed { "COMMIT" } else { "ROLLBACK" }))
+        Ok(Completion::tag(if commits { "COMMIT" } else { "ROLLBACK" }))
+    }
+
+    /// Modes of the transaction that AND CHAIN starts. The coordinator knows them all, if it takes part.
+    async fn chained(&mut self, commits: bool) -> Result<Modes> {
+        let takes_part = self.txn.participants.get(&COORDINATOR_GROUP).is_some_and(|p| p.in_block);
+        if !commits || !takes_part {
+            return Ok(self.txn.chained(commits));
+        }
+        self.join(COORDINATOR_GROUP).await?;
+        let sql = "SELECT pg_catalog.current_setting('transaction_isolation'), \
+                   CASE pg_catalog.current_setting('transaction_read_only') WHEN 'on' THEN 'ONLY' ELSE 'WRITE' END, \
+                   CASE pg_catalog.current_setting('transaction_deferrable') WHEN 'on' THEN '' ELSE 'NOT' END";
+        let modes = self.collect_on(COORDINATOR_GROUP, sql).await?;
+        let word = |column| modes.text(0, column).unwrap_or_default();
+        Ok((format!("BEGIN ISOLATION LEVEL {} READ {} {} DEFERRABLE", word(0), word(1), word(2)), Vec::new()))
     }
 
     /// A WARNING to the client.

@@ -128,7 +128,7 @@ impl Session {
             Tier::Stage(stage) => self.run_stage(call, &plan, stage, fresh).await,
             Tier::InsertRows(insert) => self.run_insert_rows(call, &plan, insert).await,
             Tier::InsertSelect(insert) => self.run_insert_select(call, &plan, insert).await,
-            Tier::ReplicateWrite { sql, returning } => self.run_replicate(call, &plan, sql, *returning).await,
+            Tier::ReplicateWrite { sql, reads } => self.run_replicate(call, &plan, sql, *reads).await,
             Tier::ReplicateRows { table, sql, returning } => {
                 self.run_replicate_rows(call, table, sql, *returning, text).await
             }
@@ -143,6 +143,10 @@ impl Session {
     ) -> Result<Completion> {
         self.note_session_calls(call);
         let sql = self.coordinator_text(call).await?;
+        if !copies.is_empty() {
+            // Before anything takes a snapshot.
+            self.lock_all_copies(copies).await?;
+        }
         // Rows that are changed are waited for, and their scans look like those of row locks.
         self.lock_wait = plan.lock_wait.filter(|_| !plan.writes);
         self.cursors.changes.end_firing();
@@ -153,7 +157,7 @@ impl Session {
         }
         let completion = match copies.is_empty() {
             true => self.run_coordinator_plan(call, &sql, plan.writes, true).await,
-            false => self.run_and_forward(call, copies, &sql).await,
+            false => self.run_coordinator_plan(call, &sql, true, true).await,
         };
         self.lock_wait = None;
         self.cursors.changes.sight = Sight::Unknown;
@@ -640,14 +644,8 @@ impl Session {
     }
 
     /// A write to a reference table: the same statement everywhere, the coordinator's reply is the client's.
-    async fn run_replicate(
-        &mut self,
-        call: &Call<'_>,
-        plan: &Plan,
-        sql: &Splice,
-        _returning: bool,
-    ) -> Result<Completion> {
-        if self.txn.block == Block::Explicit && self.keeps_one_snapshot() {
+    async fn run_replicate(&mut self, call: &Call<'_>, plan: &Plan, sql: &Splice, reads: bool) -> Result<Completion> {
+        if reads && self.txn.block == Block::Explicit && self.keeps_one_snapshot() {
             // Snapshots of two servers may see different sides of a commit over both: what one reads is for all copies.
             return self.run_federated(call, plan, &plan.tables).await;
         }
@@ -703,11 +701,15 @@ impl Session {
         copies: &[Arc<Table>],
         sql: &Splice,
     ) -> Result<Completion> {
+        self.lock_all_copies(copies).await?;
+        self.run_coordinator_plan(call, sql, true, true).await
+    }
+
+    async fn lock_all_copies(&mut self, copies: &[Arc<Table>]) -> Result<()> {
         self.open_implicit_block();
         let mut groups = vec![COORDINATOR_GROUP];
         groups.extend(self.catalog().worker_groups());
-        self.lock_reference_copies(copies, &groups).await?;
-        self.run_coordinator_plan(call, sql, true, true).await
+        self.lock_reference_copies(copies, &groups).await
     }
 
     /// Whether the coordinator's triggers forward to the other copies of a reference table what a top-level statement

@@ -1,7 +1,7 @@
 //! SET, SHOW, RESET, DISCARD and ALTER SYSTEM: the coordinator checks and answers, the session remembers, the other
 //! servers are told when they are next used.
 
-use pgherd_catalog::COORDINATOR_GROUP;
+use pgherd_catalog::{COORDINATOR_GROUP, GroupId};
 use pgherd_sql::{DiscardKind, Name, SetInfo, SetKind, StatementKind};
 use pgherd_wire::backend;
 
@@ -9,7 +9,7 @@ use super::{Call, Completion, keeps_snapshot};
 use crate::error::{Failure, Result};
 use crate::session::Session;
 use crate::settings::{self, Verdict, quote_literal};
-use crate::transaction::{Block, LogItem};
+use crate::transaction::{Block, LogItem, Participant};
 
 impl Session {
     pub(super) async fn run_state(&mut self, call: &Call<'_>, kind: &StatementKind) -> Result<Completion> {
@@ -145,13 +145,24 @@ impl Session {
         Ok(completion)
     }
 
-    /// What `sql` sets is the transaction's. The other servers are not to be asked for it by a query, after which it could
-    /// not be set.
+    /// What `sql` sets is the transaction's. The other servers are not to be asked for it by a query, after which it
+    /// could not be set.
     pub(super) async fn set_modes(&mut self, call: &Call<'_>, sql: &str, level: Option<&str>) -> Result<Completion> {
         let completion = self.run_on_coordinator(call, sql, false).await?;
         if self.txn.block != Block::None {
+            // A worker that has run something knows when it is too late for that.
+            let in_block =
+                |(group, p): (&GroupId, &Participant)| (p.in_block && *group != COORDINATOR_GROUP).then_some(*group);
+            let asked: Vec<GroupId> = self.txn.participants.iter().filter_map(in_block).collect();
+            for group in &asked {
+                self.join(*group).await?;
+                if let Err(failure) = self.run_quiet(*group, sql).await {
+                    return Err(super::own::without_position(self.localise(failure)));
+                }
+            }
             self.log(LogItem::Modes(sql.to_owned()));
             self.told(COORDINATOR_GROUP);
+            asked.into_iter().for_each(|group| self.told(group));
             if let Some(level) = level {
                 self.txn.keeps_snapshot = keeps_snapshot(level);
             }
