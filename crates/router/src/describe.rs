@@ -74,11 +74,17 @@ impl<T: Clone> StatementCache<T> {
 impl Session {
     /// The cache key of a text; none where the answer would be this session's own.
     pub async fn statement_key(&mut self, sql: &str, types: &[u32]) -> Result<Option<StatementKey>> {
-        if self.txn.block == Block::Failed {
+        // Where there is none the coordinator is not asked for the path: SET TRANSACTION comes before all queries.
+        if self.txn.block == Block::Failed || self.has_own_names() {
             return Ok(None);
         }
         let path = self.search_path().await?;
         Ok(self.statement_key_under(&self.catalog(), &path, sql, types))
+    }
+
+    /// Names may mean something in this session that they mean in no other.
+    fn has_own_names(&self) -> bool {
+        self.txn.catalog.is_some() || !self.temp.is_empty() || self.pin
     }
 
     /// The same where catalog and search path are known.
@@ -89,7 +95,7 @@ impl Session {
         sql: &str,
         types: &[u32],
     ) -> Option<StatementKey> {
-        if self.txn.catalog.is_some() || !self.temp.is_empty() || self.pin {
+        if self.has_own_names() {
             return None;
         }
         Some(StatementKey {
