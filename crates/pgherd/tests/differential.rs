@@ -1,7 +1,8 @@
 //! The corpus of `tests/differential` gives the same answers on clusters as on one PostgreSQL: on 1, 2 and 3 workers,
 //! with tables of 1, 4 and 32 shards.
 //!
-//! Every file is run on one shape as prepared statements, and on one of the eight others in another mode, in short.
+//! Every file is run on one shape as prepared statements, and each third on one of the eight others in another mode, in
+//! short.
 //! `PGHERD_DIFF_SHAPES=all` (`make differential`) or `PGHERD_DIFF_SHAPES=1x4,3x32` run everything on these.
 //! `PGHERD_DIFF_FILES=joins,copy` and `PGHERD_DIFF_MODES=simple` run a part. Failures listed in `tests/KNOWN` are
 //! printed and do not fail the test; `PGHERD_WRITE_KNOWN=1` writes the list anew.

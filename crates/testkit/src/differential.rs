@@ -15,6 +15,9 @@ use crate::client::{Answer, Client, Column, Fields, Reply, Row, show_fields, sho
 use crate::script::{Mode, Script, Statement, Step};
 use crate::{Error, Result, Side, workspace_file};
 
+/// Eight turns run each third file once.
+const FILES_OF_TURN: usize = 24;
+
 /// A prepared statement is executed at least so often: the server may turn to a generic plan at the sixth time.
 const EXECUTIONS_MIN: usize = 6;
 /// How often a statement that only reads is run in the other modes.
@@ -124,8 +127,8 @@ pub struct Runner<'a> {
     pub modes: Vec<Mode>,
     /// `ALTER DATABASE … SET` of each database on the tested side.
     pub database_settings: Vec<(&'static str, String)>,
-    /// In short: every eighth file in one of the modes, so that eight turns run each file once; and nothing is executed
-    /// again only to see whether the answer is the same.
+    /// In short: one file of so many in one of the modes, others at each turn; and nothing is executed again only to see
+    /// whether the answer is the same.
     pub turn: Option<usize>,
     /// Prints what breaks a connection when it happens, and not at the end of its file.
     pub print_at_once: bool,
@@ -213,7 +216,9 @@ impl<'a> Runner<'a> {
     fn modes_of(&self, number: usize) -> Vec<Mode> {
         match self.turn {
             None => self.modes.clone(),
-            Some(turn) if (number + turn).is_multiple_of(8) => vec![self.modes[(number + turn) / 8 % self.modes.len()]],
+            Some(turn) if (number + turn).is_multiple_of(FILES_OF_TURN) => {
+                vec![self.modes[(number + turn) / FILES_OF_TURN % self.modes.len()]]
+            }
             Some(_) => Vec::new(),
         }
     }
