@@ -127,8 +127,8 @@ pub struct Runner<'a> {
     pub modes: Vec<Mode>,
     /// `ALTER DATABASE … SET` of each database on the tested side.
     pub database_settings: Vec<(&'static str, String)>,
-    /// In short: one file of so many in one of the modes, others at each turn; and nothing is executed again only to see
-    /// whether the answer is the same.
+    /// In short: one file of so many in one of the modes, others at each turn; and nothing is executed again only to
+    /// see whether the answer is the same.
     pub turn: Option<usize>,
     /// Prints what breaks a connection when it happens, and not at the end of its file.
     pub print_at_once: bool,
