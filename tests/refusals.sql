@@ -358,3 +358,9 @@ INSERT INTO fired VALUES (1, 1) ON CONFLICT (k) DO UPDATE SET v = 2;
 --@ refused: cannot change a row of distributed table "…" twice in one statement
 UPDATE fired SET v = 5 FROM generate_series(1, 2) s WHERE k = 1;
 -- without a case: `cannot change where triggers of distributed table "…" fire`: needs a second role, see crates/pgherd/tests/rights.rs
+CREATE TABLE ruled (k int PRIMARY KEY, v int);
+SELECT create_distributed_table('ruled', 'k');
+CREATE RULE keeps AS ON DELETE TO ruled DO INSTEAD NOTHING;
+ALTER TABLE ruled ENABLE ALWAYS RULE keeps;
+--@ refused: cannot insert into distributed table … from inside the coordinator
+DO $$ BEGIN INSERT INTO ruled VALUES (1, 1); END $$;
