@@ -53,8 +53,8 @@ pub enum LogItem {
     Anchor(Anchor),
 }
 
-/// A BEGIN, and the SET TRANSACTION of other modes.
-pub type Modes = (String, Vec<String>);
+/// How AND CHAIN begins: BEGIN, and the SET TRANSACTION of other modes.
+pub type Chained = (String, Vec<String>);
 
 pub struct Participant {
     pub lease: Lease,
@@ -75,7 +75,7 @@ pub struct Transaction {
     /// `BEGIN …` as the client wrote its options.
     pub begin: String,
     /// What AND CHAIN gave it.
-    pub inherited: Option<Modes>,
+    pub inherited: Option<Chained>,
     pub log: Vec<LogItem>,
     pub participants: BTreeMap<GroupId, Participant>,
     /// Participants that were taken out and are not back: read right now, or lost with what they had done. With how
@@ -140,7 +140,7 @@ impl Transaction {
 
     /// The BEGIN of the transaction that AND CHAIN starts, and what SET TRANSACTION has changed of it. What is not
     /// committed puts back what subtransactions have set, and an error without any all but what was inherited.
-    pub fn chained(&self, commits: bool) -> Modes {
+    pub fn chained(&self, commits: bool) -> Chained {
         let clients = |item: &LogItem| matches!(item, LogItem::Savepoint { .. }) && !item.is_the_coordinators();
         let kept = match self.log.iter().position(clients) {
             Some(savepoint) if !commits => savepoint,

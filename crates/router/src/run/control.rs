@@ -7,7 +7,7 @@ use pgherd_wire::backend::{self, ErrorFields};
 use super::{Call, Completion, keeps_snapshot};
 use crate::error::{Failure, Result};
 use crate::session::Session;
-use crate::transaction::{Block, LogItem, Modes};
+use crate::transaction::{Block, Chained, LogItem};
 
 impl Session {
     pub(super) async fn run_transaction_control(
@@ -99,7 +99,7 @@ impl Session {
     }
 
     /// Modes of the transaction that AND CHAIN starts. The coordinator knows them all, if it takes part.
-    async fn chained(&mut self, commits: bool) -> Result<Modes> {
+    async fn chained(&mut self, commits: bool) -> Result<Chained> {
         let takes_part = self.txn.participants.get(&COORDINATOR_GROUP).is_some_and(|p| p.in_block);
         if !commits || !takes_part {
             return Ok(self.txn.chained(commits));

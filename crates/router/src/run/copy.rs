@@ -264,10 +264,7 @@ impl Session {
             ..CopyIn::new(&table, &columns)
         };
         if reference {
-            let catalog = self.catalog();
-            let mut groups = vec![COORDINATOR_GROUP];
-            groups.extend(catalog.worker_groups());
-            self.lock_reference_copies(std::slice::from_ref(&table), &groups).await?;
+            self.lock_all_copies(std::slice::from_ref(&table)).await?;
         }
         // The first worker checks the options before the client is asked for data; a header line comes with the data.
         if !reference

@@ -533,10 +533,7 @@ impl Session {
             return self.run_and_forward(call, std::slice::from_ref(table), sql).await;
         }
         self.open_implicit_block();
-        let catalog = self.catalog();
-        let mut groups = vec![COORDINATOR_GROUP];
-        groups.extend(catalog.worker_groups());
-        self.lock_reference_copies(std::slice::from_ref(table), &groups).await?;
+        let groups = self.lock_all_copies(std::slice::from_ref(table)).await?;
         self.mark_writer(COORDINATOR_GROUP);
         let types = self.param_types(call).await?;
         let row = |target: &str| match self.has_styles() {

@@ -145,6 +145,7 @@ impl Session {
         let sql = self.coordinator_text(call).await?;
         if !copies.is_empty() {
             // Before anything takes a snapshot.
+            self.open_implicit_block();
             self.lock_all_copies(copies).await?;
         }
         // Rows that are changed are waited for, and their scans look like those of row locks.
@@ -650,10 +651,7 @@ impl Session {
             return self.run_federated(call, plan, &plan.tables).await;
         }
         self.open_implicit_block();
-        let catalog = self.catalog();
-        let mut groups = vec![COORDINATOR_GROUP];
-        groups.extend(catalog.worker_groups());
-        self.lock_reference_copies(&plan.tables, &groups).await?;
+        let groups = self.lock_all_copies(&plan.tables).await?;
         let types = self.param_types(call).await?;
         let text = sql.as_written();
         let errors = Errors { splice: Some(sql), text: call.prepared.text(), renamed: None };
@@ -701,15 +699,17 @@ impl Session {
         copies: &[Arc<Table>],
         sql: &Splice,
     ) -> Result<Completion> {
+        self.open_implicit_block();
         self.lock_all_copies(copies).await?;
         self.run_coordinator_plan(call, sql, true, true).await
     }
 
-    async fn lock_all_copies(&mut self, copies: &[Arc<Table>]) -> Result<()> {
-        self.open_implicit_block();
+    /// Where they are: on all servers.
+    pub(super) async fn lock_all_copies(&mut self, tables: &[Arc<Table>]) -> Result<Vec<GroupId>> {
         let mut groups = vec![COORDINATOR_GROUP];
         groups.extend(self.catalog().worker_groups());
-        self.lock_reference_copies(copies, &groups).await
+        self.lock_reference_copies(tables, &groups).await?;
+        Ok(groups)
     }
 
     /// Whether the coordinator's triggers forward to the other copies of a reference table what a top-level statement
@@ -723,7 +723,7 @@ impl Session {
 
     /// Writers of a reference table exclude each other on every copy, in a fixed order: without it two-phase commit
     /// lets copies diverge.
-    pub(super) async fn lock_reference_copies(&mut self, tables: &[Arc<Table>], groups: &[GroupId]) -> Result<()> {
+    async fn lock_reference_copies(&mut self, tables: &[Arc<Table>], groups: &[GroupId]) -> Result<()> {
         let mut locks = Vec::new();
         for table in tables.iter().filter(|t| t.is_reference()) {
             locks.push(lock_copy(table, self.copy_right(table).await?.locks));

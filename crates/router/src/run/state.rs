@@ -9,7 +9,7 @@ use super::{Call, Completion, keeps_snapshot};
 use crate::error::{Failure, Result};
 use crate::session::Session;
 use crate::settings::{self, Verdict, quote_literal};
-use crate::transaction::{Block, LogItem, Participant};
+use crate::transaction::{Block, LogItem};
 
 impl Session {
     pub(super) async fn run_state(&mut self, call: &Call<'_>, kind: &StatementKind) -> Result<Completion> {
@@ -67,14 +67,19 @@ impl Session {
 
     /// SET CONSTRAINTS … IMMEDIATE checks what was deferred until now.
     async fn check_constraints_on_workers(&mut self) -> Result<()> {
+        self.run_on_asked_workers("SELECT").await.map(drop)
+    }
+
+    /// On the workers that take part by now; which they are.
+    async fn run_on_asked_workers(&mut self, sql: &str) -> Result<Vec<GroupId>> {
         let groups: Vec<_> = self.txn.participants.keys().copied().filter(|g| *g != COORDINATOR_GROUP).collect();
-        for group in groups {
-            self.join(group).await?;
-            if let Err(failure) = self.run_quiet(group, "SELECT").await {
+        for group in &groups {
+            self.join(*group).await?;
+            if let Err(failure) = self.run_quiet(*group, sql).await {
                 return Err(super::own::without_position(self.localise(failure)));
             }
         }
-        Ok(())
+        Ok(groups)
     }
 
     async fn run_set(&mut self, call: &Call<'_>, set: &SetInfo) -> Result<Completion> {
@@ -151,15 +156,7 @@ impl Session {
         let completion = self.run_on_coordinator(call, sql, false).await?;
         if self.txn.block != Block::None {
             // A worker that has run something knows when it is too late for that.
-            let in_block =
-                |(group, p): (&GroupId, &Participant)| (p.in_block && *group != COORDINATOR_GROUP).then_some(*group);
-            let asked: Vec<GroupId> = self.txn.participants.iter().filter_map(in_block).collect();
-            for group in &asked {
-                self.join(*group).await?;
-                if let Err(failure) = self.run_quiet(*group, sql).await {
-                    return Err(super::own::without_position(self.localise(failure)));
-                }
-            }
+            let asked = self.run_on_asked_workers(sql).await?;
             self.log(LogItem::Modes(sql.to_owned()));
             self.told(COORDINATOR_GROUP);
             asked.into_iter().for_each(|group| self.told(group));
