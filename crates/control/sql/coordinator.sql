@@ -120,11 +120,13 @@ BEGIN
 END
 $$;
 
--- Every change of metadata moves the epoch and tells the routers, who LISTEN to "pgherd".
-CREATE OR REPLACE FUNCTION pgherd.bump_epoch() RETURNS void
+-- Every change of metadata moves the epoch and tells the routers, who LISTEN to "pgherd", which it is.
+DROP FUNCTION IF EXISTS pgherd.bump_epoch();
+CREATE FUNCTION pgherd.bump_epoch() RETURNS bigint
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     UPDATE pgherd.epoch SET epoch = epoch + 1;
-    SELECT pg_notify('pgherd', '');
+    SELECT pg_notify('pgherd', epoch::text) FROM pgherd.epoch;
+    SELECT epoch FROM pgherd.epoch;
 $$;
 
 CREATE OR REPLACE FUNCTION pgherd.metadata_changed() RETURNS trigger
@@ -1677,4 +1679,4 @@ REVOKE SELECT ON pgherd.pg_user_mapping FROM PUBLIC;
 REVOKE SELECT ON pgherd.secret, pgherd.remote_definition FROM PUBLIC;
 -- Other people's statements: the views show each his own.
 REVOKE SELECT ON pgherd.operation, pgherd.operation_step FROM PUBLIC;
-INSERT INTO pgherd.schema_version (version) VALUES (8) ON CONFLICT DO NOTHING;
+INSERT INTO pgherd.schema_version (version) VALUES (9) ON CONFLICT DO NOTHING;

@@ -59,7 +59,7 @@ $$;
 CREATE OR REPLACE FUNCTION pgherd.hash_function(typ oid) RETURNS oid
 LANGUAGE sql STABLE AS $$
     SELECT p.amproc
-    FROM (SELECT b.oid, b.typtype, b.typcategory FROM pg_catalog.pg_type b WHERE b.oid = pgherd.base_type($1)) t,
+    FROM (SELECT b.oid, b.typtype, b.typcategory FROM pg_catalog.pg_type b WHERE b.oid = (SELECT pgherd.base_type($1))) t,
         pg_catalog.pg_opclass o
         JOIN pg_catalog.pg_am m ON m.oid = o.opcmethod AND m.amname = 'hash'
         JOIN pg_catalog.pg_amproc p ON p.amprocfamily = o.opcfamily AND p.amproclefttype = o.opcintype
@@ -93,6 +93,13 @@ $$;
 
 CREATE OR REPLACE FUNCTION pgherd.describe_columns(relation oid) RETURNS jsonb
 LANGUAGE sql STABLE AS $$
+    -- Once for each type: most columns of a table share a few.
+    WITH keys AS MATERIALIZED (
+        SELECT x.type, pgherd.base_type(x.type) AS base, pgherd.hashes_by_object_id(x.type) AS hashes_by_object_id,
+            pgherd.hash_function(x.type) AS hash_function
+        FROM (SELECT DISTINCT a.atttypid FROM pg_catalog.pg_attribute a
+            WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped) x(type)
+    )
     SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
         'name', a.attname,
         'number', a.attnum,
@@ -122,13 +129,14 @@ LANGUAGE sql STABLE AS $$
         'compression', CASE a.attcompression WHEN 'p' THEN 'pglz' WHEN 'l' THEN 'lz4' END,
         'options', a.attoptions,
         'grants', pgherd.describe_acl(a.attacl),
-        'key_type', pg_catalog.format_type(pgherd.base_type(a.atttypid), NULL),
-        'key_type_oid', pgherd.base_type(a.atttypid)::bigint,
-        'hashes_by_object_id', pgherd.hashes_by_object_id(a.atttypid),
-        'hash_function', pgherd.hash_function(a.atttypid)::pg_catalog.regproc::text
+        'key_type', pg_catalog.format_type(k.base, NULL),
+        'key_type_oid', k.base::bigint,
+        'hashes_by_object_id', k.hashes_by_object_id,
+        'hash_function', k.hash_function::pg_catalog.regproc::text
         ) ORDER BY a.attnum), '[]')
     FROM pg_catalog.pg_attribute a
     JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+    JOIN keys k ON k.type = a.atttypid
     LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
     LEFT JOIN LATERAL (SELECT pg_catalog.pg_get_expr(d.adbin, d.adrelid)) e(expression) ON true
     LEFT JOIN LATERAL (SELECT d.adbin::text ~ '[{](SQLVALUEFUNCTION|COERCEVIAIO|NEXTVALUEEXPR|XMLEXPR) ' OR EXISTS (

@@ -11,6 +11,7 @@ use pgherd_backend::{Address, BackendError, Connection, QueryResult, connect};
 use pgherd_catalog::hash::KeyType;
 use pgherd_catalog::{COORDINATOR_GROUP, Cascade, Column, ColumnDefault, Node, Oid, Shard, Snapshot, Table, TableKind};
 use pgherd_control::schema::SCHEMA_VERSION;
+use pgherd_wire::backend::parse_notification;
 
 use crate::error::{Failure, Result};
 use crate::listen::{CoordinatorUrl, ServeError};
@@ -32,6 +33,8 @@ pub struct Database {
     /// Told when the database goes: nothing of ours must keep it alive.
     stopped: tokio::sync::watch::Sender<bool>,
     sessions: AtomicUsize,
+    /// Whoever loads what others will ask for as well.
+    loading: tokio::sync::Mutex<()>,
 }
 
 impl Database {
@@ -69,6 +72,20 @@ impl Database {
     /// Ends the connection that listens for changes.
     pub fn stop(&self) {
         let _ = self.stopped.send(true);
+    }
+
+    /// Loads the catalog unless it is at least as new as `epoch`: a definition's session and who listens both hear of
+    /// it, and one of them loads. Not from within a transaction: others may wait for this one.
+    pub async fn reload_since(
+        &self,
+        shared: &Arc<Shared>,
+        epoch: Option<i64>,
+    ) -> std::result::Result<(), BackendError> {
+        let _turn = self.loading.lock().await;
+        if epoch.is_some_and(|epoch| self.snapshot().epoch >= epoch) {
+            return Ok(());
+        }
+        self.reload(shared).await
     }
 
     /// Loads the catalog afresh through the router's own account.
@@ -174,6 +191,7 @@ pub async fn open(shared: &Arc<Shared>, name: &str) -> Result<Arc<Database>> {
         version: AtomicU64::new(1),
         stopped: tokio::sync::watch::channel(false).0,
         sessions: AtomicUsize::new(0),
+        loading: tokio::sync::Mutex::default(),
         callback_secret,
         worker_secrets: Mutex::default(),
     });
@@ -269,7 +287,9 @@ async fn listen_once(shared: &Arc<Shared>, database: &Database) -> std::result::
     loop {
         let frame = connection.frame().await?;
         if frame.tag() == b'A' {
-            database.reload(shared).await?;
+            // Somebody who tells us by hand says nothing of an epoch.
+            let epoch = parse_notification(&frame).ok().and_then(|told| told.payload.parse().ok());
+            database.reload_since(shared, epoch).await?;
         }
     }
 }

@@ -89,6 +89,8 @@ pub struct Transaction {
     pub catalog: Option<Arc<Snapshot>>,
     /// Schema or metadata changed: the shared catalog is loaded again after commit.
     pub changed_catalog: bool,
+    /// The epoch that its commit brings.
+    pub epoch: Option<i64>,
     /// Defaults of roles, databases or the system changed: idle connections are not reused after commit.
     pub changed_defaults: bool,
     /// Roles that have followed those of the coordinator to workers, and may be gone again.
@@ -125,6 +127,7 @@ impl Transaction {
             body_settings: BTreeSet::new(),
             catalog: None,
             changed_catalog: false,
+            epoch: None,
             changed_defaults: false,
             roles_made: RolesMade::new(),
             clock: None,
@@ -698,7 +701,7 @@ impl Session {
         let encoding = self.encoding_left().await;
         self.keep_settings_of_bodies().await;
         self.release_all().await;
-        let changed_catalog = self.txn.changed_catalog;
+        let (changed_catalog, epoch) = (self.txn.changed_catalog, self.txn.epoch);
         let changed_defaults = self.txn.changed_defaults;
         self.txn = Transaction::new();
         self.settle_encoding(committed);
@@ -717,7 +720,7 @@ impl Session {
             self.thread.shared.forget_connections();
         }
         if committed && changed_catalog {
-            if let Err(error) = self.db.reload(&self.thread.shared).await {
+            if let Err(error) = self.db.reload_since(&self.thread.shared, epoch).await {
                 tracing::warn!("could not load the catalog of database {} again: {error}", self.db.name);
             }
             self.forget_search_path();

@@ -126,7 +126,8 @@ impl Session {
     /// Other routers, and other sessions of this one, load the catalog when they hear of it.
     pub async fn announce_catalog_change(&mut self) -> Result<()> {
         if self.txn.changed_catalog && self.txn.participants.contains_key(&COORDINATOR_GROUP) {
-            self.run_quiet(COORDINATOR_GROUP, "SELECT pgherd.bump_epoch()").await?;
+            let epoch = self.collect_on(COORDINATOR_GROUP, "SELECT pgherd.bump_epoch()").await?;
+            self.txn.epoch = epoch.text(0, 0).and_then(|epoch| epoch.parse().ok());
             self.mark_writer(COORDINATOR_GROUP);
         }
         Ok(())
