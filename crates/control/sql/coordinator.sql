@@ -121,8 +121,15 @@ END
 $$;
 
 -- Every change of metadata moves the epoch and tells the routers, who LISTEN to "pgherd", which it is.
-DROP FUNCTION IF EXISTS pgherd.bump_epoch();
-CREATE FUNCTION pgherd.bump_epoch() RETURNS bigint
+DO $$
+BEGIN
+    -- It gave nothing before version 9.
+    IF EXISTS (SELECT FROM pg_proc WHERE oid = to_regprocedure('pgherd.bump_epoch()') AND prorettype = 'void'::regtype) THEN
+        DROP FUNCTION pgherd.bump_epoch();
+    END IF;
+END
+$$;
+CREATE OR REPLACE FUNCTION pgherd.bump_epoch() RETURNS bigint
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     UPDATE pgherd.epoch SET epoch = epoch + 1;
     SELECT pg_notify('pgherd', epoch::text) FROM pgherd.epoch;
@@ -1667,8 +1674,9 @@ CREATE OR REPLACE VIEW pgherd.pg_publication_tables AS
     WHERE p.schemaname <> 'pgherd' OR n.oid IS NOT NULL;
 
 REVOKE EXECUTE ON FUNCTION pgherd.register_node(text, int, int, text, text) FROM PUBLIC;
--- What event triggers call as whoever defines something.
-GRANT EXECUTE ON FUNCTION pgherd.map_owners(), pgherd.follow_schemas(), pgherd.has_child(oid), pgherd.check_pass(text, text, text)
+-- What event triggers and routers call as whoever defines something.
+GRANT EXECUTE ON FUNCTION pgherd.bump_epoch(), pgherd.map_owners(), pgherd.follow_schemas(), pgherd.has_child(oid),
+    pgherd.check_pass(text, text, text)
     TO PUBLIC;
 GRANT SELECT ON ALL TABLES IN SCHEMA pgherd TO PUBLIC;
 SELECT pgherd.keep_child(f.ftrelid) FROM pg_catalog.pg_foreign_table f JOIN pg_catalog.pg_class c ON c.oid = f.ftrelid

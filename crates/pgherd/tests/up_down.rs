@@ -104,9 +104,17 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-fn kill(pid: i32) {
-    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+/// Ends a process and sees its end, for which the signal does not wait.
+fn kill(number: i32) {
+    let pid = rustix::process::Pid::from_raw(number).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    let is_there = || {
+        let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+        stat.rsplit_once(')').is_some_and(|(_, rest)| !matches!(rest.trim_start().chars().next(), Some('Z' | 'X')))
+    };
+    while is_there() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
 }
 
 /// A port that nobody listens on at the moment.

@@ -42,10 +42,12 @@ impl Database {
         self.snapshot.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Puts a newer catalog in place. An older one than what is there (two reloads that overtook each other) is dropped.
-    pub fn replace(&self, snapshot: Snapshot) {
+    /// Puts a newer catalog in place. An older one than what is there (two loads that overtook each other) is dropped;
+    /// but where it is older than `before`, the epoch that was here when its load began, the coordinator has gone back
+    /// (restored, or failed over to a server that lacked commits).
+    fn replace(&self, before: i64, snapshot: Snapshot) {
         let mut current = self.snapshot.write().unwrap_or_else(PoisonError::into_inner);
-        if snapshot.epoch >= current.epoch {
+        if snapshot.epoch >= current.epoch || snapshot.epoch < before && current.epoch == before {
             *current = Arc::new(snapshot);
             self.version.fetch_add(1, Ordering::AcqRel);
         }
@@ -81,8 +83,13 @@ impl Database {
         shared: &Arc<Shared>,
         epoch: Option<i64>,
     ) -> std::result::Result<(), BackendError> {
-        let _turn = self.loading.lock().await;
-        if epoch.is_some_and(|epoch| self.snapshot().epoch >= epoch) {
+        let is_here = || epoch.is_some_and(|epoch| self.snapshot().epoch >= epoch);
+        if is_here() {
+            return Ok(());
+        }
+        // Where the other's server has gone silent, this one sees for itself.
+        let _turn = tokio::time::timeout(LOAD_TIMEOUT, self.loading.lock()).await;
+        if is_here() {
             return Ok(());
         }
         self.reload(shared).await
@@ -91,8 +98,7 @@ impl Database {
     /// Loads the catalog afresh through the router's own account.
     pub async fn reload(&self, shared: &Arc<Shared>) -> std::result::Result<(), BackendError> {
         let mut connection = connect(&shared.own_target(&self.name)).await?;
-        let snapshot = load(&mut connection).await?;
-        self.replace(snapshot);
+        self.load_over(&mut connection).await?;
         connection.close().await;
         if self.snapshot().nodes.iter().any(|n| !shared.budget.is_known(&shared.address_of(n))) {
             let (shared, snapshot) = (shared.clone(), self.snapshot());
@@ -100,7 +106,17 @@ impl Database {
         }
         Ok(())
     }
+
+    async fn load_over(&self, connection: &mut Connection) -> std::result::Result<(), BackendError> {
+        let before = self.snapshot().epoch;
+        let snapshot = load(connection).await?;
+        self.replace(before, snapshot);
+        Ok(())
+    }
 }
+
+/// How long whoever wants the catalog waits for somebody else's load of it.
+const LOAD_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How long a worker may take to have its schema brought up to date.
 const UPDATE_TIMEOUT: Duration = Duration::from_secs(3);
@@ -283,7 +299,7 @@ async fn listen_once(shared: &Arc<Shared>, database: &Database) -> std::result::
     let mut connection = connect(&shared.own_target(&database.name)).await?;
     connection.query(&format!("LISTEN {CHANNEL}")).await?;
     // What changed while nobody listened.
-    database.replace(load(&mut connection).await?);
+    database.load_over(&mut connection).await?;
     loop {
         let frame = connection.frame().await?;
         if frame.tag() == b'A' {
@@ -839,4 +855,39 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
         set.insert(name);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(epoch: i64) -> Snapshot {
+        Snapshot { epoch, ..Snapshot::default() }
+    }
+
+    #[test]
+    fn an_older_catalog_is_put_in_place_only_where_the_coordinator_has_gone_back() {
+        let database = Database {
+            name: "d".into(),
+            snapshot: RwLock::new(Arc::new(at(5))),
+            version: AtomicU64::new(1),
+            stopped: tokio::sync::watch::channel(false).0,
+            sessions: AtomicUsize::new(0),
+            loading: tokio::sync::Mutex::default(),
+            callback_secret: None,
+            worker_secrets: Mutex::default(),
+        };
+        let after = |before: i64, loaded: i64| {
+            database.replace(before, at(loaded));
+            (database.snapshot().epoch, database.version())
+        };
+        assert_eq!(after(5, 7), (7, 2));
+        // Begun before 7 was here, and overtaken.
+        assert_eq!(after(5, 6), (7, 2));
+        assert_eq!(after(5, 4), (7, 2));
+        // What belongs to no epoch may have changed.
+        assert_eq!(after(7, 7), (7, 3));
+        // 7 was there when this load began, and is no more.
+        assert_eq!(after(7, 6), (6, 4));
+    }
 }

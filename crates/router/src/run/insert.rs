@@ -102,7 +102,7 @@ impl Session {
             }
         }
         if call.bound.is_some() {
-            self.compile_rows(call.prepared, plan, insert, &types, &catalog);
+            self.compile_rows(call.prepared, plan, insert, &types);
         }
         Ok(Completion::Tag(format!("INSERT 0 {total}")))
     }

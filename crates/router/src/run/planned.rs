@@ -277,7 +277,7 @@ impl Session {
         }
         let completion = self.run_single(call, group, sql, id, &types, announce, errors).await?;
         if by_partition && !fence && call.keeps() {
-            self.compile(call.prepared, plan, plan_id, &catalog);
+            self.compile(call.prepared, plan, plan_id);
         }
         Ok(completion)
     }

@@ -151,6 +151,12 @@ impl Prepared {
     }
 
     /// How it rides on a lane, if it may; whether that still holds is [`Session::try_ride`]'s to check.
+    /// Whether this is the plan under that catalog.
+    pub(super) fn is_plan_of(&self, plan: &Rc<Plan>, catalog: &Arc<Snapshot>) -> bool {
+        let planned = self.plan.borrow();
+        planned.as_ref().is_some_and(|planned| Rc::ptr_eq(&planned.plan, plan) && planned.catalog.is(catalog))
+    }
+
     pub(super) fn compiled(&self) -> Option<Rc<Compiled>> {
         self.compiled.borrow().clone()
     }
@@ -201,8 +207,8 @@ impl Session {
 
     /// The plan under the session's catalog and search path, and the number under which servers may keep it.
     pub async fn plan(&mut self, prepared: &Prepared) -> Result<(Rc<Plan>, u64)> {
-        let catalog = self.catalog();
         let search_path = self.search_path().await?;
+        let catalog = self.catalog();
         // A value for now() belongs to one transaction: such a plan is made afresh.
         let reusable = self.temp.is_empty();
         if reusable

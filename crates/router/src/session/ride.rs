@@ -8,6 +8,7 @@
 use std::cell::{Cell, OnceCell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use bytes::{BufMut, BytesMut};
 use pgherd_backend::lane::{Again, LaneStatement, statement_name};
@@ -262,15 +263,15 @@ impl Session {
         if !super::is_planned(&statement.kind) {
             return None;
         }
-        let (catalog, path) = (self.catalog(), self.search_path().await.ok()?);
+        let path = self.search_path().await.ok()?;
         // A look at the plan first: it costs no round trip.
-        let plan = self.plan_statement(&statement, &catalog, &path, false);
+        let plan = self.plan_statement(&statement, &self.catalog(), &path, false);
         if !matches!(plan.tier, Tier::Route(_)) || plan.writes && plan.tables.iter().any(|t| t.reads_by_modifier()) {
             return None;
         }
         let prepared = self.prepare(sql, types).await.ok()?;
         let (plan, id) = self.plan(&prepared).await.ok()?;
-        self.compile(&prepared, &plan, id, &catalog);
+        self.compile(&prepared, &plan, id);
         prepared.compiled().map(|_| prepared)
     }
 
@@ -436,18 +437,17 @@ impl Session {
     }
 
     /// After a routed statement went the long way well: from now on it may ride.
-    pub fn compile(&self, prepared: &Prepared, plan: &Rc<Plan>, id: u64, catalog: &Snapshot) {
+    pub fn compile(&self, prepared: &Prepared, plan: &Rc<Plan>, id: u64) {
         let Tier::Route(route) = &plan.tier else { return };
         // What may not ride stays so under the same plan.
         let names = Names::of(&self.user, &self.db.name, &self.settings);
-        let known =
-            prepared.compiled().is_some_and(|c| c.version == self.db.version() && *c.names == names && c.id == id);
-        if known || !self.may_compile(catalog) {
+        let (version, catalog) = (self.db.version(), self.db.snapshot());
+        let known = prepared.compiled().is_some_and(|c| c.version == version && *c.names == names && c.id == id);
+        if known || !self.may_compile(prepared, plan, &catalog) {
             return;
         }
         let Some(statement) = &prepared.statement else { return };
         let Some(described) = prepared.last_described() else { return };
-        let version = self.db.version();
         if !may_ride(plan, route, &statement.kind, &described) {
             return;
         }
@@ -464,7 +464,7 @@ impl Session {
             param_types: described.param_types.clone(),
             described,
             writes: plan.writes,
-            shares: plan.writes && plan.tables.iter().all(|t| pgherd_planner::shares_transaction(t, catalog)),
+            shares: plan.writes && plan.tables.iter().all(|t| pgherd_planner::shares_transaction(t, &catalog)),
             shards: RefCell::new(vec![None; route.table.shards().len()]),
             bytes: Cell::new(0),
             text_columns: text_columns.to_vec(),
@@ -473,15 +473,15 @@ impl Session {
         }));
     }
 
-    /// Whether what is known now will be true of later executions too.
-    pub(super) fn may_compile(&self, catalog: &Snapshot) -> bool {
+    /// Whether what is known now will be true of later executions too. `catalog`: the database's, read after its version.
+    pub(super) fn may_compile(&self, prepared: &Prepared, plan: &Rc<Plan>, catalog: &Arc<Snapshot>) -> bool {
         self.temp.is_empty()
             && self.txn.catalog.is_none()
             && self.txn.now.is_none()
             // SET LOCAL, and its like inside the open block, are nothing that a ride would know of.
             && !self.txn.log.iter().any(LogItem::is_setting)
             // The catalog may have been replaced since the statement was planned.
-            && std::ptr::eq(catalog, &*self.db.snapshot())
+            && prepared.is_plan_of(plan, catalog)
     }
 }
 

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use bytes::BufMut;
 use pgherd_backend::lane::{LaneStatement, statement_name};
-use pgherd_catalog::{Oid, Snapshot};
+use pgherd_catalog::Oid;
 use pgherd_planner::{Field, InsertRows, Plan, RowKey};
 use pgherd_sql::{Lifter, Splice, StatementKind};
 use pgherd_wire::backend;
@@ -50,18 +50,11 @@ enum Value {
 
 impl Session {
     /// After an INSERT of many rows went the long way well.
-    pub fn compile_rows(
-        &mut self,
-        prepared: &Prepared,
-        plan: &Rc<Plan>,
-        insert: &InsertRows,
-        param_types: &[Oid],
-        catalog: &Snapshot,
-    ) {
-        let version = self.db.version();
+    pub fn compile_rows(&mut self, prepared: &Prepared, plan: &Rc<Plan>, insert: &InsertRows, param_types: &[Oid]) {
+        let (version, catalog) = (self.db.version(), self.db.snapshot());
         let names = Names::of(&self.user, &self.db.name, &self.settings);
         let known = prepared.rows().is_some_and(|rows| rows.version == version && *rows.names == names);
-        if known || !self.may_compile(catalog) || plan.uses_now {
+        if known || !self.may_compile(prepared, plan, &catalog) || plan.uses_now {
             return;
         }
         if insert.needs_coordinator || insert.returning || !insert.tail.as_written().is_empty() {
@@ -73,7 +66,7 @@ impl Session {
             && !insert.table.row_security
             && !insert.table.has_user_types
             && plan.tables.len() == 1
-            && pgherd_planner::shares_transaction(&insert.table, catalog);
+            && pgherd_planner::shares_transaction(&insert.table, &catalog);
         if !plain || !is_built_in(param_types) {
             return;
         }
