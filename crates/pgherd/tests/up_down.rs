@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
+use pgherd_cluster::embedded::ProcessId;
+
 /// A cluster's directory; the cluster is stopped and deleted at the end, also when the test fails.
 struct Herd {
     dir: PathBuf,
@@ -67,7 +69,7 @@ impl Herd {
     }
 
     /// The processes of the cluster by role, from `pgherd status`.
-    fn pids(&self) -> Vec<(String, Option<i32>)> {
+    fn pids(&self) -> Vec<(String, Option<u32>)> {
         let output = self.command("status", &[]).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         text.lines()
@@ -80,7 +82,7 @@ impl Herd {
             .collect()
     }
 
-    fn pid(&self, role: &str) -> i32 {
+    fn pid(&self, role: &str) -> u32 {
         self.pids().into_iter().find(|(name, _)| name == role).unwrap().1.unwrap()
     }
 }
@@ -105,16 +107,10 @@ fn stderr(output: &Output) -> String {
 }
 
 /// Ends a process and sees its end, for which the signal does not wait.
-fn kill(number: i32) {
-    let pid = rustix::process::Pid::from_raw(number).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-    let is_there = || {
-        let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
-        stat.rsplit_once(')').is_some_and(|(_, rest)| !matches!(rest.trim_start().chars().next(), Some('Z' | 'X')))
-    };
-    while is_there() {
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
+fn kill(pid: u32) {
+    let process = ProcessId::of(pid).unwrap();
+    assert!(process.signal(rustix::process::Signal::KILL));
+    assert!(process.wait_gone(Duration::from_secs(10)));
 }
 
 /// A port that nobody listens on at the moment.

@@ -10,16 +10,13 @@ use std::time::Duration;
 use pgherd_backend::{Address, BackendError, Connection, QueryResult, connect};
 use pgherd_catalog::hash::KeyType;
 use pgherd_catalog::{COORDINATOR_GROUP, Cascade, Column, ColumnDefault, Node, Oid, Shard, Snapshot, Table, TableKind};
-use pgherd_control::schema::SCHEMA_VERSION;
+use pgherd_control::schema::{NOTIFY_CHANNEL, SCHEMA_VERSION};
 use pgherd_wire::backend::parse_notification;
 
 use crate::error::{Failure, Result};
 use crate::listen::{CoordinatorUrl, ServeError};
 use crate::settings::quote_literal;
 use crate::shared::Shared;
-
-/// Routers of one database tell each other of changes on this channel.
-pub const CHANNEL: &str = "pgherd";
 
 pub struct Database {
     pub name: String,
@@ -38,6 +35,19 @@ pub struct Database {
 }
 
 impl Database {
+    fn new(name: &str, snapshot: Snapshot, callback_secret: Option<Arc<str>>) -> Database {
+        Database {
+            name: name.to_owned(),
+            snapshot: RwLock::new(Arc::new(snapshot)),
+            version: AtomicU64::new(1),
+            callback_secret,
+            worker_secrets: Mutex::default(),
+            stopped: tokio::sync::watch::channel(false).0,
+            sessions: AtomicUsize::new(0),
+            loading: tokio::sync::Mutex::default(),
+        }
+    }
+
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.snapshot.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -201,16 +211,7 @@ pub async fn open(shared: &Arc<Shared>, name: &str) -> Result<Arc<Database>> {
         });
     }
     while updates.join_next().await.is_some() {}
-    let database = Arc::new(Database {
-        name: name.to_owned(),
-        snapshot: RwLock::new(Arc::new(snapshot)),
-        version: AtomicU64::new(1),
-        stopped: tokio::sync::watch::channel(false).0,
-        sessions: AtomicUsize::new(0),
-        loading: tokio::sync::Mutex::default(),
-        callback_secret,
-        worker_secrets: Mutex::default(),
-    });
+    let database = Arc::new(Database::new(name, snapshot, callback_secret));
     databases.insert(name.to_owned(), database.clone());
     let (learning, snapshot) = (shared.clone(), database.snapshot());
     tokio::spawn(async move { learning.learn_servers(&snapshot).await });
@@ -297,7 +298,7 @@ async fn follow(shared: Arc<Shared>, database: Arc<Database>) {
 
 async fn listen_once(shared: &Arc<Shared>, database: &Database) -> std::result::Result<(), BackendError> {
     let mut connection = connect(&shared.own_target(&database.name)).await?;
-    connection.query(&format!("LISTEN {CHANNEL}")).await?;
+    connection.query(&format!("LISTEN {NOTIFY_CHANNEL}")).await?;
     // What changed while nobody listened.
     database.load_over(&mut connection).await?;
     loop {
@@ -867,16 +868,7 @@ mod tests {
 
     #[test]
     fn an_older_catalog_is_put_in_place_only_where_the_coordinator_has_gone_back() {
-        let database = Database {
-            name: "d".into(),
-            snapshot: RwLock::new(Arc::new(at(5))),
-            version: AtomicU64::new(1),
-            stopped: tokio::sync::watch::channel(false).0,
-            sessions: AtomicUsize::new(0),
-            loading: tokio::sync::Mutex::default(),
-            callback_secret: None,
-            worker_secrets: Mutex::default(),
-        };
+        let database = Database::new("d", at(5), None);
         let after = |before: i64, loaded: i64| {
             database.replace(before, at(loaded));
             (database.snapshot().epoch, database.version())

@@ -150,13 +150,13 @@ impl Prepared {
         *self.rows.borrow_mut() = Some(rows);
     }
 
-    /// How it rides on a lane, if it may; whether that still holds is [`Session::try_ride`]'s to check.
     /// Whether this is the plan under that catalog.
     pub(super) fn is_plan_of(&self, plan: &Rc<Plan>, catalog: &Arc<Snapshot>) -> bool {
         let planned = self.plan.borrow();
         planned.as_ref().is_some_and(|planned| Rc::ptr_eq(&planned.plan, plan) && planned.catalog.is(catalog))
     }
 
+    /// How it rides on a lane, if it may; whether that still holds is [`Session::try_ride`]'s to check.
     pub(super) fn compiled(&self) -> Option<Rc<Compiled>> {
         self.compiled.borrow().clone()
     }

@@ -441,9 +441,12 @@ impl Session {
         let Tier::Route(route) = &plan.tier else { return };
         // What may not ride stays so under the same plan.
         let names = Names::of(&self.user, &self.db.name, &self.settings);
-        let (version, catalog) = (self.db.version(), self.db.snapshot());
-        let known = prepared.compiled().is_some_and(|c| c.version == version && *c.names == names && c.id == id);
-        if known || !self.may_compile(prepared, plan, &catalog) {
+        let version = self.db.version();
+        if prepared.compiled().is_some_and(|c| c.version == version && *c.names == names && c.id == id) {
+            return;
+        }
+        let catalog = self.db.snapshot();
+        if !self.may_compile(prepared, plan, &catalog) {
             return;
         }
         let Some(statement) = &prepared.statement else { return };

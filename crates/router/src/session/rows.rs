@@ -51,10 +51,13 @@ enum Value {
 impl Session {
     /// After an INSERT of many rows went the long way well.
     pub fn compile_rows(&mut self, prepared: &Prepared, plan: &Rc<Plan>, insert: &InsertRows, param_types: &[Oid]) {
-        let (version, catalog) = (self.db.version(), self.db.snapshot());
+        let version = self.db.version();
         let names = Names::of(&self.user, &self.db.name, &self.settings);
-        let known = prepared.rows().is_some_and(|rows| rows.version == version && *rows.names == names);
-        if known || !self.may_compile(prepared, plan, &catalog) || plan.uses_now {
+        if prepared.rows().is_some_and(|rows| rows.version == version && *rows.names == names) {
+            return;
+        }
+        let catalog = self.db.snapshot();
+        if !self.may_compile(prepared, plan, &catalog) || plan.uses_now {
             return;
         }
         if insert.needs_coordinator || insert.returning || !insert.tail.as_written().is_empty() {
