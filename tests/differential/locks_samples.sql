@@ -489,6 +489,20 @@ SELECT country, id FROM users WHERE false ORDER BY country FETCH FIRST 2 ROWS WI
 SELECT url FROM clicks ORDER BY url FETCH FIRST 0 ROWS WITH TIES;
 SELECT u.country, f.id FROM users u JOIN friends f ON f.b = u.id ORDER BY u.country FETCH FIRST 1 ROW WITH TIES;
 (SELECT id FROM users ORDER BY active FETCH FIRST 1 ROW WITH TIES) INTERSECT SELECT user_id FROM orders;
+-- One row, by what PostgreSQL computes as the first row of an order.
+SELECT 'none' FROM users GROUP BY () HAVING max(score) IS NULL ORDER BY 1 FETCH FIRST ROW WITH TIES;
+SELECT 'some' FROM users GROUP BY () HAVING max(score) IS NOT NULL ORDER BY 1 FETCH FIRST ROW WITH TIES;
+SELECT max(score) FROM users GROUP BY () ORDER BY 1 FETCH FIRST 2 ROWS WITH TIES;
+SELECT max(score), min(country) FROM users ORDER BY 1 OFFSET 1 FETCH FIRST 2 ROWS WITH TIES;
+SELECT s.x, t.x FROM (SELECT min(score) AS x FROM users ORDER BY 1 FETCH FIRST ROW WITH TIES) s, (SELECT 1 AS x FROM orders GROUP BY ()) t;
+SELECT max(score), generate_series(1, 2) FROM users GROUP BY () ORDER BY 1 FETCH FIRST ROW WITH TIES;
+SELECT min(score) + generate_series(1, 2) FROM users;
+SELECT max(score) FROM users GROUP BY GROUPING SETS ((), ()) ORDER BY 1 FETCH FIRST ROW WITH TIES;
+BEGIN;
+UPDATE users SET score = score WHERE id < 20;
+SELECT 'some' FROM users GROUP BY () HAVING max(score) IS NOT NULL ORDER BY 1 FETCH FIRST ROW WITH TIES;
+SELECT s.x FROM (SELECT min(score) AS x FROM users ORDER BY 1 FETCH FIRST ROW WITH TIES) s, (SELECT 1 FROM orders GROUP BY ()) t;
+ROLLBACK;
 --@ error: 42601
 SELECT id FROM users FETCH FIRST 2 ROWS WITH TIES;
 --@ error: 42601

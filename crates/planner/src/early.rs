@@ -51,7 +51,8 @@ pub fn compute_first(statement: &Statement, snapshot: &Snapshot, session: &Sessi
     // First: what stands in subqueries goes where they do.
     crate::unions::keep_apart(statement, snapshot, session, edits);
     let is_asked = |text: &str| text.to_ascii_lowercase().contains("tableoid");
-    if !statement.has_sublink && !is_asked(&statement.text) {
+    let has_first = statement.calls.iter().any(|(_, name)| matches!(name.as_str(), "min" | "max"));
+    if !statement.has_sublink && !is_asked(&statement.text) && !has_first {
         return;
     }
     let mut add = |statement: &Statement, place: (&str, usize)| {
@@ -78,7 +79,11 @@ pub(crate) fn early(analysis: &Analysis<'_>, statement: &Statement, edits: &mut 
     // A view may read a distributed table.
     let passes_on = |r: &Relation| snapshot.passing_on.contains(&r.name) && resolve(snapshot, session, r).is_none();
     let reads_foreign = analysis.distributed().next().is_some() || statement.relations.iter().any(passes_on);
-    if !reads_foreign || !statement.has_sublink || session.callback || statement.text.contains(FIRST) {
+    if !reads_foreign || session.callback {
+        return;
+    }
+    crate::minmax::aggregate_all(analysis, edits, place.1);
+    if !statement.has_sublink || statement.text.contains(FIRST) {
         return;
     }
     let own = std::iter::once(&statement.tree).chain(analysis.modifying.iter().copied()).map(|tree| match tree {

@@ -14,6 +14,7 @@ mod literal;
 mod merge;
 mod merge_rows;
 mod merge_source;
+mod minmax;
 mod modify;
 mod naming;
 mod parts;

@@ -94,12 +94,19 @@ fn hash(text: &str) -> u32 {
     }
 }
 
-/// Each run of many digits as `#`, and runs of spaces and dashes as one: columns are as wide as their widest number.
+/// Each run of many digits as `#`, with the digits before its decimal point, and runs of spaces and dashes as one: columns
+/// are as wide as their widest number.
 fn without_varying_numbers(line: &str) -> String {
     let mut text = String::new();
     let mut digits = String::new();
     let flush = |text: &mut String, digits: &mut String| {
         if digits.len() >= VARYING_DIGITS {
+            if let Some(whole) = text.strip_suffix('.').map(|t| t.trim_end_matches(|c: char| c.is_ascii_digit()))
+                && whole.len() + 1 < text.len()
+            {
+                text.truncate(whole.len());
+                text.push_str("#.");
+            }
             text.push('#');
         } else {
             text.push_str(digits);
@@ -157,6 +164,7 @@ mod tests {
     #[test]
     fn numbers_that_vary_do_not_change_the_key() {
         assert_eq!(keys("a\n", " oid 16401 | x\n"), keys("a\n", " oid 116402 | x\n"));
+        assert_eq!(keys("a\n", "9.5367431640625e-07\n"), keys("a\n", "1.9073486328125e-07\n"));
         assert_ne!(keys("a\n", "(1 row)\n"), keys("a\n", "(2 rows)\n"));
     }
 

@@ -6,9 +6,10 @@
 //! Rows that come from there are taken out here, and nowhere else.
 
 /// Beginnings of cells that are names of our relations, as `pg_class` and as `regclass` write them.
-const BEGINNINGS: &[&str] = &["pg_dist_", "epoch_single_row", "pgherd.pg_dist_", "pgherd.epoch"];
-/// A whole cell: the word is a common one.
-const EPOCH: &str = "epoch";
+const BEGINNINGS: &[&str] =
+    &["pg_dist_", "epoch_single_row", "fires_here", "pgherd.pg_dist_", "pgherd.epoch", "pgherd.fires_here"];
+/// Whole cells: the words are common ones.
+const NAMES: &[&str] = &["epoch", "leaf", "leaf_pkey"];
 
 /// Both texts as they are compared: without our rows in the router's, if there are some. Columns are as wide as their
 /// widest row, so spaces and rules count as one then.
@@ -56,7 +57,7 @@ fn is_rule(line: &str) -> bool {
 }
 
 fn is_ours(cell: &str) -> bool {
-    cell == EPOCH || BEGINNINGS.iter().any(|b| cell.starts_with(b))
+    NAMES.contains(&cell) || BEGINNINGS.iter().any(|b| cell.starts_with(b))
 }
 
 fn squeeze(text: &str) -> String {
@@ -83,8 +84,9 @@ mod tests {
     #[test]
     fn our_rows_are_taken_out_and_not_counted() {
         let router = "select;\n     relname      | n \n------------------+---\n epoch            | 7\n\
+                      \x20leaf             | 1\n\
                       \x20mine             | 1\n\
-                      \x20pg_dist_node_idx | 2\n(3 rows)\n\n";
+                      \x20pg_dist_node_idx | 2\n(4 rows)\n\n";
         let (plain, router) = hide(PLAIN, router);
         assert_eq!(plain, router);
     }
