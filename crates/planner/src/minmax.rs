@@ -1,9 +1,10 @@
 //! MIN and MAX beside what PostgreSQL does not think of, in what the coordinator runs.
 //!
 //! PostgreSQL may compute `min(a)` as the first row in the order of `a`, and takes what the query around has for that
-//! (src/backend/optimizer/plan/planagg.c). With FETCH FIRST … WITH TIES every row is a tie then, and more than one comes
-//! of a subquery that may give one (21000); set-returning functions of the target list stand where none may (0A000). On
-//! one server it needs an index on `a`; a foreign table gives any order. An aggregate with a filter is always aggregated.
+//! (src/backend/optimizer/plan/planagg.c). With FETCH FIRST … WITH TIES every row is a tie then, and more than one
+//! comes of a subquery that may give one (21000); set-returning functions of the target list stand where none may
+//! (0A000). On one server it needs an index on `a`; a foreign table gives any order. An aggregate with a filter is
+//! always aggregated.
 
 use pgherd_sql::Edits;
 use pgherd_sql::ast::*;

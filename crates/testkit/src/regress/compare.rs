@@ -94,8 +94,8 @@ fn hash(text: &str) -> u32 {
     }
 }
 
-/// Each run of many digits as `#`, with the digits before its decimal point, and runs of spaces and dashes as one: columns
-/// are as wide as their widest number.
+/// Each run of many digits as `#`, with the digits before its decimal point, and runs of spaces and dashes as one:
+/// columns are as wide as their widest number.
 fn without_varying_numbers(line: &str) -> String {
     let mut text = String::new();
     let mut digits = String::new();
