@@ -497,6 +497,9 @@ SELECT max(score), min(country) FROM users ORDER BY 1 OFFSET 1 FETCH FIRST 2 ROW
 SELECT s.x, t.x FROM (SELECT min(score) AS x FROM users ORDER BY 1 FETCH FIRST ROW WITH TIES) s, (SELECT 1 AS x FROM orders GROUP BY ()) t;
 SELECT max(score), generate_series(1, 2) FROM users GROUP BY () ORDER BY 1 FETCH FIRST ROW WITH TIES;
 SELECT min(score) + generate_series(1, 2) FROM users;
+WITH m AS (SELECT max(score) AS x FROM users ORDER BY 1 FETCH FIRST ROW WITH TIES) SELECT a.x, b.x FROM m a, m b, (SELECT 1 FROM orders GROUP BY ()) t;
+WITH m AS NOT MATERIALIZED (SELECT max(score) AS x FROM users ORDER BY 1 FETCH FIRST ROW WITH TIES) SELECT a.x, b.x FROM m a, m b, (SELECT 1 FROM orders GROUP BY ()) t;
+SELECT (SELECT min(u.score) FROM users u WHERE u.country > o.status ORDER BY 1 FETCH FIRST ROW WITH TIES), count(*) FROM orders o GROUP BY ROLLUP (1);
 SELECT max(score) FROM users GROUP BY GROUPING SETS ((), ()) ORDER BY 1 FETCH FIRST ROW WITH TIES;
 BEGIN;
 UPDATE users SET score = score WHERE id < 20;

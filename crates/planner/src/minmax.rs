@@ -6,6 +6,8 @@
 //! (0A000). On one server it needs an index on `a`; a foreign table gives any order. An aggregate with a filter is
 //! always aggregated.
 
+use std::collections::BTreeSet;
+
 use pgherd_sql::Edits;
 use pgherd_sql::ast::*;
 
@@ -13,23 +15,28 @@ use crate::analysis::Analysis;
 
 /// Gives the aggregates of such queries a filter that is true. `start`: where the statement stands in what is edited.
 pub(crate) fn aggregate_all(analysis: &Analysis<'_>, edits: &mut Edits, start: usize) {
+    // A common table expression that is read twice is looked at twice.
+    let mut ends = BTreeSet::new();
     for query in analysis.levels.iter().filter_map(|level| level.query) {
         let Body::Select(select) = &query.body else { continue };
-        let exprs =
-            || select.items.iter().map(|i| &i.expr).chain(&select.having).chain(query.order_by.iter().map(|s| &s.expr));
-        if !query.with_ties && !exprs().any(|e| gives_sets(analysis, e)) {
+        let items = select.items.iter().map(|item| &item.expr);
+        let exprs: Vec<&Expr> = items.chain(&select.having).chain(query.order_by.iter().map(|s| &s.expr)).collect();
+        if !query.with_ties && !exprs.iter().any(|e| gives_sets(analysis, e)) {
             continue;
         }
-        for expr in exprs() {
+        for expr in exprs {
             expr.walk(&mut |e| {
                 if let ExprKind::Call(call) = &e.kind
                     && is_first(analysis, call)
                     && call.call_span.is_known()
                 {
-                    edits.insert(start + call.call_span.end, " FILTER (WHERE true)");
+                    ends.insert(start + call.call_span.end);
                 }
             });
         }
+    }
+    for end in ends {
+        edits.insert(end, " FILTER (WHERE true)");
     }
 }
 
