@@ -27,6 +27,9 @@ impl Cluster {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let directory = std::env::temp_dir().join(format!("pgherd-cluster-{}-{number}", std::process::id()));
         let shown = directory.to_string_lossy();
+        // Whoever cleans up after this process does it from another directory.
+        let path = std::fs::canonicalize(program).map_err(|e| format!("{program}: {e}"))?;
+        let program = &*path.to_string_lossy();
         let keeper = Keeper::new("cd /; \"$1\" down --dir \"$2\" --delete; rm -rf \"$2\"", &[program, &shown])?;
         let mut command = Command::new(program);
         for name in ["PGHERD_DIR", "PGHERD_COORDINATOR", "PGHERD_LOG"] {

@@ -22,7 +22,7 @@ fn main() -> ExitCode {
 }
 
 fn run(words: &Words) -> Result<usize> {
-    let program = words.program()?;
+    let program = words.program();
     let (seed, rounds) = (words.number("seed", 1)?, words.number("rounds", u64::MAX)?);
     if words.get("show").is_some() {
         for seed in (seed..).take(rounds.min(100) as usize) {

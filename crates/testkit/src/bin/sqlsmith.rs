@@ -67,7 +67,7 @@ struct Smith {
 }
 
 fn run(words: &Words) -> Result<Vec<String>> {
-    let program = words.program()?;
+    let program = words.program();
     let mut seed = words.number("seed", 1)?;
     let clients = words.number("clients", 2)?;
     let time = Duration::from_secs(60 * words.number("minutes", 30)?);
