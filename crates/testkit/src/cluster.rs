@@ -38,6 +38,8 @@ impl Cluster {
         command.arg("up").arg("--dir").arg(&directory).arg("--workers").arg(workers.to_string());
         // Its data do not outlive the test: DROP DATABASE would wait for thousands of files.
         command.args(["--set", "fsync=off"]);
+        // What is run once is not worth a compiler's time, an eighth of all.
+        command.args(["--set", "jit=off"]);
         // Without an installed server, `pgherd up` obtains its own default.
         if let Ok(bin) = pg_bin() {
             command.arg("--pg-bin").arg(bin);

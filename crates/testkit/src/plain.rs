@@ -95,7 +95,8 @@ impl Plain {
         let port = free_port()?;
         let options = format!(
             "-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c fsync=off \
-             -c synchronous_commit=off -c full_page_writes=off -c max_prepared_transactions=100 -c max_connections=200"
+             -c synchronous_commit=off -c full_page_writes=off -c jit=off -c max_prepared_transactions=100 \
+             -c max_connections=200"
         );
         check(
             run_as_owner(&bin.join("pg_ctl"))
