@@ -136,9 +136,8 @@ impl Part {
 
     /// The geometric mean, and whether it is only a lower bound because some did not end.
     fn mean(&self, timeout_ms: f64) -> (f64, bool) {
-        let ratios: Vec<f64> = self.queries.iter().filter_map(|query| query.ratio_at_least(timeout_ms)).collect();
-        let sum: f64 = ratios.iter().map(|ratio| ratio.ln()).sum();
-        ((sum / ratios.len() as f64).exp(), !self.of(|same| *same == Sameness::TimedOut).is_empty())
+        let ratios = self.queries.iter().filter_map(|query| query.ratio_at_least(timeout_ms));
+        (geometric_mean(ratios), !self.of(|same| *same == Sameness::TimedOut).is_empty())
     }
 
     fn summary(&self, timeout_ms: f64) -> String {
@@ -165,6 +164,11 @@ impl Part {
             list(self.of(Sameness::is_wrong)),
         )
     }
+}
+
+fn geometric_mean(ratios: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = ratios.fold((0.0, 0.0), |(sum, count), ratio| (sum + ratio.ln(), count + 1.0));
+    f64::exp(sum / count)
 }
 
 impl Results {
@@ -258,6 +262,14 @@ impl Results {
                     text.push_str(&format!("\nQuery {}: {why}\n", compared.query));
                 }
             }
+        }
+        let colocated: Vec<&Part> = self.parts.iter().filter(|part| part.layout == "colocated").collect();
+        if colocated.len() > 1 {
+            let queries = colocated.iter().flat_map(|part| &part.queries);
+            let mean = geometric_mean(queries.filter_map(|query| query.ratio_at_least(self.timeout_ms)));
+            text.push_str(&format!(
+                "\n## All colocated queries\n\nGeometric mean of the ratios: {mean:.2} (goal: {COLOCATED_MEAN_MAX}).\n"
+            ));
         }
         let reasons = self.reasons();
         if reasons.len() > 1 {
