@@ -19,10 +19,18 @@ pub(crate) fn aggregate_all(analysis: &Analysis<'_>, edits: &mut Edits, start: u
     let mut ends = BTreeSet::new();
     for query in analysis.levels.iter().filter_map(|level| level.query) {
         let Body::Select(select) = &query.body else { continue };
-        let items = select.items.iter().map(|item| &item.expr);
-        let exprs: Vec<&Expr> = items.chain(&select.having).chain(query.order_by.iter().map(|s| &s.expr)).collect();
+        // With groups of its own it is never a first row.
+        if !select.group_by.is_empty() && !select.grouping_sets {
+            continue;
+        }
+        let mut exprs: Vec<&Expr> = select.items.iter().map(|item| &item.expr).chain(&select.having).collect();
+        exprs.extend(query.order_by.iter().map(|sort| &sort.expr));
         if !query.with_ties && !exprs.iter().any(|e| gives_sets(analysis, e)) {
             continue;
+        }
+        // What must be the same expression stays it.
+        if let Distinct::On(list) = &select.distinct {
+            exprs.extend(list);
         }
         for expr in exprs {
             expr.walk(&mut |e| {
