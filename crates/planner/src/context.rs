@@ -1,7 +1,7 @@
 //! What every planning step shares: the statement, who is who in it, and the texts that are made of it.
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use pgherd_sql::ast::*;
 use pgherd_sql::{Edits, Splice, Statement, own_names};
 
 use crate::SessionView;
-use crate::analysis::Analysis;
+use crate::analysis::{Analysis, Found, Node};
 use crate::decorrelate::Joined;
 use crate::plan::*;
 use crate::safety;
@@ -148,8 +148,8 @@ fn defaults_of_time<'a>(tree: &Tree, analysis: &Analysis<'a>) -> Vec<(Span, &'a 
     assigned.filter_map(|(value, column)| Some((value.span, crate::insert::time_default(column)?))).collect()
 }
 
-/// Literals like `'now'` that are put into columns which read them so: what they say, and the column's type.
-fn literals_of_time(tree: &Tree, analysis: &Analysis<'_>) -> Vec<(Span, String, &'static str)> {
+/// Literals like `'now'` that are put into columns which read them so, or compared with such.
+fn literals_of_time(tree: &Tree, analysis: &Analysis<'_>) -> Vec<MovingLiteral> {
     let mut given = assigned(tree, analysis);
     if let (Tree::Insert(insert), Some(table)) = (tree, target_of(tree, analysis))
         && let InsertSource::Values(rows) = &insert.source
@@ -170,7 +170,80 @@ fn literals_of_time(tree: &Tree, analysis: &Analysis<'_>) -> Vec<(Span, String, 
         }
         _ => None,
     };
-    given.into_iter().filter_map(moving).collect()
+    let mut found: BTreeMap<usize, MovingLiteral> = BTreeMap::new();
+    for literal in given.into_iter().filter_map(moving).chain(compared_with_time(tree, analysis)) {
+        // A common table expression that is read twice is looked at twice.
+        found.insert(literal.0.start, literal);
+    }
+    found.into_values().collect()
+}
+
+/// Where a literal stands, what it says, and the type that reads it.
+type MovingLiteral = (Span, String, &'static str);
+
+/// Operators of which PostgreSQL takes the one that reads a literal as a value of the other side's type.
+const COMPARISONS: [&str; 7] = ["=", "<>", "!=", "<", "<=", ">", ">="];
+
+/// The expressions of an UPDATE's or DELETE's own clauses.
+fn for_each_expr_of_change<'t>(tree: &'t Tree, f: &mut dyn FnMut(&'t Expr)) {
+    let (from, filter, returning) = match tree {
+        Tree::Update(update) => {
+            update.set.iter().for_each(|assignment| f(&assignment.value));
+            (&update.from, &update.filter, &update.returning)
+        }
+        Tree::Delete(delete) => (&delete.using, &delete.filter, &delete.returning),
+        Tree::Query(_) | Tree::Insert(_) | Tree::Merge(_) | Tree::Utility => return,
+    };
+    from.iter().for_each(|item| item.for_each_condition(f));
+    filter.iter().chain(returning.iter().map(|item| &item.expr)).for_each(f);
+}
+
+/// Literals like `'now'` that are compared with a column.
+fn compared_with_time(tree: &Tree, analysis: &Analysis<'_>) -> Vec<MovingLiteral> {
+    let mut found = Vec::new();
+    if COMPARISONS.iter().any(|name| analysis.snapshot.user_operators.contains(*name)) {
+        return found;
+    }
+    let mut look = |expr: &Expr, scope: usize| {
+        expr.walk(&mut |e| {
+            let ExprKind::Op(op) = &e.kind else { return };
+            let (Some(left), Some(right), None) = (&op.left, &op.right, &op.schema) else { return };
+            let literals = match (op.kind, &right.kind) {
+                (OpKind::In | OpKind::Between | OpKind::NotBetween, ExprKind::List(list)) => list.as_slice(),
+                (OpKind::Plain, _) if COMPARISONS.contains(&op.name.as_str()) => std::slice::from_ref(right),
+                _ => return,
+            };
+            let type_of = |side: &Expr| match analysis.resolve_expr(side, scope) {
+                Found::Column(id, _) => crate::literal::time_type(analysis.column(id)?.type_oid),
+                _ => None,
+            };
+            // Every other member of a list has to leave its type to the column as well.
+            let is_literal = |side: &Expr| matches!(side.kind, ExprKind::Const(Const::String(_)));
+            let (type_name, literals) = match (type_of(left), type_of(right)) {
+                (Some(name), None) if literals.iter().all(is_literal) => (name, literals),
+                (None, Some(name)) => (name, std::slice::from_ref(left)),
+                _ => return,
+            };
+            for literal in literals {
+                if let ExprKind::Const(Const::String(word)) = &literal.kind
+                    && safety::moving_value(word, type_name, &[], "").is_some()
+                {
+                    found.push((literal.span, word.clone(), type_name));
+                }
+            }
+        });
+    };
+    let target = analysis.instances.iter().position(|i| i.is_target);
+    for level in &analysis.levels {
+        match level.query {
+            Some(query) => query.for_each_own_expr(&mut |e| look(e, level.scope)),
+            None if level.from.iter().any(|node| matches!(node, Node::Instance(i) if Some(*i) == target)) => {
+                for_each_expr_of_change(tree, &mut |e| look(e, level.scope));
+            }
+            None => {}
+        }
+    }
+    found
 }
 
 impl<'a> Context<'a> {
@@ -354,11 +427,17 @@ impl<'a> Context<'a> {
                 edits.replace(span, value);
             }
         }
-        for (span, word, type_name) in literals_of_time(&self.statement.tree, &self.analysis) {
-            if let Some(value) = safety::moving_value(&word, type_name, &[], now).filter(|_| span.is_known()) {
-                edits.replace(span, value);
-            }
+        for (span, value) in self.moving_literals(now) {
+            edits.replace(span, value);
         }
+    }
+
+    /// Literals like `'now'` that columns read so, with what they stand for.
+    pub fn moving_literals(&self, now: &str) -> Vec<(Span, String)> {
+        let value = |(span, word, type_name): MovingLiteral| {
+            Some((span, safety::moving_value(&word, type_name, &[], now).filter(|_| span.is_known())?))
+        };
+        literals_of_time(&self.statement.tree, &self.analysis).into_iter().filter_map(value).collect()
     }
 
     /// Every range of a table's name is known, so that it can be replaced.
@@ -390,7 +469,13 @@ impl<'a> Context<'a> {
         if self.uses_now && self.session.multi_statement_txn_now.is_none() {
             return Some("the current time must be the same on every server".to_owned());
         }
-        safety::moving_reason(self.statement)
+        self.moving_reason()
+    }
+
+    /// What moves with time and cannot be fixed.
+    pub fn moving_reason(&self) -> Option<String> {
+        let literals = literals_of_time(&self.statement.tree, &self.analysis);
+        safety::moving_reason(self.statement, literals.into_iter().map(|(span, ..)| span).collect())
     }
 
     pub fn federate(&self, reason: impl Into<String>) -> Plan {

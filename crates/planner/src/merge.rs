@@ -660,6 +660,10 @@ impl<'e> Partials<'_, 'e> {
                     replaced.replace(e.span, new);
                 }
             });
+            let inside = |(span, _): &(Span, String)| expr.span.contains(*span);
+            self.context.moving_literals(now).into_iter().filter(inside).for_each(|(span, new)| {
+                replaced.replace(span, new);
+            });
         }
         Ok(replaced.apply_to(self.text(), expr.span).as_written())
     }

@@ -23,14 +23,10 @@ pub(crate) fn aggregate_all(analysis: &Analysis<'_>, edits: &mut Edits, start: u
         if !select.group_by.is_empty() && !select.grouping_sets {
             continue;
         }
-        let mut exprs: Vec<&Expr> = select.items.iter().map(|item| &item.expr).chain(&select.having).collect();
-        exprs.extend(query.order_by.iter().map(|sort| &sort.expr));
+        let mut exprs = Vec::new();
+        query.for_each_own_expr(&mut |e| exprs.push(e));
         if !query.with_ties && !exprs.iter().any(|e| gives_sets(analysis, e)) {
             continue;
-        }
-        // What must be the same expression stays it.
-        if let Distinct::On(list) = &select.distinct {
-            exprs.extend(list);
         }
         for expr in exprs {
             expr.walk(&mut |e| {

@@ -361,7 +361,7 @@ impl Context<'_> {
         if self.uses_now && self.session.multi_statement_txn_now.is_none() {
             return Err("it reads the current time".to_owned());
         }
-        if let Some(reason) = safety::moving_reason(self.statement) {
+        if let Some(reason) = self.moving_reason() {
             return Err(reason);
         }
         for (_, name) in &self.statement.calls {

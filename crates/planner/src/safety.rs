@@ -341,11 +341,10 @@ pub(crate) fn gives_time(expr: &Expr, text: &str) -> bool {
     }
 }
 
-/// The statement has something else that moves with time and cannot be fixed: several servers might disagree.
-pub(crate) fn moving_reason(statement: &Statement) -> Option<String> {
+/// The statement has something else that moves with time and cannot be fixed: several servers might disagree. `fixed`:
+/// ranges for which a value of the transaction's time stands.
+pub(crate) fn moving_reason(statement: &Statement, mut fixed: Vec<Span>) -> Option<String> {
     let mut found = None;
-    // Those that a value of the transaction's time stands for.
-    let mut fixed: Vec<Span> = Vec::new();
     statement.tree.walk_all(&mut |_, e| {
         if matches!(e.kind, ExprKind::Cast { .. }) && gives_time(e, &statement.text) {
             fixed.push(e.span);

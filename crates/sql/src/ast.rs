@@ -742,6 +742,20 @@ impl Query {
         without_spans(&format!("{a:?}")) == without_spans(&format!("{b:?}"))
     }
 
+    /// The expressions of its own clauses; none of a subquery in FROM or of an arm.
+    pub fn for_each_own_expr<'a>(&'a self, f: &mut dyn FnMut(&'a Expr)) {
+        if let Body::Select(select) = &self.body {
+            select.items.iter().for_each(|item| f(&item.expr));
+            if let Distinct::On(list) = &select.distinct {
+                list.iter().for_each(&mut *f);
+            }
+            select.from.iter().for_each(|item| item.for_each_condition(f));
+            select.filter.iter().chain(&select.group_by).chain(&select.having).for_each(&mut *f);
+            select.windows.iter().for_each(|window| window.for_each_expr(f));
+        }
+        self.order_by.iter().for_each(|sort| f(&sort.expr));
+    }
+
     /// As [`Tree::walk_all`].
     pub fn walk_all<'a>(&'a self, f: &mut dyn FnMut(Place, &'a Expr)) {
         walk_with(&self.with, f);
@@ -772,6 +786,15 @@ impl Query {
 }
 
 impl FromItem {
+    /// The conditions of joins.
+    pub fn for_each_condition<'a>(&'a self, f: &mut dyn FnMut(&'a Expr)) {
+        if let FromItem::Join(join) = self {
+            join.left.for_each_condition(f);
+            join.right.for_each_condition(f);
+            join.on.iter().for_each(f);
+        }
+    }
+
     /// As [`Tree::walk_all`].
     pub fn walk_all<'a>(&'a self, f: &mut dyn FnMut(Place, &'a Expr)) {
         match self {
