@@ -1,17 +1,18 @@
 //! What every planning step shares: the statement, who is who in it, and the texts that are made of it.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use pgherd_catalog::{Column, Snapshot, Table, TableKind};
+use pgherd_catalog::{Snapshot, Table, TableKind};
 use pgherd_sql::ast::*;
 use pgherd_sql::{Edits, Splice, Statement, own_names};
 
 use crate::SessionView;
-use crate::analysis::{Analysis, Found, Node};
+use crate::analysis::Analysis;
 use crate::decorrelate::Joined;
+use crate::moments::{self, MovingLiteral};
 use crate::plan::*;
 use crate::safety;
 use crate::stage::Staging;
@@ -26,6 +27,8 @@ pub(crate) struct Context<'a> {
     /// Why no worker may run the statement.
     pub unsafe_reason: Option<String>,
     pub uses_now: bool,
+    /// Literals like `'now'` for which the transaction's time stands.
+    pub words: Vec<MovingLiteral>,
     pub writes: bool,
     /// What comes with the statement, in the way of staging that is being tried.
     pub staging: RefCell<Staging>,
@@ -112,140 +115,6 @@ fn replace_session_values(statement: &Statement, now: Option<&str>, pid: Option<
     });
 }
 
-/// The table that a statement writes.
-fn target_of<'a>(tree: &Tree, analysis: &Analysis<'a>) -> Option<&'a Table> {
-    let target = match tree {
-        Tree::Update(update) => &update.target,
-        Tree::Insert(insert) => &insert.target,
-        Tree::Merge(merge) => &merge.target,
-        Tree::Query(_) | Tree::Delete(_) | Tree::Utility => return None,
-    };
-    let instance = analysis.instances.iter().find(|i| i.is_target && std::ptr::eq(i.relation, target))?;
-    let table: &'a Table = instance.table;
-    Some(table)
-}
-
-/// What the SET clauses of a statement assign to columns of its target.
-fn assigned<'a, 't>(tree: &'t Tree, analysis: &Analysis<'a>) -> Vec<(&'t Expr, &'a Column)> {
-    let updates = |clause: &'t MergeClause| match &clause.action {
-        MergeAction::Update(set) => Some(set),
-        _ => None,
-    };
-    let set: Vec<&Assignment> = match tree {
-        Tree::Update(update) => update.set.iter().collect(),
-        Tree::Insert(insert) => insert.on_conflict.iter().flat_map(|c| &c.set).collect(),
-        Tree::Merge(merge) => merge.clauses.iter().filter_map(updates).flatten().collect(),
-        Tree::Query(_) | Tree::Delete(_) | Tree::Utility => return Vec::new(),
-    };
-    let Some(table) = target_of(tree, analysis) else { return Vec::new() };
-    let column = |a: &Assignment| table.columns.iter().find(|c| c.name == a.column);
-    set.into_iter().filter_map(|a| Some((&a.value, column(a)?))).collect()
-}
-
-/// Where DEFAULT is assigned to a column that gets the transaction's time so, and that default.
-fn defaults_of_time<'a>(tree: &Tree, analysis: &Analysis<'a>) -> Vec<(Span, &'a str)> {
-    let assigned = assigned(tree, analysis).into_iter().filter(|(value, _)| matches!(value.kind, ExprKind::Default));
-    assigned.filter_map(|(value, column)| Some((value.span, crate::insert::time_default(column)?))).collect()
-}
-
-/// Literals like `'now'` that are put into columns which read them so, or compared with such.
-fn literals_of_time(tree: &Tree, analysis: &Analysis<'_>) -> Vec<MovingLiteral> {
-    let mut given = assigned(tree, analysis);
-    if let (Tree::Insert(insert), Some(table)) = (tree, target_of(tree, analysis))
-        && let InsertSource::Values(rows) = &insert.source
-    {
-        for (at, value) in rows.iter().flat_map(|row| row.iter().enumerate()) {
-            let column = match insert.columns.get(at) {
-                Some((name, _)) => table.column(name),
-                None => table.columns.get(at).filter(|_| insert.columns.is_empty()),
-            };
-            given.extend(column.map(|column| (value, column)));
-        }
-    }
-    let moving = |(value, column): (&Expr, &Column)| match &value.kind {
-        ExprKind::Const(Const::String(word)) => {
-            let type_name = crate::literal::time_type(column.type_oid)?;
-            crate::safety::moving_value(word, type_name, &[], "")?;
-            Some((value.span, word.clone(), type_name))
-        }
-        _ => None,
-    };
-    let mut found: BTreeMap<usize, MovingLiteral> = BTreeMap::new();
-    for literal in given.into_iter().filter_map(moving).chain(compared_with_time(tree, analysis)) {
-        // A common table expression that is read twice is looked at twice.
-        found.insert(literal.0.start, literal);
-    }
-    found.into_values().collect()
-}
-
-/// Where a literal stands, what it says, and the type that reads it.
-type MovingLiteral = (Span, String, &'static str);
-
-/// Operators of which PostgreSQL takes the one that reads a literal as a value of the other side's type.
-const COMPARISONS: [&str; 7] = ["=", "<>", "!=", "<", "<=", ">", ">="];
-
-/// The expressions of an UPDATE's or DELETE's own clauses.
-fn for_each_expr_of_change<'t>(tree: &'t Tree, f: &mut dyn FnMut(&'t Expr)) {
-    let (from, filter, returning) = match tree {
-        Tree::Update(update) => {
-            update.set.iter().for_each(|assignment| f(&assignment.value));
-            (&update.from, &update.filter, &update.returning)
-        }
-        Tree::Delete(delete) => (&delete.using, &delete.filter, &delete.returning),
-        Tree::Query(_) | Tree::Insert(_) | Tree::Merge(_) | Tree::Utility => return,
-    };
-    from.iter().for_each(|item| item.for_each_condition(f));
-    filter.iter().chain(returning.iter().map(|item| &item.expr)).for_each(f);
-}
-
-/// Literals like `'now'` that are compared with a column.
-fn compared_with_time(tree: &Tree, analysis: &Analysis<'_>) -> Vec<MovingLiteral> {
-    let mut found = Vec::new();
-    if COMPARISONS.iter().any(|name| analysis.snapshot.user_operators.contains(*name)) {
-        return found;
-    }
-    let mut look = |expr: &Expr, scope: usize| {
-        expr.walk(&mut |e| {
-            let ExprKind::Op(op) = &e.kind else { return };
-            let (Some(left), Some(right), None) = (&op.left, &op.right, &op.schema) else { return };
-            let literals = match (op.kind, &right.kind) {
-                (OpKind::In | OpKind::Between | OpKind::NotBetween, ExprKind::List(list)) => list.as_slice(),
-                (OpKind::Plain, _) if COMPARISONS.contains(&op.name.as_str()) => std::slice::from_ref(right),
-                _ => return,
-            };
-            let type_of = |side: &Expr| match analysis.resolve_expr(side, scope) {
-                Found::Column(id, _) => crate::literal::time_type(analysis.column(id)?.type_oid),
-                _ => None,
-            };
-            // Every other member of a list has to leave its type to the column as well.
-            let is_literal = |side: &Expr| matches!(side.kind, ExprKind::Const(Const::String(_)));
-            let (type_name, literals) = match (type_of(left), type_of(right)) {
-                (Some(name), None) if literals.iter().all(is_literal) => (name, literals),
-                (None, Some(name)) => (name, std::slice::from_ref(left)),
-                _ => return,
-            };
-            for literal in literals {
-                if let ExprKind::Const(Const::String(word)) = &literal.kind
-                    && safety::moving_value(word, type_name, &[], "").is_some()
-                {
-                    found.push((literal.span, word.clone(), type_name));
-                }
-            }
-        });
-    };
-    let target = analysis.instances.iter().position(|i| i.is_target);
-    for level in &analysis.levels {
-        match level.query {
-            Some(query) => query.for_each_own_expr(&mut |e| look(e, level.scope)),
-            None if level.from.iter().any(|node| matches!(node, Node::Instance(i) if Some(*i) == target)) => {
-                for_each_expr_of_change(tree, &mut |e| look(e, level.scope));
-            }
-            None => {}
-        }
-    }
-    found
-}
-
 impl<'a> Context<'a> {
     pub fn new(statement: &'a Statement, snapshot: &'a Snapshot, session: &'a SessionView<'a>) -> Self {
         let analysis = Analysis::run(statement, snapshot, session);
@@ -278,9 +147,10 @@ impl<'a> Context<'a> {
             safety::statement_reason(statement, &safety::Names::new(snapshot, session))
                 .or_else(|| dotted_call(statement, snapshot, &analysis))
         };
+        let words = moments::literals_of_time(statement, &analysis);
         let uses_now = safety::uses_now(statement)
-            || !defaults_of_time(&statement.tree, &analysis).is_empty()
-            || !literals_of_time(&statement.tree, &analysis).is_empty();
+            || !moments::defaults_of_time(&statement.tree, &analysis).is_empty()
+            || !words.is_empty();
         Context {
             statement,
             snapshot,
@@ -289,6 +159,7 @@ impl<'a> Context<'a> {
             tables,
             unsafe_reason,
             uses_now,
+            words,
             writes: statement.has_modifying,
             staging: RefCell::default(),
             questions: RefCell::default(),
@@ -422,7 +293,7 @@ impl<'a> Context<'a> {
         let pid = self.session.pid.filter(|_| asks_for_pid(self.statement, self.snapshot));
         replace_session_values(self.statement, now, pid, edits);
         let Some(now) = now else { return };
-        for (span, sql) in defaults_of_time(&self.statement.tree, &self.analysis) {
+        for (span, sql) in moments::defaults_of_time(&self.statement.tree, &self.analysis) {
             if let Some(value) = crate::insert::default_at(sql, now, self.snapshot).filter(|_| span.is_known()) {
                 edits.replace(span, value);
             }
@@ -432,12 +303,11 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Literals like `'now'` that columns read so, with what they stand for.
+    /// Literals like `'now'`, with what they stand for.
     pub fn moving_literals(&self, now: &str) -> Vec<(Span, String)> {
-        let value = |(span, word, type_name): MovingLiteral| {
-            Some((span, safety::moving_value(&word, type_name, &[], now).filter(|_| span.is_known())?))
-        };
-        literals_of_time(&self.statement.tree, &self.analysis).into_iter().filter_map(value).collect()
+        let value =
+            |(span, word, type_name): &MovingLiteral| Some((*span, safety::moving_value(word, type_name, &[], now)?));
+        self.words.iter().filter_map(value).collect()
     }
 
     /// Every range of a table's name is known, so that it can be replaced.
@@ -474,8 +344,7 @@ impl<'a> Context<'a> {
 
     /// What moves with time and cannot be fixed.
     pub fn moving_reason(&self) -> Option<String> {
-        let literals = literals_of_time(&self.statement.tree, &self.analysis);
-        safety::moving_reason(self.statement, literals.into_iter().map(|(span, ..)| span).collect())
+        safety::moving_reason(self.statement, self.words.iter().map(|(span, ..)| *span).collect())
     }
 
     pub fn federate(&self, reason: impl Into<String>) -> Plan {

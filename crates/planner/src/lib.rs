@@ -16,6 +16,7 @@ mod merge_rows;
 mod merge_source;
 mod minmax;
 mod modify;
+mod moments;
 mod naming;
 mod parts;
 mod plan;
@@ -34,7 +35,7 @@ pub use early::compute_first;
 pub use insert::{default_at, default_reads_now, default_sql, evaluation_type, expression_at};
 pub use literal::moving_parameter;
 pub use plan::*;
-pub use safety::{is_moving_word, is_same_for_arguments, is_same_in_policies, uses_now};
+pub use safety::{has_moving_words, is_moving_word, is_same_for_arguments, is_same_in_policies, uses_now};
 
 use pgherd_catalog::{Column, ColumnDefault, Snapshot, Table};
 use pgherd_sql::Statement;

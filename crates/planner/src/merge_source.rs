@@ -156,7 +156,7 @@ impl Context<'_> {
         if volatile(&merge.on) || merge.clauses.iter().filter_map(|c| c.condition.as_ref()).any(volatile) {
             return Err("a function in a condition may give another value each time".to_owned());
         }
-        if let Some(reason) = self.moving_reason() {
+        if let Some(reason) = safety::moving_reason(self.statement, Vec::new()) {
             return Err(reason);
         }
         let Selected { list, mut edits, .. } = self.selected(names, true)?;
@@ -342,7 +342,7 @@ impl Context<'_> {
         if rest.analysis.distributed().count() != 1 {
             return Err("a condition or value names another distributed table".to_owned());
         }
-        if let Some(reason) = rest.moving_reason() {
+        if let Some(reason) = safety::moving_reason(rest.statement, Vec::new()) {
             return Err(reason);
         }
         self.check_modifying(&rest.tables)

@@ -39,9 +39,12 @@ pub(crate) fn aggregate_all(analysis: &Analysis<'_>, edits: &mut Edits, start: u
             });
         }
     }
+    // Before what others insert there, such as an item's name.
+    let others = std::mem::take(edits);
     for end in ends {
         edits.insert(end, " FILTER (WHERE true)");
     }
+    edits.extend(others);
 }
 
 fn gives_sets(analysis: &Analysis<'_>, expr: &Expr) -> bool {

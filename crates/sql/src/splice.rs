@@ -111,6 +111,13 @@ impl Edits {
         self
     }
 
+    /// The same where what they are of stands in a longer text. Splices keep the positions that they have.
+    pub fn extend_at(&mut self, other: Edits, start: usize) -> &mut Self {
+        let there = |span: Span| Span::new(start + span.start, start + span.end);
+        other.list.into_iter().for_each(|(span, replacement)| self.add(there(span), replacement));
+        self
+    }
+
     /// Inserts text before a byte position.
     pub fn insert(&mut self, at: usize, text: impl Into<String>) -> &mut Self {
         self.replace(Span::new(at, at), text)

@@ -222,6 +222,18 @@ impl Statement {
         crate::outline::tail(&self.tokens)
     }
 
+    /// What stands between the quotes of each string literal, as it is written.
+    pub fn literals(&self) -> impl Iterator<Item = &str> {
+        let strings = self.tokens.list.iter().filter(|token| matches!(token.kind, Token::Sconst | Token::Usconst));
+        strings.filter_map(|token| {
+            let written = self.text.get(token.start..token.end)?;
+            match written.strip_prefix('$') {
+                Some(tagged) => tagged.split_once('$').map(|(_, rest)| rest),
+                None => written.split_once('\'').map(|(_, rest)| rest),
+            }
+        })
+    }
+
     /// The text of a range.
     pub fn slice(&self, span: Span) -> &str {
         span.of(&self.text)

@@ -27,10 +27,7 @@ fn fix_session(statement: &Statement, catalog: &Snapshot, view: &SessionView<'_>
     let Some(own) = pgherd_sql::split(query).ok().and_then(|mut list| list.pop()) else { return };
     let mut own_edits = Edits::new();
     pgherd_planner::fix_session(&own, catalog, view, &mut own_edits);
-    let fixed = own_edits.apply(&own.text).as_written();
-    if fixed != own.text {
-        edits.replace(create.query, fixed);
-    }
+    edits.extend_at(own_edits, create.query.start + own.offset);
 }
 
 /// Functions that leave something behind on the connection they ran on.

@@ -87,7 +87,7 @@ impl<'a> Call<'a> {
 
     /// Servers keep its text: it may come again.
     pub fn keeps(&self) -> bool {
-        self.bound.is_some() && !self.once && self.staged.is_none()
+        self.bound.is_some() && !self.once && self.staged.is_none() && !self.prepared.moves()
     }
 
     /// The values for one server: the client's, and those of parts.

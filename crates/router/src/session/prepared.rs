@@ -1,6 +1,6 @@
 //! A statement as the session holds it: parsed once, planned once per catalog, described once by the coordinator.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -56,6 +56,7 @@ pub struct Prepared {
     plain: Option<String>,
     /// Types that the client declared in Parse.
     pub declared: Vec<u32>,
+    moves: OnceCell<bool>,
     /// Parameter and result types as the coordinator gives them.
     described: RefCell<Option<Told>>,
     plan: RefCell<Option<Planned>>,
@@ -88,6 +89,7 @@ impl Prepared {
             source,
             plain: None,
             declared,
+            moves: OnceCell::new(),
             described: RefCell::new(None),
             plan: RefCell::new(None),
             compiled: RefCell::new(None),
@@ -111,11 +113,17 @@ impl Prepared {
             source: None,
             plain: None,
             declared: Vec::new(),
+            moves: OnceCell::new(),
             described: RefCell::new(None),
             plan: RefCell::new(None),
             compiled: RefCell::new(None),
             rows: RefCell::new(None),
         })
+    }
+
+    /// Servers that keep the text would go on with the moment at which they parsed it.
+    pub fn moves(&self) -> bool {
+        *self.moves.get_or_init(|| self.statement.as_ref().is_some_and(pgherd_planner::has_moving_words))
     }
 
     /// As last described; the catalog may have changed since.
@@ -329,7 +337,8 @@ impl Session {
     /// Before a text is run on the coordinator that is not planned: a time that a worker has told is a value now.
     pub async fn agree_with_coordinator(&mut self, statement: &Statement) -> Result<()> {
         let told = self.txn.clock.is_some_and(|group| group != COORDINATOR_GROUP);
-        if told && self.txn.now.is_none() && pgherd_planner::uses_now(statement) {
+        let reads = || pgherd_planner::uses_now(statement) || pgherd_planner::has_moving_words(statement);
+        if told && self.txn.now.is_none() && reads() {
             self.fix_now().await?;
         }
         Ok(())

@@ -483,6 +483,7 @@ impl Session {
             && self.txn.now.is_none()
             // SET LOCAL, and its like inside the open block, are nothing that a ride would know of.
             && !self.txn.log.iter().any(LogItem::is_setting)
+            && !prepared.moves()
             // The catalog may have been replaced since the statement was planned.
             && prepared.is_plan_of(plan, catalog)
     }
