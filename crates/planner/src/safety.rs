@@ -268,8 +268,8 @@ pub fn is_moving_word(value: &[u8]) -> bool {
     MOVING_WORDS.iter().any(|word| value.eq_ignore_ascii_case(word.as_bytes()))
 }
 
-/// PostgreSQL may read a literal of the statement as the current time, and does when it parses the text: one that a server
-/// keeps goes on with the moment at which it was sent first.
+/// PostgreSQL may read a literal of the statement as the current time, and does when it parses the text: one that a
+/// server keeps goes on with the moment at which it was sent first.
 pub fn has_moving_words(statement: &Statement) -> bool {
     let mut found = statement.literals().any(is_moving_literal);
     statement.tree.walk_all(&mut |_, e| {
