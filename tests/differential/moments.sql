@@ -213,3 +213,35 @@ DELETE FROM mom_again WHERE at = 'now';
 SELECT count(*) FROM mom_again;
 ROLLBACK;
 DROP TABLE mom_again;
+
+-- A statement that has run in a transaction of one time has another in the next.
+CREATE TABLE mom_default (k int PRIMARY KEY, at timestamptz DEFAULT now());
+--@ cluster: SELECT create_distributed_table('mom_default', 'k')
+PREPARE mom_put AS INSERT INTO mom_default (k) VALUES ($1);
+BEGIN;
+SELECT count(*) FROM mom_default WHERE at < now();
+EXECUTE mom_put(1);
+SELECT at = now() FROM mom_default WHERE k = 1;
+COMMIT;
+EXECUTE mom_put(2);
+EXECUTE mom_put(3);
+SELECT count(DISTINCT at) FROM mom_default;
+DEALLOCATE mom_put;
+-- Words inside of other values.
+UPDATE mom_default SET at = now() WHERE k = 1;
+SELECT k FROM mom_default WHERE k = 1 AND at <@ '(yesterday,now]'::tstzrange;
+UPDATE mom_default SET at = now() WHERE k = 1;
+SELECT k FROM mom_default WHERE k = 1 AND at <@ '(yesterday,now]'::tstzrange;
+UPDATE mom_default SET at = now() WHERE k = 1;
+SELECT k FROM mom_default WHERE k = 1 AND at <@ '(yesterday,now]'::tstzrange;
+UPDATE mom_default SET at = now() WHERE k = 1;
+SELECT k FROM mom_default WHERE k = 1 AND at <@ '(yesterday,now]'::tstzrange;
+UPDATE mom_default SET at = now() WHERE k = 1;
+SELECT k FROM mom_default WHERE k = 1 AND at = ANY ('{now,yesterday}'::timestamptz[]) IS NOT NULL;
+UPDATE mom_default SET at = now();
+SELECT k, max(at) <= 'now' FROM mom_default GROUP BY k HAVING max(at) <= 'now' ORDER BY k;
+UPDATE mom_default SET at = now();
+SELECT k % 2, count(*) FROM mom_default GROUP BY 1 HAVING max(at) <= 'now' ORDER BY 1;
+UPDATE mom_default SET at = now();
+SELECT k % 2, count(*) FROM mom_default GROUP BY 1 HAVING max(at) <= 'now' ORDER BY 1;
+DROP TABLE mom_default;

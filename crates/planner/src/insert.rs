@@ -367,7 +367,9 @@ impl Context<'_> {
             by_shard: self.returns_versions() && !self.parent_only(),
         };
         let mut plan = self.plan(Tier::InsertRows(rows), reason);
-        plan.uses_now |= many && table.columns.iter().any(|c| time_default(c).is_some());
+        // A time that has been put into it belongs to one transaction.
+        let gives_time = many || self.session.multi_statement_txn_now.is_some();
+        plan.uses_now |= gives_time && table.columns.iter().any(|c| time_default(c).is_some());
         plan
     }
 

@@ -253,11 +253,15 @@ pub(crate) fn field_reason(expr: &Expr, names: &Names<'_>) -> Option<String> {
     found
 }
 
-/// A literal that means another moment later, where it is one of a type of [`TIME_TYPES`].
+/// A literal that means another moment later, where it is one of a type of [`TIME_TYPES`], or has such in it: a range, an
+/// array, a row.
 pub(crate) fn is_moving_literal(text: &str) -> bool {
-    let text = text.trim().to_ascii_lowercase();
-    let is_word = |rest: &str| !rest.starts_with(|c: char| c.is_alphabetic());
-    MOVING_WORDS.iter().any(|w| text.strip_prefix(w).is_some_and(is_word))
+    let mut words = text.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty());
+    let is_moving = |word: &str| MOVING_WORDS.iter().any(|w| word.eq_ignore_ascii_case(w));
+    match text.contains(|c: char| c.is_ascii_digit() || matches!(c, '[' | '{' | '(')) {
+        true => words.any(is_moving),
+        false => words.next().is_some_and(is_moving),
+    }
 }
 
 /// The words that stand for the transaction's time, or for a day counted from it.

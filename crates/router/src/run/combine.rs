@@ -137,16 +137,20 @@ impl Session {
     /// What the coordinator says of a merge statement, and the number under which it keeps it: asked once per text.
     pub(super) async fn described_merge(&mut self, sql: &str, types: &[u32]) -> Result<(Option<u64>, Rc<Described>)> {
         let key = self.statement_key(sql, types).await?;
+        // A literal is read when the text is parsed, under settings that others do not have, or as the time of that moment.
+        let has_literal =
+            sql.contains('\'') || sql.split('$').skip(1).any(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()));
         if let Some(key) = &key
             && let Some((id, described)) = self.thread.merges.borrow_mut().get(key)
         {
-            return Ok((Some(id), described));
+            return Ok(((!has_literal).then_some(id), described));
         }
         let described = Rc::new(self.describe_on_coordinator(sql, types).await?);
         let Some(key) = key else { return Ok((None, described)) };
-        let id = next_id();
+        // Of another statement than any shard's.
+        let id = next_id() * 65_536;
         self.thread.merges.borrow_mut().insert(key, (id, described.clone()));
-        Ok((Some(id), described))
+        Ok(((!has_literal).then_some(id), described))
     }
 
     /// Sorted rows for a foreign table of the coordinator, which is busy with the statement that reads them: a worker

@@ -90,6 +90,11 @@ impl<'a> Call<'a> {
         self.bound.is_some() && !self.once && self.staged.is_none() && !self.prepared.moves()
     }
 
+    /// They may keep it on connections whose settings change.
+    pub fn keeps_on_leases(&self) -> bool {
+        self.keeps() && !self.prepared.reads_settings()
+    }
+
     /// The values for one server: the client's, and those of parts.
     pub fn bound_on(&self, group: GroupId) -> Option<Cow<'a, Bound>> {
         match self.staged {

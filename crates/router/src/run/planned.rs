@@ -268,7 +268,7 @@ impl Session {
         };
         let sql = route.sql.render(name_of);
         // One text per shard: the server-side statement's number tells them apart.
-        let id = call.keeps().then(|| plan_id * 65_536 + remainder as u64);
+        let id = call.keeps_on_leases().then(|| plan_id * 65_536 + remainder as u64);
         let announce = self.announce(call, &plan.tables).await?;
         let errors = Errors { splice: Some(&route.sql), text: call.prepared.text(), renamed: Some(&name_of) };
         // From here on nothing is sent to another server before its answer is read.
@@ -425,7 +425,7 @@ impl Session {
         let groups = self.scatter_groups(call, scatter).await?;
         let types = call.with_staged(&self.param_types(call).await?);
         // No shard of a route has this number.
-        let id = call.keeps().then_some(id * 65_536 + 65_535);
+        let id = call.keeps_on_leases().then_some(id * 65_536 + 65_535);
         match &scatter.combine {
             Combine::Merge(merge) => self.run_merge(call, plan, scatter, merge, &groups, &types, id).await,
             Combine::Concatenate => self.run_concatenate(call, plan, scatter, &groups, &types, id, None).await,

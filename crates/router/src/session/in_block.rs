@@ -35,6 +35,9 @@ impl Session {
         }
         let Ok(group) = self.bound_group(0, None) else { return Ok(false) };
         let server = group.shard.group;
+        if group.compiled.reads_settings {
+            return Ok(false);
+        }
         if group.compiled.plan.uses_now && (self.txn.now.is_some() || self.clock_of(server) != server) {
             return Ok(false);
         }

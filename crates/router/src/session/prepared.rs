@@ -57,6 +57,7 @@ pub struct Prepared {
     /// Types that the client declared in Parse.
     pub declared: Vec<u32>,
     moves: OnceCell<bool>,
+    reads_settings: OnceCell<bool>,
     /// Parameter and result types as the coordinator gives them.
     described: RefCell<Option<Told>>,
     plan: RefCell<Option<Planned>>,
@@ -90,6 +91,7 @@ impl Prepared {
             plain: None,
             declared,
             moves: OnceCell::new(),
+            reads_settings: OnceCell::new(),
             described: RefCell::new(None),
             plan: RefCell::new(None),
             compiled: RefCell::new(None),
@@ -114,6 +116,7 @@ impl Prepared {
             plain: None,
             declared: Vec::new(),
             moves: OnceCell::new(),
+            reads_settings: OnceCell::new(),
             described: RefCell::new(None),
             plan: RefCell::new(None),
             compiled: RefCell::new(None),
@@ -124,6 +127,14 @@ impl Prepared {
     /// Servers that keep the text would go on with the moment at which they parsed it.
     pub fn moves(&self) -> bool {
         *self.moves.get_or_init(|| self.statement.as_ref().is_some_and(pgherd_planner::has_moving_words))
+    }
+
+    /// Literals of the text may be read by DateStyle, TimeZone and their like, when a server parses it. What it kept under
+    /// other settings would be another statement; a lane never has others.
+    pub fn reads_settings(&self) -> bool {
+        let may_read =
+            |literal: &str| literal.contains(|c: char| c.is_ascii_digit() || matches!(c, '{' | '(' | '\\' | '<'));
+        *self.reads_settings.get_or_init(|| self.statement.as_ref().is_some_and(|s| s.literals().any(may_read)))
     }
 
     /// As last described; the catalog may have changed since.
@@ -217,8 +228,10 @@ impl Session {
     pub async fn plan(&mut self, prepared: &Prepared) -> Result<(Rc<Plan>, u64)> {
         let search_path = self.search_path().await?;
         let catalog = self.catalog();
-        // A value for now() belongs to one transaction: such a plan is made afresh.
-        let reusable = self.temp.is_empty();
+        // A value for now() belongs to one transaction, and the number of a process to one session: such plans are made
+        // afresh.
+        let asks_for_pid = |s: &Statement| s.calls.iter().any(|(_, name)| name == "pg_backend_pid");
+        let reusable = self.temp.is_empty() && !prepared.statement.as_ref().is_some_and(asks_for_pid);
         if reusable
             && let Some(planned) = &*prepared.plan.borrow()
             && planned.catalog.is(&catalog)

@@ -41,6 +41,8 @@ pub struct Compiled {
     pub(super) plan: Rc<Plan>,
     id: u64,
     key: CompiledKey,
+    /// See [`Prepared::reads_settings`].
+    pub(super) reads_settings: bool,
     param_types: Vec<Oid>,
     described: Rc<Described>,
     pub(super) writes: bool,
@@ -464,6 +466,7 @@ impl Session {
             plan: plan.clone(),
             id,
             key,
+            reads_settings: prepared.reads_settings(),
             param_types: described.param_types.clone(),
             described,
             writes: plan.writes,
