@@ -71,8 +71,8 @@ fn on_lanes(side: &Side, database: &str, what: &str) -> i64 {
         .unwrap()
 }
 
-/// Goes on until the statement rides: notice of definitions just before it may still replace the catalog, under which it
-/// is compiled.
+/// Goes on until the statement rides: notice of definitions just before it may still replace the catalog, under which
+/// it is compiled.
 fn until_it_rides(side: &Side, database: &str, what: &str, client: &mut Client, name: &str) {
     const TIMES_MAX: usize = 200;
     for _ in 0..TIMES_MAX {

@@ -253,8 +253,8 @@ pub(crate) fn field_reason(expr: &Expr, names: &Names<'_>) -> Option<String> {
     found
 }
 
-/// A literal that means another moment later, where it is one of a type of [`TIME_TYPES`], or has such in it: a range, an
-/// array, a row.
+/// A literal that means another moment later, where it is one of a type of [`TIME_TYPES`], or has such in it: a range,
+/// an array, a row.
 pub(crate) fn is_moving_literal(text: &str) -> bool {
     let mut words = text.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty());
     let is_moving = |word: &str| MOVING_WORDS.iter().any(|w| word.eq_ignore_ascii_case(w));

@@ -137,7 +137,7 @@ impl Session {
     /// What the coordinator says of a merge statement, and the number under which it keeps it: asked once per text.
     pub(super) async fn described_merge(&mut self, sql: &str, types: &[u32]) -> Result<(Option<u64>, Rc<Described>)> {
         let key = self.statement_key(sql, types).await?;
-        // A literal is read when the text is parsed, under settings that others do not have, or as the time of that moment.
+        // A literal is read when the text is parsed, under settings that others do not have, or as that moment's time.
         let has_literal =
             sql.contains('\'') || sql.split('$').skip(1).any(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()));
         if let Some(key) = &key

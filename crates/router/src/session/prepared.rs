@@ -129,8 +129,8 @@ impl Prepared {
         *self.moves.get_or_init(|| self.statement.as_ref().is_some_and(pgherd_planner::has_moving_words))
     }
 
-    /// Literals of the text may be read by DateStyle, TimeZone and their like, when a server parses it. What it kept under
-    /// other settings would be another statement; a lane never has others.
+    /// Literals of the text may be read by DateStyle, TimeZone and their like, when a server parses it. What it kept
+    /// under other settings would be another statement; a lane never has others.
     pub fn reads_settings(&self) -> bool {
         let may_read =
             |literal: &str| literal.contains(|c: char| c.is_ascii_digit() || matches!(c, '{' | '(' | '\\' | '<'));
