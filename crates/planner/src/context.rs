@@ -60,8 +60,7 @@ pub(crate) fn qualified(table: &Table) -> String {
 /// Puts values where a statement reads the transaction's time, once another server's has been taken for it, and where
 /// it asks for the number of the session's process, which the coordinator does not know.
 pub fn fix_session(statement: &Statement, snapshot: &Snapshot, session: &SessionView<'_>, edits: &mut Edits) {
-    let asks = statement.calls.iter().any(|(_, name)| name == BACKEND_PID);
-    if asks || session.multi_statement_txn_now.is_some() {
+    if calls_for_pid(statement) || session.multi_statement_txn_now.is_some() {
         Context::new(statement, snapshot, session).fix_session(edits);
     }
 }
@@ -82,7 +81,12 @@ fn asks_for_pid(statement: &Statement, snapshot: &Snapshot) -> bool {
         name.starts_with("pg_stat_") || WATCHING.contains(&name)
     };
     shown |= statement.calls.iter().any(|(_, name)| watches(name));
-    !shown && statement.calls.iter().any(|(_, name)| name == BACKEND_PID)
+    !shown && calls_for_pid(statement)
+}
+
+/// The statement asks for the number of the session's process, which a plan of it may have as a value.
+pub fn calls_for_pid(statement: &Statement) -> bool {
+    statement.calls.iter().any(|(_, name)| name == BACKEND_PID)
 }
 
 const BACKEND_PID: &str = "pg_backend_pid";

@@ -51,8 +51,8 @@ pub fn compute_first(statement: &Statement, snapshot: &Snapshot, session: &Sessi
     // First: what stands in subqueries goes where they do.
     crate::unions::keep_apart(statement, snapshot, session, edits);
     let is_asked = |text: &str| text.to_ascii_lowercase().contains("tableoid");
-    let has_first = statement.calls.iter().any(|(_, name)| matches!(name.as_str(), "min" | "max"));
-    if !statement.has_sublink && !is_asked(&statement.text) && !has_first {
+    let may_be_first = || crate::minmax::may_be_first(statement, snapshot);
+    if !statement.has_sublink && !is_asked(&statement.text) && !may_be_first() {
         return;
     }
     let mut add = |statement: &Statement, place: (&str, usize)| {

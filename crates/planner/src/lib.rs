@@ -29,7 +29,7 @@ mod unions;
 
 use std::collections::{HashMap, HashSet};
 
-pub use context::fix_session;
+pub use context::{calls_for_pid, fix_session};
 pub use ddl::*;
 pub use early::compute_first;
 pub use insert::{default_at, default_reads_now, default_sql, evaluation_type, expression_at};

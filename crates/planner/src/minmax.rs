@@ -8,10 +8,19 @@
 
 use std::collections::BTreeSet;
 
-use pgherd_sql::Edits;
+use pgherd_catalog::Snapshot;
 use pgherd_sql::ast::*;
+use pgherd_sql::{Edits, Statement};
 
 use crate::analysis::Analysis;
+
+/// Whether a statement may have such a query: told without an analysis of it.
+pub(crate) fn may_be_first(statement: &Statement, snapshot: &Snapshot) -> bool {
+    let calls = |f: &dyn Fn(&str) -> bool| statement.calls.iter().any(|(_, name)| f(name));
+    calls(&|name| matches!(name, "min" | "max"))
+        && (calls(&|name| snapshot.set_returning_functions.contains(name))
+            || statement.text.to_ascii_lowercase().contains("ties"))
+}
 
 /// Gives the aggregates of such queries a filter that is true. `start`: where the statement stands in what is edited.
 pub(crate) fn aggregate_all(analysis: &Analysis<'_>, edits: &mut Edits, start: usize) {

@@ -9,16 +9,20 @@ use pgherd_sql::ast::*;
 use crate::analysis::{Analysis, Found, Node};
 use crate::safety;
 
-/// The table that a statement writes.
-fn target_of<'a>(tree: &Tree, analysis: &Analysis<'a>) -> Option<&'a Table> {
+/// The occurrence of the table that a statement writes. A common table expression may have a target of its own.
+fn target_of(tree: &Tree, analysis: &Analysis<'_>) -> Option<usize> {
     let target = match tree {
         Tree::Update(update) => &update.target,
         Tree::Insert(insert) => &insert.target,
+        Tree::Delete(delete) => &delete.target,
         Tree::Merge(merge) => &merge.target,
-        Tree::Query(_) | Tree::Delete(_) | Tree::Utility => return None,
+        Tree::Query(_) | Tree::Utility => return None,
     };
-    let instance = analysis.instances.iter().find(|i| i.is_target && std::ptr::eq(i.relation, target))?;
-    let table: &'a Table = instance.table;
+    analysis.instances.iter().position(|i| i.is_target && std::ptr::eq(i.relation, target))
+}
+
+fn target_table<'a>(tree: &Tree, analysis: &Analysis<'a>) -> Option<&'a Table> {
+    let table: &'a Table = analysis.instances[target_of(tree, analysis)?].table;
     Some(table)
 }
 
@@ -34,7 +38,7 @@ fn assigned<'a, 't>(tree: &'t Tree, analysis: &Analysis<'a>) -> Vec<(&'t Expr, &
         Tree::Merge(merge) => merge.clauses.iter().filter_map(updates).flatten().collect(),
         Tree::Query(_) | Tree::Delete(_) | Tree::Utility => return Vec::new(),
     };
-    let Some(table) = target_of(tree, analysis) else { return Vec::new() };
+    let Some(table) = target_table(tree, analysis) else { return Vec::new() };
     let column = |a: &Assignment| table.columns.iter().find(|c| c.name == a.column);
     set.into_iter().filter_map(|a| Some((&a.value, column(a)?))).collect()
 }
@@ -50,9 +54,9 @@ pub(crate) fn defaults_of_time<'a>(tree: &Tree, analysis: &Analysis<'a>) -> Vec<
 /// twice, and has to stay the same.
 pub(crate) fn literals_of_time(statement: &Statement, analysis: &Analysis<'_>) -> Vec<MovingLiteral> {
     let put = put_into_time(&statement.tree, analysis);
-    let compared = match analysis.has_parts_unknown {
-        true => Vec::new(),
-        false => compared_with_time(&statement.tree, analysis),
+    let compared = match !analysis.has_parts_unknown && safety::has_moving_words(statement) {
+        true => compared_with_time(&statement.tree, analysis),
+        false => Vec::new(),
     };
     if compared.is_empty() {
         return put;
@@ -68,7 +72,7 @@ pub(crate) fn literals_of_time(statement: &Statement, analysis: &Analysis<'_>) -
 
 fn put_into_time(tree: &Tree, analysis: &Analysis<'_>) -> Vec<MovingLiteral> {
     let mut given = assigned(tree, analysis);
-    if let (Tree::Insert(insert), Some(table)) = (tree, target_of(tree, analysis))
+    if let (Tree::Insert(insert), Some(table)) = (tree, target_table(tree, analysis))
         && let InsertSource::Values(rows) = &insert.source
     {
         for (at, value) in rows.iter().flat_map(|row| row.iter().enumerate()) {
@@ -146,15 +150,7 @@ fn compared_with_time(tree: &Tree, analysis: &Analysis<'_>) -> Vec<MovingLiteral
             }
         });
     };
-    let changed = match tree {
-        Tree::Update(update) => Some(&update.target),
-        Tree::Delete(delete) => Some(&delete.target),
-        Tree::Query(_) | Tree::Insert(_) | Tree::Merge(_) | Tree::Utility => None,
-    };
-    // A common table expression may have a target of its own.
-    let is_target =
-        |i: &crate::analysis::Instance<'_>| changed.is_some_and(|changed| std::ptr::eq(i.relation, changed));
-    let target = analysis.instances.iter().position(is_target);
+    let target = target_of(tree, analysis);
     for level in &analysis.levels {
         match level.query {
             Some(query) => query.for_each_own_expr(&mut |e| look(e, level.scope)),

@@ -230,8 +230,8 @@ impl Session {
         let catalog = self.catalog();
         // A value for now() belongs to one transaction, and the number of a process to one session: such plans are made
         // afresh.
-        let asks_for_pid = |s: &Statement| s.calls.iter().any(|(_, name)| name == "pg_backend_pid");
-        let reusable = self.temp.is_empty() && !prepared.statement.as_ref().is_some_and(asks_for_pid);
+        let asks_for_pid = prepared.statement.as_ref().is_some_and(pgherd_planner::calls_for_pid);
+        let reusable = self.temp.is_empty() && !asks_for_pid;
         if reusable
             && let Some(planned) = &*prepared.plan.borrow()
             && planned.catalog.is(&catalog)
