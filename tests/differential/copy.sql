@@ -261,3 +261,99 @@ COPY filed TO PROGRAM 'cat';
 RESET ROLE;
 DROP OWNED BY copy_filer;
 DROP ROLE copy_filer;
+
+-- A time that is left out is one for all rows, and the transaction's.
+CREATE TABLE timed (k int PRIMARY KEY, v text, at timestamptz DEFAULT now(), day date DEFAULT CURRENT_DATE, said text DEFAULT 'since, "' || (date_part('year', now()) > 2000) || E'"\t\\', void int DEFAULT NULLIF(extract(year FROM now())::int, extract(year FROM now())::int), r float8 DEFAULT random());
+--@ cluster: SELECT create_distributed_table('timed', 'k')
+COPY timed (k, v) FROM STDIN;
+1	one
+2	\N
+3	two\twords
+4	\\
+5	
+\.
+COPY timed (v, k) FROM STDIN (FORMAT csv, HEADER match);
+v,k
+six,6
+"two
+lines",7
+,8
+"",9
+\.
+COPY timed (v, k) FROM STDIN (FORMAT csv, HEADER, DELIMITER ':', QUOTE '''', ESCAPE '\', NULL 'nil', FORCE_NOT_NULL (v));
+x:y
+'a:\'b':11
+nil:12
+c:13
+\.
+COPY timed (k, v) FROM STDIN (DELIMITER '-', NULL '');
+21-a
+22-
+23-b
+\.
+COPY timed (k) FROM STDIN;
+31
+32
+33
+\.
+COPY timed (k, at, v) FROM STDIN;
+41	2020-01-01 00:00:00+00	a
+42	\N	b
+\.
+SELECT k, v, day = CURRENT_DATE, said, void, count(*) OVER (PARTITION BY at), at <= now() FROM timed;
+SELECT count(DISTINCT at), count(DISTINCT r) FROM timed;
+--@ error: 22P04
+COPY timed (k, v) FROM STDIN;
+51	a	b
+\.
+--@ error: 22P04
+COPY timed (k, v) FROM STDIN;
+51	a
+52
+\.
+--@ error: 22P04
+COPY timed (k, v) FROM STDIN (FORMAT csv);
+51,a
+52,a,b
+\.
+--@ error: 22P04
+COPY timed (k, v) FROM STDIN (FORMAT csv, HEADER match);
+k,w
+52,a
+\.
+--@ error: 22P02
+COPY timed (k, v) FROM STDIN;
+51	a
+x	b
+\.
+--@ error: 23505
+COPY timed (k, v) FROM STDIN;
+51	a
+1	b
+\.
+SELECT count(*) FROM timed;
+TRUNCATE timed;
+BEGIN;
+INSERT INTO timed (k) VALUES (1);
+COPY timed (k, v) FROM STDIN;
+2	a
+3	b
+4	c
+\.
+COPY timed (k, v) FROM STDIN (FORMAT csv);
+5,a
+6,b
+\.
+INSERT INTO timed (k) SELECT k + 10 FROM timed;
+SELECT count(*), count(DISTINCT at), bool_and(at = now()), min(void) FROM timed;
+COMMIT;
+BEGIN;
+COPY timed (k, v) FROM STDIN;
+21	a
+22	b
+23	c
+\.
+INSERT INTO timed (k, at) VALUES (24, DEFAULT);
+INSERT INTO timed (k, at) VALUES (25, now());
+SELECT count(*), count(DISTINCT at), bool_and(at = now()) FROM timed WHERE k > 20;
+ROLLBACK;

@@ -178,7 +178,8 @@ INSERT INTO ct VALUES (300, 1, 1) RETURNING xmin::text::bigint > 0;
 SELECT xmin::text::bigint > 0 FROM ct WHERE k = 300;
 UPDATE ct SET v = v + 1 WHERE k = 300 AND xmin = '3' RETURNING v;
 UPDATE ct SET v = v + 1 WHERE k = 300 AND xmin::text <> '0' RETURNING v;
-SELECT min(v) AS xmin, max(v) AS xmax FROM ct WHERE k < 100 ORDER BY xmin;
+-- (Of x = 1 two rows are gone, without an order.)
+SELECT min(v) AS xmin, max(v) AS xmax FROM ct WHERE k < 100 AND x <> 1 ORDER BY xmin;
 SELECT count(*) FROM (SELECT min(v) AS xmin, max(v) AS xmax FROM ct GROUP BY x) s WHERE xmin < xmax;
 UPDATE ct SET v = v + 1 WHERE xmin = '3';
 SELECT max(xmin::text::bigint) > 0 FROM ct;

@@ -199,3 +199,55 @@ SELECT count(*), count(DISTINCT v) FROM t WHERE k > 20000;
 ROLLBACK;
 SELECT count(*) FROM t WHERE k > 20300;
 DROP FUNCTION some_keys(int);
+
+-- The time that a default gives is the transaction's on every server, said or left out, of one row or many.
+CREATE TABLE by_time (k int PRIMARY KEY, v int, at timestamptz DEFAULT now(), local timestamp DEFAULT LOCALTIMESTAMP);
+CREATE TABLE by_number (k bigserial PRIMARY KEY, v int, at timestamptz DEFAULT now());
+--@ cluster: SELECT create_distributed_table('by_time', 'k'), create_distributed_table('by_number', 'k')
+PREPARE timed_row AS INSERT INTO by_time (k, v, at) VALUES ($1, 0, DEFAULT);
+PREPARE numbered_row AS INSERT INTO by_number (v, at) VALUES ($1, DEFAULT);
+PREPARE numbered_alone AS INSERT INTO by_number (v) VALUES ($1);
+EXECUTE timed_row(1001);
+EXECUTE numbered_row(1001);
+EXECUTE numbered_alone(1002);
+BEGIN;
+INSERT INTO by_time VALUES (1, 1);
+INSERT INTO by_time VALUES (2, 1, DEFAULT), (3, 1, DEFAULT);
+INSERT INTO by_time VALUES (4, 1, DEFAULT);
+INSERT INTO by_time VALUES (5, 1, DEFAULT, DEFAULT) RETURNING at = now(), local = LOCALTIMESTAMP;
+INSERT INTO by_time (k, at) VALUES (6, DEFAULT) ON CONFLICT (k) DO NOTHING;
+EXECUTE timed_row(7);
+EXECUTE timed_row(8);
+EXECUTE numbered_row(1);
+EXECUTE numbered_alone(2);
+EXECUTE numbered_row(3);
+INSERT INTO by_number (v) VALUES (4);
+INSERT INTO by_number (v) VALUES (5) RETURNING at = now();
+SELECT count(*), count(DISTINCT at), bool_and(at = now()), bool_and(local = LOCALTIMESTAMP) FROM by_time WHERE k < 1000;
+SELECT count(*), count(DISTINCT at), bool_and(at = now()) FROM by_number WHERE v < 1000;
+COMMIT;
+-- A serial key first, then the same statements again.
+BEGIN;
+EXECUTE numbered_alone(11);
+EXECUTE numbered_row(12);
+EXECUTE timed_row(11);
+INSERT INTO by_time VALUES (12, 1, DEFAULT);
+INSERT INTO by_time VALUES (13, 1);
+EXECUTE numbered_alone(13);
+SELECT count(DISTINCT at), bool_and(at = now()) FROM by_time WHERE k BETWEEN 11 AND 20;
+SELECT count(DISTINCT at), bool_and(at = now()) FROM by_number WHERE v BETWEEN 11 AND 20;
+ROLLBACK;
+-- Only the servers' own time until another reads it.
+BEGIN;
+INSERT INTO by_number (v) VALUES (21);
+INSERT INTO by_number (v) VALUES (22);
+INSERT INTO by_time VALUES (21, 1, DEFAULT);
+SELECT count(DISTINCT at) FROM (SELECT at FROM by_number WHERE v > 20 AND v < 30 UNION ALL SELECT at FROM by_time WHERE k = 21) s;
+ROLLBACK;
+EXECUTE timed_row(31);
+EXECUTE numbered_row(31);
+SELECT (SELECT at FROM by_time WHERE k = 31) < now(), (SELECT at FROM by_number WHERE v = 31) < now();
+SELECT (SELECT at FROM by_time WHERE k = 31) > (SELECT max(at) FROM by_time WHERE k < 10);
+DEALLOCATE timed_row;
+DEALLOCATE numbered_row;
+DEALLOCATE numbered_alone;

@@ -103,3 +103,18 @@ SELECT u.name, o.id, i.qty FROM users u JOIN orders o ON o.user_id = u.id JOIN i
 SELECT count(*) FROM users u JOIN regions r ON r.code = u.country WHERE r.code = $1;
 --@ params: 14
 SELECT p.id, i.user_id FROM products p LEFT JOIN items i ON i.product_id = p.id AND i.user_id = $1 WHERE p.id < 5;
+
+-- Full joins that PostgreSQL has no join for, unless what is around them leaves out the rows of one side.
+SELECT u.id FROM users u WHERE u.id IN (SELECT c.ms FROM regions r FULL JOIN clicks c ON 3 = c.ms % 7 JOIN friends f ON f.a = c.ms);
+SELECT u.id FROM users u WHERE u.id IN (SELECT f.b FROM regions r FULL JOIN clicks c ON 3 = c.ms % 7 LEFT JOIN friends f ON f.a = c.ms);
+SELECT u.id FROM users u WHERE u.id IN (SELECT c.user_id FROM clicks c FULL JOIN friends f ON (SELECT (count(*) % 5)::int FROM users) = f.b % 5 JOIN users v ON v.id = f.b);
+SELECT count(*) FROM users u JOIN (SELECT c.user_id AS k, f.b FROM clicks c FULL JOIN friends f ON c.ms < f.b) s ON s.k = u.id;
+SELECT count(*) FROM (SELECT c.user_id AS k, f.b FROM clicks c FULL JOIN friends f ON c.ms < f.b) s, regions r WHERE s.k > 3;
+WITH s AS (SELECT c.user_id AS k, f.b FROM clicks c FULL JOIN friends f ON c.ms < f.b) SELECT count(*), sum(b) FROM s JOIN users u ON u.id = s.b;
+SELECT count(*) FROM users u LEFT JOIN (SELECT c.user_id AS k, f.b FROM clicks c FULL JOIN friends f ON c.ms % 3 = f.b % 3 AND c.ms < f.b) s ON s.k = u.id;
+SELECT count(*) FROM users u WHERE EXISTS (SELECT FROM clicks c FULL JOIN friends f ON c.ms < f.b WHERE c.user_id = u.id);
+SELECT count(*) FROM users u JOIN (SELECT c.user_id AS k, f.b FROM clicks c FULL JOIN friends f ON true) s ON s.k = u.id AND s.b < 5;
+--@ error: 0A000
+SELECT count(*) FROM users u WHERE u.id IN (SELECT f.b FROM clicks c FULL JOIN friends f ON c.ms < f.b AND c.ms % 3 > 1) OR u.id = 3;
+--@ error: 0A000
+SELECT count(*) FROM clicks c FULL JOIN friends f ON c.ms < f.b;

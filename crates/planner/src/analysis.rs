@@ -8,6 +8,7 @@
 //! adds or removes have a NULL or another value there and fail the filter.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use pgherd_catalog::{Column, Resolved, Snapshot, Table};
@@ -206,6 +207,9 @@ pub(crate) struct Analysis<'a> {
     /// Data-modifying CTEs.
     pub modifying: Vec<&'a Tree>,
     pub has_parts_unknown: bool,
+    /// A full join whose condition PostgreSQL may have no join for, unless conditions around it leave out rows that it
+    /// keeps: then it is a left or right join.
+    pub has_bound_full_join: bool,
     /// A three-part column name or a whole-row reference: the partition's own name would show.
     pub needs_parent_name: bool,
     /// A system column is named, and not for sure one that says of a distributed table's row which version it is.
@@ -264,6 +268,7 @@ impl<'a> Analysis<'a> {
             has_own: false,
             modifying: Vec::new(),
             has_parts_unknown: false,
+            has_bound_full_join: false,
             needs_parent_name: false,
             has_system_column: false,
             system_columns: Vec::new(),
@@ -726,6 +731,10 @@ impl<'a> Analysis<'a> {
                 let from_right = self.scopes[scope].entries.len();
                 let right = self.table_ref(&join.right, scope, right_env);
                 let to = self.scopes[scope].entries.len();
+                if join.kind == JoinKind::Full && !join.natural && join.using.is_empty() {
+                    let equates = |on| self.equates_sides(on, scope, [from_left..from_right, from_right..to]);
+                    self.has_bound_full_join |= !join.on.as_ref().is_some_and(equates);
+                }
                 // Where the join's own condition counts: both sides of an inner join, the nullable side of an outer.
                 let own_env = match join.kind {
                     JoinKind::Inner => Some(env),
@@ -1008,6 +1017,38 @@ impl<'a> Analysis<'a> {
         if !untyped || literal::is_text(column.type_oid) {
             self.pin(id, value, env);
         }
+    }
+
+    /// The condition of a join compares what only one side has with what only the other has, so that it can be hashed;
+    /// or it is a constant.
+    fn equates_sides(&self, on: &Expr, scope: usize, sides: [Range<usize>; 2]) -> bool {
+        let [left, right] = sides;
+        let is_of = |expr: &Expr, side: &Range<usize>| {
+            let entries = &self.scopes[scope].entries[side.clone()];
+            let (mut own, mut columns) = (true, 0);
+            expr.walk(&mut |e| match &e.kind {
+                ExprKind::Column(path) => {
+                    columns += 1;
+                    own &= match path.as_slice() {
+                        [name] => self.column_in(scope, side.start, side.end, name).is_some(),
+                        [.., qualifier, _] => entries.iter().any(|e| e.name == *qualifier),
+                        [] => false,
+                    };
+                }
+                ExprKind::Const(_) | ExprKind::Param(_) | ExprKind::Cast { .. } | ExprKind::Op(_) => {}
+                _ => own = false,
+            });
+            own && columns > 0
+        };
+        let conjuncts = on.conjuncts();
+        let equates = |conjunct: &&Expr| match &conjunct.kind {
+            ExprKind::Op(op) if op.name == "=" && op.kind == OpKind::Plain => match (&op.left, &op.right) {
+                (Some(a), Some(b)) => is_of(a, &left) && is_of(b, &right) || is_of(a, &right) && is_of(b, &left),
+                _ => false,
+            },
+            _ => false,
+        };
+        conjuncts.iter().any(equates) || conjuncts.iter().all(|c| matches!(c.kind, ExprKind::Const(_)))
     }
 
     pub fn column_in(&self, scope: usize, from: usize, to: usize, name: &str) -> Option<ColumnId> {

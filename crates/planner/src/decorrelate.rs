@@ -158,7 +158,11 @@ impl Context<'_> {
     fn asked_by(&self, parent: usize, conjunct: Span, outer: &[String]) -> Option<String> {
         let Tree::Query(query) = &self.statement.tree else { return None };
         let Body::Select(select) = &query.body else { return None };
-        let alone = self.top_level() == Some(parent) && query.with.is_none() && self.is_repeatable(query);
+        // Nor may a full join need the condition.
+        let alone = self.top_level() == Some(parent)
+            && query.with.is_none()
+            && self.is_repeatable(query)
+            && !self.analysis.has_bound_full_join;
         let from_where = self.statement.outline()?.from_where.filter(|_| alone && select.filter_word.is_known())?;
         if !from_where.contains(conjunct) {
             return None;

@@ -238,6 +238,8 @@ impl Context<'_> {
         let coordinator = self.coordinator_edits();
         let text = self.text();
         let mut needs_coordinator = false;
+        // A value stands where the text says DEFAULT.
+        let mut is_replaced = false;
         let mut out = Vec::with_capacity(rows.len());
         for row in rows {
             let mut fields = Vec::with_capacity(columns.len());
@@ -276,6 +278,7 @@ impl Context<'_> {
                             match default_of_time(column) {
                                 Some(sql) => match self.fixed_default(&sql) {
                                     Some(text) => {
+                                        is_replaced = true;
                                         splice.push_text(&text, None);
                                         Field::Text(splice)
                                     }
@@ -318,7 +321,8 @@ impl Context<'_> {
             let key = row_key.unwrap_or(RowKey::Computed { field: key_at.unwrap_or(0) });
             out.push(InsertRow { key, fields });
         }
-        if let ([InsertRow { key: RowKey::Value(value), .. }], false) = (out.as_slice(), needs_coordinator)
+        if let ([InsertRow { key: RowKey::Value(value), .. }], false) =
+            (out.as_slice(), needs_coordinator || is_replaced)
             && appended.is_empty()
         {
             let mut plan = self.route(table.clone(), value.clone());
@@ -357,6 +361,7 @@ impl Context<'_> {
             (_, true) => "the coordinator computes a value of each row first",
             _ => "each row goes to its shard",
         };
+        let by_default = table.columns.iter().any(|c| time_default(c).is_some());
         let rows = InsertRows {
             table: table.clone(),
             head,
@@ -365,11 +370,11 @@ impl Context<'_> {
             returning: !insert.returning.is_empty(),
             needs_coordinator,
             by_shard: self.returns_versions() && !self.parent_only(),
+            default_time: by_default && !fixed,
         };
         let mut plan = self.plan(Tier::InsertRows(rows), reason);
         // A time that has been put into it belongs to one transaction.
-        let gives_time = many || self.session.multi_statement_txn_now.is_some();
-        plan.uses_now |= gives_time && table.columns.iter().any(|c| time_default(c).is_some());
+        plan.uses_now |= by_default && fixed;
         plan
     }
 

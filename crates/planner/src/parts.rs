@@ -145,6 +145,9 @@ impl Context<'_> {
         }
         let prefix = self.ctes_for(&parsed, query)?;
         let alone = Analysis::run(&parsed, self.snapshot, self.session);
+        if alone.has_bound_full_join || !prefix.is_empty() && self.analysis.has_bound_full_join {
+            return Err("a full join that conditions outside of the subquery may be needed for".to_owned());
+        }
         let inner: Vec<_> = alone.scopes.iter().flat_map(|s| &s.entries).collect();
         let outer: Vec<_> = self.analysis.around(this.scope).flat_map(|s| &s.entries).collect();
         let mut correlated = None;

@@ -272,6 +272,8 @@ pub struct InsertRows {
     pub needs_coordinator: bool,
     /// Rows of each shard go by its partition's name: RETURNING has system columns.
     pub by_shard: bool,
+    /// One row, which a column's default on its server may give that server's time.
+    pub default_time: bool,
 }
 
 /// One VALUES row: its fields in column order.

@@ -19,7 +19,7 @@ use bytes::{Buf, Bytes, BytesMut};
 
 pub use binary::{BINARY_HEADER, BINARY_SIGNATURE, BINARY_TRAILER, decode_binary_row, write_binary_row};
 pub use error::{CopyError, CopyErrorKind, HeaderMismatch};
-pub use fields::{decode_csv_row, decode_text_row, encode_text_row, write_text_row};
+pub use fields::{append_field, decode_csv_row, decode_text_row, encode_text_row, split_ending, write_text_row};
 
 use binary::BinaryScan;
 use lines::{Ending, LineScan};

@@ -1,13 +1,15 @@
 //! COPY. From the client: lines are split on the fly, only the key is decoded, each line goes to the worker that owns
 //! it. To the client: the workers' output one after another.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use bytes::BytesMut;
 use pgherd_catalog::hash::{self, Hashed};
-use pgherd_catalog::{COORDINATOR_GROUP, ColumnDefault, Table};
+use pgherd_catalog::{COORDINATOR_GROUP, Column, ColumnDefault, Table};
 use pgherd_planner::Tier;
 use pgherd_sql::{CopyFormat, CopyInfo, CopyTarget, StatementKind};
-use pgherd_wire::copy::{self, CopySplitter, Header, KeyField};
+use pgherd_wire::copy::{self, CopyErrorKind, CopySplitter, Header, KeyField};
 use pgherd_wire::{backend, frontend};
 
 use super::copy_in::CopyIn;
@@ -17,6 +19,8 @@ use crate::error::{Failure, Result};
 use crate::session::Session;
 use crate::settings::{quote_ident, quote_literal};
 use crate::transaction::Participant;
+
+const TIMESTAMPTZ: pgherd_catalog::Oid = 1184;
 
 impl Session {
     pub(super) async fn run_copy(&mut self, call: &Call<'_>, info: &CopyInfo) -> Result<Completion> {
@@ -241,15 +245,26 @@ impl Session {
         // What drops rows must be decided once, and in one place.
         let drops_rows = info.filter.is_some()
             || info.options.others.iter().any(|(name, _)| name == "on_error" || name == "reject_limit");
-        if !filled.is_empty() || drops_rows || info.target != CopyTarget::Client {
+        let by_temporary_table = !filled.is_empty() || drops_rows || info.target != CopyTarget::Client;
+        let times = match by_temporary_table || reference {
+            true => Vec::new(),
+            false => self.times_left_out(&table, &columns).await?,
+        };
+        let format = u8::from(info.options.format == CopyFormat::Binary);
+        let binary = format == 1;
+        if by_temporary_table || binary && !times.is_empty() {
             return self.copy_by_temporary_table(call, info, table, columns).await;
         }
         let options = without_freeze(info, text);
         let key = table.key_column().and_then(|k| columns.iter().position(|c| *c == k.name));
-        let mut splitter =
-            CopySplitter::new(self.splitter_options(info, &columns, key)?, key.unwrap_or(0), columns.len());
-        let format = u8::from(info.options.format == CopyFormat::Binary);
-        let binary = format == 1;
+        let splitter_options = self.splitter_options(info, &columns, key)?;
+        let behind = |field: &dyn Fn(&TimeLeftOut) -> Option<&str>| {
+            let mut line = BytesMut::new();
+            times.iter().for_each(|t| copy::append_field(&mut line, field(t).map(str::as_bytes), &splitter_options));
+            line.to_vec()
+        };
+        let (names, values) = (behind(&|t| Some(&t.column)), behind(&|t| t.value.as_deref()));
+        let mut splitter = CopySplitter::new(splitter_options, key.unwrap_or(0), columns.len());
         let mut copy = CopyIn {
             options,
             header: if binary { copy::BINARY_HEADER.to_vec() } else { Vec::new() },
@@ -261,8 +276,10 @@ impl Session {
                         matches!(c.default, ColumnDefault::Expression { immutable: false, .. })
                             && !columns.contains(&c.name)
                     })),
+            appended: values,
             ..CopyIn::new(&table, &columns)
         };
+        copy.columns.extend(times.into_iter().map(|t| t.column));
         if reference {
             self.lock_all_copies(std::slice::from_ref(&table)).await?;
         }
@@ -279,19 +296,18 @@ impl Session {
         backend::write_copy_in_response(&mut self.client.out, format, &vec![i16::from(format); columns.len()]);
         self.client.flush().await?;
         let key_is_there = key.is_some();
-        let outcome = self.feed_copy(&mut copy, &mut splitter, key_is_there, reference).await;
-        match outcome {
-            Ok(Feed::Done) => {
-                let rows = self.finish_copy_in(copy).await?;
-                Ok(Completion::Tag(format!("COPY {rows}")))
-            }
+        let outcome = self.feed_copy(&mut copy, &mut splitter, key_is_there, &names).await;
+        let appended = String::from_utf8_lossy(&copy.appended).into_owned();
+        let outcome = match outcome {
+            Ok(Feed::Done) => self.finish_copy_in(copy).await.map(|rows| Completion::Tag(format!("COPY {rows}"))),
             Ok(Feed::Failed(failure)) => Err(self.abort_copy_in(copy).await.unwrap_or(failure)),
             Err(failure) => {
                 // The client goes on sending until it hears of the error; PostgreSQL drops that too.
                 let explained = self.abort_copy_in(copy).await;
                 Err(explained.unwrap_or(failure))
             }
-        }
+        };
+        outcome.map_err(|failure| as_sent(failure, &appended))
     }
 
     /// Reads the client's data to its end and hands each row to its worker.
@@ -300,9 +316,10 @@ impl Session {
         copy: &mut CopyIn,
         splitter: &mut CopySplitter,
         key_is_there: bool,
-        reference: bool,
+        names_behind: &[u8],
     ) -> Result<Feed> {
         let table = copy.table.clone();
+        let reference = table.is_reference();
         loop {
             let frame = self.client.frame().await?;
             let frame = self.client.decoded(&frame)?;
@@ -331,7 +348,10 @@ impl Session {
                     Ok(false) => break,
                     Err(error) => {
                         // A server reads values before it misses columns: its own error is the one to tell.
-                        if let (false, Some(line)) = (reference, &error.row) {
+                        // With more columns than the client's it would miss others.
+                        let is_read =
+                            copy.appended.is_empty() || matches!(error.kind, CopyErrorKind::MissingColumn { .. });
+                        if let (false, true, Some(line)) = (reference, is_read, &error.row) {
                             let line = [line, b"\n".as_slice()].concat();
                             self.copy_line(copy, 0, &line).await?;
                             self.end_copies(copy).await?;
@@ -343,7 +363,7 @@ impl Session {
                 if copy.header.is_empty()
                     && let Some(header) = splitter.header()
                 {
-                    copy.header = header.to_vec();
+                    copy.header = with_behind(header, names_behind).into_owned();
                 }
                 let row = splitter.row();
                 if reference {
@@ -369,7 +389,8 @@ impl Session {
                             .map_err(|failure| failure.with(b'W', &format!("COPY {}, line {}", table.name, row.line)))?
                     }
                 };
-                self.copy_line(copy, remainder, row.raw).await?;
+                let line = with_behind(row.raw, &copy.appended);
+                self.copy_line(copy, remainder, &line).await?;
             }
             if copy.failed {
                 // What it was, the server says when the COPY is ended.
@@ -419,6 +440,47 @@ impl Session {
             options.force_null = listed(&from.force_null);
         }
         Ok(options)
+    }
+
+    /// Columns that COPY leaves out and whose default is the transaction's time: one for all rows, wherever they go.
+    async fn times_left_out(&mut self, table: &Table, columns: &[String]) -> Result<Vec<TimeLeftOut>> {
+        let key = table.key_column().map(|k| k.name.as_str());
+        let is_left_out = |name: &String| !columns.contains(name) && Some(name.as_str()) != key;
+        let mut read: Vec<(&Column, &str)> = Vec::new();
+        for column in table.columns.iter().filter(|c| is_left_out(&c.name)) {
+            match &column.default {
+                ColumnDefault::Expression { sql, immutable: false } if pgherd_planner::default_reads_now(sql) => {
+                    read.push((column, sql));
+                }
+                _ => {}
+            }
+        }
+        if read.is_empty() {
+            return Ok(Vec::new());
+        }
+        let catalog = self.catalog();
+        if self.txn.clock.is_none() && catalog.time_is_read_inside {
+            self.txn.clock = Some(COORDINATOR_GROUP);
+        }
+        let now = self.transaction_time().await?;
+        let (mut times, mut asked) = (Vec::new(), Vec::new());
+        for (column, sql) in read {
+            let Some(fixed) = pgherd_planner::default_at(sql, &now, &catalog) else { continue };
+            let is_now = column.type_oid == TIMESTAMPTZ && matches!(sql, "now()" | "CURRENT_TIMESTAMP");
+            if !is_now {
+                asked.push((times.len(), format!("(({fixed})::{})::pg_catalog.text", column.base_type_name)));
+            }
+            times.push(TimeLeftOut { column: column.name.clone(), value: is_now.then(|| now.clone()) });
+        }
+        if !asked.is_empty() {
+            let list: Vec<&str> = asked.iter().map(|(_, sql)| sql.as_str()).collect();
+            self.join(COORDINATOR_GROUP).await?;
+            let result = self.collect_on(COORDINATOR_GROUP, &format!("SELECT {}", list.join(", "))).await?;
+            for (field, (at, _)) in asked.iter().enumerate() {
+                times[*at].value = result.text(0, field).map(str::to_owned);
+            }
+        }
+        Ok(times)
     }
 
     /// Columns that COPY leaves out and the coordinator's sequences fill.
@@ -550,6 +612,31 @@ fn of_table(failure: Failure, table: &Table) -> Failure {
     let Failure::Statement(mut fields) = failure else { return failure };
     if let Some(rest) = fields.get(b'W').and_then(|context| context.strip_prefix("COPY pgherd_copy,")) {
         let context = format!("COPY {},{rest}", table.name);
+        fields.set(b'W', context);
+    }
+    Failure::Statement(fields)
+}
+
+/// A column that COPY leaves out, with what its default gives; none: NULL.
+struct TimeLeftOut {
+    column: String,
+    value: Option<String>,
+}
+
+/// A line with more fields in front of its ending.
+fn with_behind<'l>(line: &'l [u8], fields: &[u8]) -> Cow<'l, [u8]> {
+    if fields.is_empty() {
+        return Cow::Borrowed(line);
+    }
+    let (content, ending) = copy::split_ending(line);
+    Cow::Owned([content, fields, ending].concat())
+}
+
+/// The line of an error as the client sent it.
+fn as_sent(failure: Failure, appended: &str) -> Failure {
+    let Failure::Statement(mut fields) = failure else { return failure };
+    if let Some(context) = fields.get(b'W').filter(|_| !appended.is_empty()) {
+        let context = context.replacen(appended, "", 1);
         fields.set(b'W', context);
     }
     Failure::Statement(fields)

@@ -237,6 +237,7 @@ impl Session {
             && planned.catalog.is(&catalog)
             && *planned.search_path == *search_path
             && (!planned.plan.uses_now || self.txn.now.is_none() && one_server(&planned.plan))
+            && !self.wants_time(&planned.plan)
         {
             return Ok((planned.plan.clone(), planned.id));
         }
@@ -244,7 +245,7 @@ impl Session {
             return Err(crate::error::Failure::new("XX000", "an empty statement has no plan"));
         };
         let mut plan = self.plan_statement(statement, &catalog, &search_path, false);
-        if plan.uses_now && self.txn.now.is_none() && !one_server(&plan) {
+        if self.txn.now.is_none() && (plan.uses_now && !one_server(&plan) || self.wants_time(&plan)) {
             if self.txn.clock.is_none() && self.is_time_of_coordinator(&plan) {
                 self.open_implicit_block();
                 self.txn.clock = Some(COORDINATOR_GROUP);
@@ -264,6 +265,11 @@ impl Session {
                 Some(Planned { catalog: SnapshotId::of(&catalog), search_path, plan: plan.clone(), id });
         }
         Ok((plan, id))
+    }
+
+    /// A default on one of several servers gives its own time, where it is to be the transaction's.
+    fn wants_time(&self, plan: &Plan) -> bool {
+        self.txn.block != Block::None && matches!(&plan.tier, Tier::InsertRows(rows) if rows.default_time)
     }
 
     /// The plan again, where what workers say of sizes may change it.

@@ -247,13 +247,39 @@ pub fn write_text_row<V: AsRef<[u8]>>(buf: &mut BytesMut, row: &[Option<V>]) {
         }
         match field {
             None => buf.put_slice(b"\\N"),
-            Some(text) => put_escaped(buf, text.as_ref()),
+            Some(text) => put_escaped(buf, text.as_ref(), b'\t'),
         }
     }
     buf.put_u8(b'\n');
 }
 
-fn put_escaped(buf: &mut BytesMut, text: &[u8]) {
+/// A line of text or CSV without its ending, and that.
+pub fn split_ending(line: &[u8]) -> (&[u8], &[u8]) {
+    let content = line.strip_suffix(b"\n").unwrap_or(line);
+    let content = content.strip_suffix(b"\r").unwrap_or(content);
+    line.split_at(content.len())
+}
+
+/// Appends one more field to a line of text or CSV that has some, without its ending. None is NULL.
+pub fn append_field(line: &mut BytesMut, field: Option<&[u8]>, options: &CopyOptions) {
+    line.put_u8(options.delimiter);
+    match (field, options.format) {
+        (None, _) => line.put_slice(options.null.as_bytes()),
+        (Some(text), CopyFormat::Csv) => {
+            line.put_u8(options.quote);
+            for byte in text {
+                if [options.quote, options.escape].contains(byte) {
+                    line.put_u8(options.escape);
+                }
+                line.put_u8(*byte);
+            }
+            line.put_u8(options.quote);
+        }
+        (Some(text), _) => put_escaped(line, text, options.delimiter),
+    }
+}
+
+fn put_escaped(buf: &mut BytesMut, text: &[u8], delimiter: u8) {
     let mut start = 0;
     for (at, byte) in text.iter().enumerate() {
         let letter = match byte {
@@ -264,6 +290,7 @@ fn put_escaped(buf: &mut BytesMut, text: &[u8]) {
             b'\t' => b't',
             11 => b'v',
             b'\\' => b'\\',
+            other if *other == delimiter => delimiter,
             _ => continue,
         };
         buf.put_slice(&text[start..at]);

@@ -1,7 +1,10 @@
+use std::borrow::Cow;
+
 use bytes::BytesMut;
 use pgherd_wire::copy::{
-    BINARY_HEADER, BINARY_TRAILER, CopyError, CopyFormat, CopyOptions, CopySplitter, Header, KeyField,
-    decode_binary_row, decode_csv_row, decode_text_row, encode_text_row, write_binary_row, write_text_row,
+    BINARY_HEADER, BINARY_TRAILER, CopyError, CopyFormat, CopyOptions, CopySplitter, Header, KeyField, append_field,
+    decode_binary_row, decode_csv_row, decode_text_row, encode_text_row, split_ending, write_binary_row,
+    write_text_row,
 };
 
 /// Each row's own bytes, key and line; the header; the error.
@@ -387,6 +390,30 @@ fn lines_of_text_made_and_read() {
     assert_eq!(decode_text_row(b"\n"), [Some(vec![])]);
     let csv = decode_csv_row(b"\"a,b\",,c", &CopyOptions::new(CopyFormat::Csv, 18)).unwrap();
     assert_eq!(csv, [Some(b"a,b".to_vec()), None, Some(b"c".to_vec())]);
+}
+
+#[test]
+fn fields_are_appended_as_the_options_say() {
+    let options = |format, delimiter| CopyOptions { delimiter, ..CopyOptions::new(format, 18) };
+    let quoted = CopyOptions { quote: b'\'', escape: b'\\', null: "nil".to_owned(), ..options(CopyFormat::Csv, b':') };
+    for options in
+        [options(CopyFormat::Text, b'\t'), options(CopyFormat::Text, b'-'), options(CopyFormat::Csv, b','), quoted]
+    {
+        let fields = [Some(&b"2026-11-24 10:00:00+00"[..]), None, Some(b"a\tb\\'\",:-\n"), Some(b"")];
+        for (line, ending) in [(&b"x"[..], &b"\n"[..]), (b"x", b"\r\n"), (b"x", b"")] {
+            let whole = [line, ending].concat();
+            assert_eq!(split_ending(&whole), (line, ending));
+            let mut appended = BytesMut::from(line);
+            fields.iter().for_each(|field| append_field(&mut appended, *field, &options));
+            let mut splitter = CopySplitter::new(options.clone(), 0, fields.len() + 1);
+            splitter.push(&[&appended[..], ending].concat());
+            let key = splitter.finish().unwrap().map(|row| row.key.into_owned());
+            assert_eq!(key, Some(KeyField::Text(Cow::Borrowed(b"x"))));
+            assert_eq!(splitter.finish().unwrap(), None);
+            let read = decode_csv_row(&appended, &options).unwrap();
+            assert_eq!(read[1..], fields.map(|field| field.map(<[u8]>::to_vec)));
+        }
+    }
 }
 
 #[test]
