@@ -357,3 +357,58 @@ INSERT INTO timed (k, at) VALUES (24, DEFAULT);
 INSERT INTO timed (k, at) VALUES (25, now());
 SELECT count(*), count(DISTINCT at), bool_and(at = now()) FROM timed WHERE k > 20;
 ROLLBACK;
+--@ copy hex
+COPY timed (k, v) FROM STDIN (FORMAT binary);
+5047434f50590aff0d0a000000000000000000
+0002 00000004 0000003d 00000001 61
+0002 00000004 0000003e ffffffff
+0002 00000004 0000003f 00000000
+ffff
+\.
+SELECT k, v, day = CURRENT_DATE, said, void, count(*) OVER (PARTITION BY at), at < now() FROM timed WHERE k > 60;
+-- What each row gets of its own, and a distribution column that is left out.
+CREATE TABLE coded (k uuid DEFAULT gen_random_uuid() PRIMARY KEY, v int, code text DEFAULT to_char(now(), 'YYYY') || gen_random_uuid(), hour timestamptz DEFAULT date_trunc('hour', now()), since float8 DEFAULT date_part('epoch', now()));
+CREATE TABLE constant (k int DEFAULT 7, v int);
+--@ cluster: SELECT create_distributed_table('coded', 'k'), create_distributed_table('constant', 'k')
+COPY coded (k, v) FROM STDIN;
+00000000-0000-4000-8000-000000000001	1
+00000000-0000-4000-8000-000000000002	2
+00000000-0000-4000-8000-000000000003	3
+\.
+COPY coded (v) FROM STDIN;
+4
+5
+6
+7
+\.
+COPY coded (v, code) FROM STDIN (FORMAT csv);
+8,a
+9,b
+\.
+COPY constant (v) FROM STDIN;
+1
+2
+\.
+SELECT count(*), count(DISTINCT k), count(DISTINCT code), bool_and(hour = date_trunc('hour', at)) FROM coded, (SELECT now() AS at) s;
+SELECT * FROM constant;
+SELECT count(*) FROM constant WHERE k = 7;
+SET datestyle = 'SQL, DMY';
+SET timezone = 'Asia/Kolkata';
+SET extra_float_digits = 0;
+COPY coded (k, v, code) FROM STDIN;
+00000000-0000-4000-8000-000000000011	11	x
+00000000-0000-4000-8000-000000000012	12	y
+\.
+SELECT bool_and(hour = date_trunc('hour', now())), bool_and(since > 1000000000 AND since <= date_part('epoch', clock_timestamp())), count(DISTINCT since) FROM coded WHERE v IN (11, 12);
+RESET datestyle;
+RESET timezone;
+RESET extra_float_digits;
+--@ error: 42P10
+COPY coded (k, v) FROM STDIN (FORMAT csv, FORCE_NULL (hour));
+\.
+TRUNCATE timed;
+COPY timed (v, k) FROM STDIN (FORMAT csv, FORCE_NULL (v), NULL 'n');
+"n",1
+"",2
+\.
+SELECT k, v, void, said, day = CURRENT_DATE FROM timed;

@@ -251,3 +251,39 @@ SELECT (SELECT at FROM by_time WHERE k = 31) > (SELECT max(at) FROM by_time WHER
 DEALLOCATE timed_row;
 DEALLOCATE numbered_row;
 DEALLOCATE numbered_alone;
+
+-- Rows of one shard, of a query and inside WITH.
+CREATE TABLE by_query (k int, v int, at timestamptz DEFAULT now());
+CREATE TABLE of_query (k int, v int);
+--@ cluster: SELECT create_distributed_table('by_query', 'k'), create_distributed_table('of_query', 'k', colocate_with => 'by_query')
+INSERT INTO of_query SELECT g, g * 2 FROM generate_series(1, 20) g;
+BEGIN;
+INSERT INTO by_query (k, v) VALUES (1, 1), (2, 2);
+INSERT INTO by_query (k, v) SELECT k, v FROM of_query WHERE k = 5;
+INSERT INTO by_query (k, v) SELECT k, v FROM of_query WHERE k > 15;
+INSERT INTO by_query (k, v) SELECT v, k FROM of_query WHERE k < 4;
+WITH s AS (SELECT k, v FROM of_query WHERE k = 6) INSERT INTO by_query (k, v) SELECT k, v FROM s WHERE k = 6;
+WITH i AS (INSERT INTO by_query (k, v) VALUES (7, 7) RETURNING v) SELECT v FROM i;
+WITH i AS (INSERT INTO by_query (k, v) SELECT k, v FROM of_query WHERE k = 8 RETURNING v) SELECT v FROM i;
+INSERT INTO by_query DEFAULT VALUES;
+SELECT count(*), count(DISTINCT at), bool_and(at = now()) FROM by_query;
+ROLLBACK;
+BEGIN;
+INSERT INTO by_query (k, v) SELECT k, v FROM of_query WHERE k = 5;
+INSERT INTO by_query (k, v) SELECT k, v FROM of_query WHERE k = 6;
+WITH i AS (INSERT INTO by_query (k, v) VALUES (7, 7) RETURNING v) SELECT v FROM i;
+INSERT INTO by_query (k, v) SELECT k, v FROM of_query WHERE k > 15;
+INSERT INTO by_query (k, v) SELECT k, v FROM of_query WHERE k = 9;
+INSERT INTO by_query VALUES (10, 1);
+SELECT count(*), count(DISTINCT at), bool_and(at = now()) FROM by_query;
+ROLLBACK;
+
+-- Serial columns of what is inserted beside WITH, where all that is read is one shard's.
+CREATE TABLE numbered_of (k int, id serial, v int DEFAULT 3);
+--@ cluster: SELECT create_distributed_table('numbered_of', 'k', colocate_with => 'of_query')
+WITH s AS (SELECT k, v FROM of_query WHERE k = 6) INSERT INTO numbered_of (k, v) SELECT k, v FROM s WHERE k = 6 RETURNING *;
+WITH s AS (SELECT k, v FROM of_query WHERE k = 6) INSERT INTO numbered_of (k) SELECT k FROM s WHERE k = 6 RETURNING *;
+WITH s AS (SELECT k, v FROM of_query WHERE k = 7) INSERT INTO numbered_of SELECT k, v FROM s WHERE k = 7 RETURNING *;
+WITH s AS (SELECT k FROM of_query WHERE k = 8) INSERT INTO numbered_of (k) VALUES (8) RETURNING *, (SELECT k FROM s) AS s;
+INSERT INTO numbered_of (k, v) SELECT k, v FROM of_query WHERE k = 9 RETURNING *;
+SELECT k, id, v FROM numbered_of;

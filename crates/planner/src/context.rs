@@ -190,6 +190,7 @@ impl<'a> Context<'a> {
             writes: self.writes,
             tables: self.tables.clone(),
             uses_now: self.uses_now,
+            default_time: false,
             wants_sizes: false,
             questions: Vec::new(),
             lock_wait: None,

@@ -11,7 +11,7 @@ use crate::context::{Context, qualified, quote_ident, quote_literal};
 use crate::modify::sets_to_sequence;
 use crate::plan::*;
 use crate::spread::Spread;
-use crate::{literal, safety};
+use crate::{literal, moments, safety};
 
 /// How a column gets its value in this statement when the row gives none.
 enum Source {
@@ -321,6 +321,13 @@ impl Context<'_> {
             let key = row_key.unwrap_or(RowKey::Computed { field: key_at.unwrap_or(0) });
             out.push(InsertRow { key, fields });
         }
+        // A row's default gives the time, unless that is fixed and stands there by now.
+        let is_given = |c: &Column, row: &[Expr]| {
+            let at = columns[..given].iter().position(|given| given.name == c.name);
+            at.and_then(|at| row.get(at)).is_some_and(|value| !matches!(value.kind, ExprKind::Default))
+        };
+        let mut times = table.columns.iter().filter(|c| time_default(c).is_some());
+        let by_default = times.any(|c| rows.iter().any(|row| !is_given(c, row)));
         if let ([InsertRow { key: RowKey::Value(value), .. }], false) =
             (out.as_slice(), needs_coordinator || is_replaced)
             && appended.is_empty()
@@ -328,11 +335,7 @@ impl Context<'_> {
             let mut plan = self.route(table.clone(), value.clone());
             plan.reason = format!("one row with a known {}", key.name);
             // In a transaction over several servers the default's time is the transaction's.
-            plan.uses_now |= table.columns.iter().any(|c| {
-                let given = columns.iter().position(|given| given.name == c.name).and_then(|at| rows.first()?.get(at));
-                let omitted = given.is_none_or(|value| matches!(value.kind, ExprKind::Default));
-                omitted && time_default(c).is_some()
-            });
+            plan.uses_now |= by_default;
             return plan;
         }
         // Text up to VALUES with an explicit column list.
@@ -361,7 +364,6 @@ impl Context<'_> {
             (_, true) => "the coordinator computes a value of each row first",
             _ => "each row goes to its shard",
         };
-        let by_default = table.columns.iter().any(|c| time_default(c).is_some());
         let rows = InsertRows {
             table: table.clone(),
             head,
@@ -370,11 +372,11 @@ impl Context<'_> {
             returning: !insert.returning.is_empty(),
             needs_coordinator,
             by_shard: self.returns_versions() && !self.parent_only(),
-            default_time: by_default && !fixed,
         };
         let mut plan = self.plan(Tier::InsertRows(rows), reason);
         // A time that has been put into it belongs to one transaction.
         plan.uses_now |= by_default && fixed;
+        plan.default_time = by_default && !fixed;
         plan
     }
 
@@ -419,7 +421,11 @@ impl Context<'_> {
             self.unsafe_reason.clone().or_else(|| self.ctes_need_coordinator())
         };
         match (reason, self.route_key()) {
-            (None, Ok((table, key))) if self.worker_defaults(insert, &table) => self.route(table, key),
+            (None, Ok((pinned, key))) if self.worker_defaults(insert, table) => {
+                let mut plan = self.route(pinned, key);
+                plan.uses_now |= self.leaves_time(insert, table);
+                plan
+            }
             (None, _) if self.analysis.modifying.is_empty() && matches!(insert.source, InsertSource::Query(_)) => {
                 match &insert.source {
                     InsertSource::Query(query) => self.insert_query(insert, query, table),
@@ -436,7 +442,26 @@ impl Context<'_> {
         }
     }
 
-    /// No column that the statement leaves out needs the coordinator.
+    /// A column that the statement leaves out gets the current time.
+    fn leaves_time(&self, insert: &Insert, table: &Table) -> bool {
+        let width = match &insert.source {
+            InsertSource::Values(rows) => rows.first().map(Vec::len),
+            InsertSource::DefaultValues => Some(0),
+            InsertSource::Query(_) => self.source_outputs().map(|o| o.len()),
+        };
+        let columns = self.target_columns(insert, table, width).unwrap_or_default();
+        table.columns.iter().any(|c| !columns.iter().any(|given| given.name == c.name) && time_default(c).is_some())
+    }
+
+    /// An INSERT inside WITH may give its rows the current time.
+    pub(crate) fn inserts_time_within(&self) -> bool {
+        let gives_time =
+            |index: usize| self.analysis.instances[index].table.columns.iter().any(|c| time_default(c).is_some());
+        let target = |tree: &Tree| moments::target_of(tree, &self.analysis).filter(|_| matches!(tree, Tree::Insert(_)));
+        self.analysis.modifying.iter().filter_map(|tree| target(tree)).any(gives_time)
+    }
+
+    /// No column that the statement leaves out needs the coordinator, or has to get a time that is fixed.
     fn worker_defaults(&self, insert: &Insert, table: &Table) -> bool {
         let width = match &insert.source {
             InsertSource::Values(rows) => rows.first().map(Vec::len),
@@ -450,7 +475,9 @@ impl Context<'_> {
             InsertSource::Values(rows) => rows.iter().flatten().any(|e| matches!(e.kind, ExprKind::Default)),
             _ => false,
         };
+        let is_fixed = self.session.multi_statement_txn_now.is_some();
         !values_have_default
+            && !(is_fixed && self.leaves_time(insert, table))
             && !columns.iter().any(identity)
             && table.columns.iter().all(|c| {
                 columns.iter().any(|given| given.name == c.name)
@@ -638,8 +665,11 @@ impl Context<'_> {
         if source.type_oid != key.type_oid || source.typmod != key.typmod || source.collation != key.collation {
             return Err("the distribution column gets another type".to_owned());
         }
+        let default_time = self.leaves_time(insert, table);
         if let Ok((table, value)) = self.route_key_of_source(table, level, *output) {
-            return Ok(self.route(table, value));
+            let mut plan = self.route(table, value);
+            plan.uses_now |= default_time;
+            return Ok(plan);
         }
         if self.returns_versions() {
             return Err("RETURNING has a system column, which only a partition gives".to_owned());
@@ -663,17 +693,15 @@ impl Context<'_> {
         if table.has_triggers {
             return Err("the table has triggers".to_owned());
         }
-        let default_time = table
-            .columns
-            .iter()
-            .any(|c| !columns.iter().any(|given| given.name == c.name) && time_default(c).is_some());
         if default_time && self.snapshot.groups_of(table).len() > 1 {
             return Err("a column's default is the current time, which must be the same on every server".to_owned());
         }
         let keys = self.keys_of(&anchors, level, select.filter.as_ref());
         let sql = self.worker_edits().apply(self.text());
         let scatter = Scatter { table: table.clone(), keys, sql, combine: Combine::Concatenate };
-        Ok(self.plan(Tier::Scatter(scatter), "the rows stay on their workers"))
+        let mut plan = self.plan(Tier::Scatter(scatter), "the rows stay on their workers");
+        plan.default_time = default_time;
+        Ok(plan)
     }
 
     /// Everything that is read is pinned, and the key that is written is pinned to the same value.
@@ -763,6 +791,16 @@ pub fn default_at(sql: &str, now: &str, snapshot: &Snapshot) -> Option<String> {
     written_at(&statement, now)
 }
 
+/// A default gives each row another value, or may.
+pub fn differs_by_row(sql: &str, snapshot: &Snapshot) -> bool {
+    match pgherd_sql::split(&format!("SELECT {sql}")) {
+        Ok(statements) => {
+            statements.iter().flat_map(|s| &s.calls).any(|(_, name)| snapshot.volatile_functions.contains(name))
+        }
+        Err(_) => true,
+    }
+}
+
 /// An expression with a value for the transaction's time, whatever else it has.
 pub fn expression_at(sql: &str, now: &str) -> Option<String> {
     written_at(&pgherd_sql::split(&format!("SELECT {sql}")).ok()?.pop()?, now)
@@ -788,7 +826,7 @@ pub fn default_reads_now(sql: &str) -> bool {
 }
 
 /// A column's default, where that gives the transaction's time.
-pub(crate) fn time_default(column: &Column) -> Option<&str> {
+pub fn time_default(column: &Column) -> Option<&str> {
     match &column.default {
         ColumnDefault::Expression { sql, immutable: false } if default_reads_now(sql) => Some(sql),
         _ => None,

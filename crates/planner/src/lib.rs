@@ -32,7 +32,9 @@ use std::collections::{HashMap, HashSet};
 pub use context::{calls_for_pid, fix_session};
 pub use ddl::*;
 pub use early::compute_first;
-pub use insert::{default_at, default_reads_now, default_sql, evaluation_type, expression_at};
+pub use insert::{
+    default_at, default_reads_now, default_sql, differs_by_row, evaluation_type, expression_at, time_default,
+};
 pub use literal::moving_parameter;
 pub use plan::*;
 pub use safety::{has_moving_words, is_moving_word, is_same_for_arguments, is_same_in_policies, uses_now};

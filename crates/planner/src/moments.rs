@@ -10,7 +10,7 @@ use crate::analysis::{Analysis, Found, Node};
 use crate::safety;
 
 /// The occurrence of the table that a statement writes. A common table expression may have a target of its own.
-fn target_of(tree: &Tree, analysis: &Analysis<'_>) -> Option<usize> {
+pub(crate) fn target_of(tree: &Tree, analysis: &Analysis<'_>) -> Option<usize> {
     let target = match tree {
         Tree::Update(update) => &update.target,
         Tree::Insert(insert) => &insert.target,

@@ -19,6 +19,9 @@ pub struct Plan {
     /// The statement reads the transaction's time: `SessionView::multi_statement_txn_now` is written into the plan, or
     /// a better plan would need it. Such a plan serves one transaction only: do not keep it.
     pub uses_now: bool,
+    /// A column's default may give the time of the server that the rows go to: right where that transaction is all of
+    /// it. In a block such a statement is planned with the block's time.
+    pub default_time: bool,
     /// Sizes of tables would have helped to choose, and are not known.
     pub wants_sizes: bool,
     /// Statements whose number of rows, as a worker estimates it, would have helped to choose.
@@ -272,8 +275,6 @@ pub struct InsertRows {
     pub needs_coordinator: bool,
     /// Rows of each shard go by its partition's name: RETURNING has system columns.
     pub by_shard: bool,
-    /// One row, which a column's default on its server may give that server's time.
-    pub default_time: bool,
 }
 
 /// One VALUES row: its fields in column order.

@@ -58,7 +58,9 @@ impl Context<'_> {
             None => "one shard".to_owned(),
         };
         let sql = self.worker_edits().apply(self.text());
-        self.plan(Tier::Route(Route { table, key, sql, parent_only: self.parent_only() }), reason)
+        let mut plan = self.plan(Tier::Route(Route { table, key, sql, parent_only: self.parent_only() }), reason);
+        plan.uses_now |= self.inserts_time_within();
+        plan
     }
 
     /// A SELECT whose CTEs write distributed or reference tables.

@@ -17,9 +17,11 @@ use std::ops::Range;
 
 use bytes::{Buf, Bytes, BytesMut};
 
-pub use binary::{BINARY_HEADER, BINARY_SIGNATURE, BINARY_TRAILER, decode_binary_row, write_binary_row};
+pub use binary::{
+    BINARY_HEADER, BINARY_SIGNATURE, BINARY_TRAILER, append_binary_fields, decode_binary_row, write_binary_row,
+};
 pub use error::{CopyError, CopyErrorKind, HeaderMismatch};
-pub use fields::{append_field, decode_csv_row, decode_text_row, encode_text_row, split_ending, write_text_row};
+pub use fields::{append_field, append_fields, decode_csv_row, decode_text_row, encode_text_row, write_text_row};
 
 use binary::BinaryScan;
 use lines::{Ending, LineScan};
@@ -121,6 +123,8 @@ pub struct CopyRow<'a> {
     /// As received, with the line's ending (the last line may have none); in binary format the tuple with its field
     /// count.
     pub raw: &'a [u8],
+    /// Bytes of it in front of the line's ending.
+    pub content_len: usize,
     pub key: KeyField<'a>,
     /// What PostgreSQL's error context calls the row's line: the last one it covers, from 1. In binary format the
     /// number of the tuple.
@@ -151,6 +155,7 @@ pub struct CopySplitter {
     buffer: BytesMut,
     /// The row at the front of the buffer that was found last: its own bytes, and all that go with it.
     raw_len: usize,
+    content_len: usize,
     total_len: usize,
     key: KeyAt,
     state: State,
@@ -187,6 +192,7 @@ impl CopySplitter {
             column_count,
             buffer: BytesMut::new(),
             raw_len: 0,
+            content_len: 0,
             total_len: 0,
             key: KeyAt::Default,
             state,
@@ -224,7 +230,7 @@ impl CopySplitter {
     /// Goes to the next row. False: there is none, as in [`next_row`](Self::next_row).
     pub fn advance(&mut self) -> Result<bool, CopyError> {
         self.buffer.advance(self.total_len);
-        (self.raw_len, self.total_len) = (0, 0);
+        (self.raw_len, self.content_len, self.total_len) = (0, 0, 0);
         let found = match self.options.format {
             CopyFormat::Binary => self.next_tuple(),
             CopyFormat::Text | CopyFormat::Csv => self.next_line(),
@@ -247,7 +253,7 @@ impl CopySplitter {
             KeyAt::Unescaped(text) => KeyField::Text(Cow::Borrowed(text)),
             KeyAt::Binary(range) => KeyField::Binary(part(range)),
         };
-        CopyRow { raw, key, line: self.line_number() }
+        CopyRow { raw, content_len: self.content_len, key, line: self.line_number() }
     }
 
     /// The header line as received, with its ending, once it was there; in binary format the signature, flags and
@@ -304,7 +310,7 @@ impl CopySplitter {
                 Ok(key) => self.key = key,
                 Err(kind) => return Err(self.error(kind, Some(content))),
             }
-            (self.raw_len, self.total_len) = (raw_len, line.total);
+            (self.raw_len, self.content_len, self.total_len) = (raw_len, line.content, line.total);
             return Ok(true);
         }
         self.buffer.clear();
@@ -356,7 +362,7 @@ impl CopySplitter {
                         Some(None) => KeyAt::Null,
                         Some(Some(range)) => KeyAt::Binary(range),
                     };
-                    (self.raw_len, self.total_len) = (len, len);
+                    (self.raw_len, self.content_len, self.total_len) = (len, len, len);
                     return Ok(true);
                 }
                 binary::Found::Trailer => {

@@ -240,7 +240,8 @@ fn find(runs: &[Run], from: u32) -> Option<u32> {
     (from - run.from < run.count).then(|| run.to + (from - run.from))
 }
 
-fn from_hex(text: &str) -> Option<Vec<u8>> {
+/// Bytes of pairs of hexadecimal digits.
+pub fn from_hex(text: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let pairs = text.as_bytes().chunks(2);
     pairs.map(|pair| Some(digit(*pair.first()?)? << 4 | digit(*pair.get(1)?)?)).collect()

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use pgherd_catalog::hash::{self, Hashed};
 use pgherd_catalog::{COORDINATOR_GROUP, Column, ColumnDefault, Table};
-use pgherd_planner::Tier;
+use pgherd_planner::{Tier, time_default};
 use pgherd_sql::{CopyFormat, CopyInfo, CopyTarget, StatementKind};
 use pgherd_wire::copy::{self, CopyErrorKind, CopySplitter, Header, KeyField};
 use pgherd_wire::{backend, frontend};
@@ -240,30 +240,26 @@ impl Session {
         };
         check_columns(&columns, &table)?;
         self.open_implicit_block();
-        let filled = self.sequence_columns(&table, &columns);
         let reference = table.is_reference();
         // What drops rows must be decided once, and in one place.
         let drops_rows = info.filter.is_some()
             || info.options.others.iter().any(|(name, _)| name == "on_error" || name == "reject_limit");
-        let by_temporary_table = !filled.is_empty() || drops_rows || info.target != CopyTarget::Client;
-        let times = match by_temporary_table || reference {
-            true => Vec::new(),
-            false => self.times_left_out(&table, &columns).await?,
+        if self.leaves_out_filled(&table, &columns) || drops_rows || info.target != CopyTarget::Client {
+            return self.copy_by_temporary_table(call, info, table, columns).await;
+        }
+        let times = match reference {
+            true => Times::Alike(Vec::new()),
+            false => self.times_left_out(&table, &columns, info).await?,
+        };
+        let Times::Alike(times) = times else {
+            return self.copy_by_temporary_table(call, info, table, columns).await;
         };
         let format = u8::from(info.options.format == CopyFormat::Binary);
         let binary = format == 1;
-        if by_temporary_table || binary && !times.is_empty() {
-            return self.copy_by_temporary_table(call, info, table, columns).await;
-        }
         let options = without_freeze(info, text);
         let key = table.key_column().and_then(|k| columns.iter().position(|c| *c == k.name));
         let splitter_options = self.splitter_options(info, &columns, key)?;
-        let behind = |field: &dyn Fn(&TimeLeftOut) -> Option<&str>| {
-            let mut line = BytesMut::new();
-            times.iter().for_each(|t| copy::append_field(&mut line, field(t).map(str::as_bytes), &splitter_options));
-            line.to_vec()
-        };
-        let (names, values) = (behind(&|t| Some(&t.column)), behind(&|t| t.value.as_deref()));
+        let behind = Behind::new(&times, &splitter_options);
         let mut splitter = CopySplitter::new(splitter_options, key.unwrap_or(0), columns.len());
         let mut copy = CopyIn {
             options,
@@ -276,7 +272,6 @@ impl Session {
                         matches!(c.default, ColumnDefault::Expression { immutable: false, .. })
                             && !columns.contains(&c.name)
                     })),
-            appended: values,
             ..CopyIn::new(&table, &columns)
         };
         copy.columns.extend(times.into_iter().map(|t| t.column));
@@ -296,8 +291,7 @@ impl Session {
         backend::write_copy_in_response(&mut self.client.out, format, &vec![i16::from(format); columns.len()]);
         self.client.flush().await?;
         let key_is_there = key.is_some();
-        let outcome = self.feed_copy(&mut copy, &mut splitter, key_is_there, &names).await;
-        let appended = String::from_utf8_lossy(&copy.appended).into_owned();
+        let outcome = self.feed_copy(&mut copy, &mut splitter, key_is_there, &behind).await;
         let outcome = match outcome {
             Ok(Feed::Done) => self.finish_copy_in(copy).await.map(|rows| Completion::Tag(format!("COPY {rows}"))),
             Ok(Feed::Failed(failure)) => Err(self.abort_copy_in(copy).await.unwrap_or(failure)),
@@ -307,7 +301,7 @@ impl Session {
                 Err(explained.unwrap_or(failure))
             }
         };
-        outcome.map_err(|failure| as_sent(failure, &appended))
+        outcome.map_err(|failure| behind.taken_from(failure))
     }
 
     /// Reads the client's data to its end and hands each row to its worker.
@@ -316,7 +310,7 @@ impl Session {
         copy: &mut CopyIn,
         splitter: &mut CopySplitter,
         key_is_there: bool,
-        names_behind: &[u8],
+        behind: &Behind,
     ) -> Result<Feed> {
         let table = copy.table.clone();
         let reference = table.is_reference();
@@ -349,8 +343,7 @@ impl Session {
                     Err(error) => {
                         // A server reads values before it misses columns: its own error is the one to tell.
                         // With more columns than the client's it would miss others.
-                        let is_read =
-                            copy.appended.is_empty() || matches!(error.kind, CopyErrorKind::MissingColumn { .. });
+                        let is_read = behind.count == 0 || matches!(error.kind, CopyErrorKind::MissingColumn { .. });
                         if let (false, true, Some(line)) = (reference, is_read, &error.row) {
                             let line = [line, b"\n".as_slice()].concat();
                             self.copy_line(copy, 0, &line).await?;
@@ -363,7 +356,7 @@ impl Session {
                 if copy.header.is_empty()
                     && let Some(header) = splitter.header()
                 {
-                    copy.header = with_behind(header, names_behind).into_owned();
+                    copy.header = behind.header(header);
                 }
                 let row = splitter.row();
                 if reference {
@@ -389,8 +382,7 @@ impl Session {
                             .map_err(|failure| failure.with(b'W', &format!("COPY {}, line {}", table.name, row.line)))?
                     }
                 };
-                let line = with_behind(row.raw, &copy.appended);
-                self.copy_line(copy, remainder, &line).await?;
+                self.copy_line(copy, remainder, &behind.row(&row)).await?;
             }
             if copy.failed {
                 // What it was, the server says when the COPY is ended.
@@ -443,32 +435,40 @@ impl Session {
     }
 
     /// Columns that COPY leaves out and whose default is the transaction's time: one for all rows, wherever they go.
-    async fn times_left_out(&mut self, table: &Table, columns: &[String]) -> Result<Vec<TimeLeftOut>> {
-        let key = table.key_column().map(|k| k.name.as_str());
-        let is_left_out = |name: &String| !columns.contains(name) && Some(name.as_str()) != key;
-        let mut read: Vec<(&Column, &str)> = Vec::new();
-        for column in table.columns.iter().filter(|c| is_left_out(&c.name)) {
-            match &column.default {
-                ColumnDefault::Expression { sql, immutable: false } if pgherd_planner::default_reads_now(sql) => {
-                    read.push((column, sql));
-                }
-                _ => {}
-            }
-        }
-        if read.is_empty() {
-            return Ok(Vec::new());
+    async fn times_left_out(&mut self, table: &Table, columns: &[String], info: &CopyInfo) -> Result<Times> {
+        let is_left_out = |column: &&Column| !columns.contains(&column.name);
+        let read: Vec<&Column> =
+            table.columns.iter().filter(is_left_out).filter(|c| time_default(c).is_some()).collect();
+        // Options that name one of them are an error of the server's.
+        let options = [&info.options.force_null, &info.options.force_not_null];
+        let is_named = |c: &&Column| options.iter().any(|list| list.as_ref().is_some_and(|l| l.contains(&c.name)));
+        if read.is_empty() || read.iter().any(is_named) {
+            return Ok(Times::Alike(Vec::new()));
         }
         let catalog = self.catalog();
         if self.txn.clock.is_none() && catalog.time_is_read_inside {
             self.txn.clock = Some(COORDINATOR_GROUP);
         }
         let now = self.transaction_time().await?;
+        let is_binary = info.options.format == CopyFormat::Binary;
         let (mut times, mut asked) = (Vec::new(), Vec::new());
-        for (column, sql) in read {
+        for column in read {
+            let sql = time_default(column).unwrap_or_default();
             let Some(fixed) = pgherd_planner::default_at(sql, &now, &catalog) else { continue };
-            let is_now = column.type_oid == TIMESTAMPTZ && matches!(sql, "now()" | "CURRENT_TIMESTAMP");
+            if pgherd_planner::differs_by_row(sql, &catalog) {
+                return Ok(Times::ByRow);
+            }
+            let is_now = !is_binary && column.type_oid == TIMESTAMPTZ && matches!(sql, "now()" | "CURRENT_TIMESTAMP");
             if !is_now {
-                asked.push((times.len(), format!("(({fixed})::{})::pg_catalog.text", column.base_type_name)));
+                let value = format!("({fixed})::{}", pgherd_planner::evaluation_type(column, false));
+                let value = match is_binary {
+                    // Behind the number of fields and the type's.
+                    true => {
+                        format!("pg_catalog.encode(pg_catalog.substr(pg_catalog.record_send(ROW({value})), 9), 'hex')")
+                    }
+                    false => self.plainly(&value),
+                };
+                asked.push((times.len(), value));
             }
             times.push(TimeLeftOut { column: column.name.clone(), value: is_now.then(|| now.clone()) });
         }
@@ -480,22 +480,27 @@ impl Session {
                 times[*at].value = result.text(0, field).map(str::to_owned);
             }
         }
-        Ok(times)
+        // FORCE_NULL and FORCE_NOT_NULL of all columns would change these.
+        let is_special = |t: &TimeLeftOut| t.value.as_deref().is_none_or(str::is_empty);
+        if options.iter().any(|list| list.is_some()) && times.iter().any(is_special) {
+            return Ok(Times::ByRow);
+        }
+        Ok(Times::Alike(times))
     }
 
-    /// Columns that COPY leaves out and the coordinator's sequences fill.
-    fn sequence_columns(&self, table: &Table, columns: &[String]) -> Vec<String> {
-        table
-            .columns
-            .iter()
-            .filter(|c| matches!(c.default, ColumnDefault::Sequence { .. } | ColumnDefault::Identity { .. }))
-            .filter(|c| !columns.contains(&c.name))
-            .map(|c| c.name.clone())
-            .collect()
+    /// COPY leaves out columns that the coordinator's sequences fill, or a distribution column that has a default.
+    fn leaves_out_filled(&self, table: &Table, columns: &[String]) -> bool {
+        let key = table.key_column().map(|c| &c.name);
+        let is_filled = |c: &Column| match c.default {
+            ColumnDefault::Sequence { .. } | ColumnDefault::Identity { .. } => true,
+            ColumnDefault::Expression { .. } => Some(&c.name) == key,
+            ColumnDefault::None | ColumnDefault::Generated => false,
+        };
+        table.columns.iter().any(|c| is_filled(c) && !columns.contains(&c.name))
     }
 
-    /// COPY that leaves out serial columns, drops rows, or reads a file of the server's: the coordinator loads it into a
-    /// temporary table, numbers the rows, and they go on from there.
+    /// COPY that leaves out columns with values of each row's own, drops rows, or reads a file of the server's: the
+    /// coordinator loads it into a temporary table, gives the rows their values, and they go on from there.
     async fn copy_by_temporary_table(
         &mut self,
         call: &Call<'_>,
@@ -617,29 +622,73 @@ fn of_table(failure: Failure, table: &Table) -> Failure {
     Failure::Statement(fields)
 }
 
-/// A column that COPY leaves out, with what its default gives; none: NULL.
+/// What the columns are given that COPY leaves out and whose default is the transaction's time.
+enum Times {
+    /// The same for all rows.
+    Alike(Vec<TimeLeftOut>),
+    ByRow,
+}
+
+/// A column that COPY leaves out, with what its default gives: as text (none: NULL), or a binary field in hexadecimal.
 struct TimeLeftOut {
     column: String,
     value: Option<String>,
 }
 
-/// A line with more fields in front of its ending.
-fn with_behind<'l>(line: &'l [u8], fields: &[u8]) -> Cow<'l, [u8]> {
-    if fields.is_empty() {
-        return Cow::Borrowed(line);
-    }
-    let (content, ending) = copy::split_ending(line);
-    Cow::Owned([content, fields, ending].concat())
+/// Fields that are not the client's, behind those of each row.
+struct Behind {
+    count: usize,
+    fields: Vec<u8>,
+    /// Of a header line.
+    names: Vec<u8>,
+    options: copy::CopyOptions,
 }
 
-/// The line of an error as the client sent it.
-fn as_sent(failure: Failure, appended: &str) -> Failure {
-    let Failure::Statement(mut fields) = failure else { return failure };
-    if let Some(context) = fields.get(b'W').filter(|_| !appended.is_empty()) {
-        let context = context.replacen(appended, "", 1);
-        fields.set(b'W', context);
+impl Behind {
+    fn new(times: &[TimeLeftOut], options: &copy::CopyOptions) -> Behind {
+        let (mut fields, mut names) = (BytesMut::new(), BytesMut::new());
+        for time in times {
+            if options.format == copy::CopyFormat::Binary {
+                fields.extend(time.value.as_deref().and_then(pgherd_wire::multibyte::from_hex).unwrap_or_default());
+            } else {
+                copy::append_field(&mut fields, time.value.as_deref().map(str::as_bytes), options);
+                copy::append_field(&mut names, Some(time.column.as_bytes()), options);
+            }
+        }
+        let (fields, names) = (fields.to_vec(), names.to_vec());
+        Behind { count: times.len(), fields, names, options: options.clone() }
     }
-    Failure::Statement(fields)
+
+    fn row<'r>(&self, row: &copy::CopyRow<'r>) -> Cow<'r, [u8]> {
+        match self.options.format {
+            _ if self.count == 0 => Cow::Borrowed(row.raw),
+            copy::CopyFormat::Binary => Cow::Owned(copy::append_binary_fields(row.raw, self.count, &self.fields)),
+            _ => Cow::Owned(copy::append_fields(row.raw, row.content_len, &self.fields, &self.options)),
+        }
+    }
+
+    /// The first line of text or CSV, or what binary data begins with.
+    fn header(&self, header: &[u8]) -> Vec<u8> {
+        let ending = header.iter().rev().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+        match self.options.format {
+            copy::CopyFormat::Binary => header.to_vec(),
+            _ if self.count == 0 => header.to_vec(),
+            _ => copy::append_fields(header, header.len() - ending, &self.names, &self.options),
+        }
+    }
+
+    /// The line in an error as the client sent it.
+    fn taken_from(&self, failure: Failure) -> Failure {
+        let Failure::Statement(mut fields) = failure else { return failure };
+        let behind = format!("{}\"", String::from_utf8_lossy(&self.fields));
+        if let Some(context) = fields.get(b'W').filter(|_| self.count > 0)
+            && let Some(line) = context.strip_suffix(&behind)
+        {
+            let context = format!("{line}\"");
+            fields.set(b'W', context);
+        }
+        Failure::Statement(fields)
+    }
 }
 
 /// How the client's side of a COPY ended.

@@ -23,8 +23,6 @@ pub struct CopyIn {
     pub(super) header: Vec<u8>,
     /// Bytes put after the last (the binary trailer).
     pub(super) trailer: Vec<u8>,
-    /// Put behind each line, in front of its ending: the last columns, which are not the client's.
-    pub(super) appended: Vec<u8>,
     pub(super) started: BTreeMap<GroupId, u64>,
     /// Of a reference table: the coordinator's copy alone, whose triggers forward the rows.
     pub(super) forwards: bool,
@@ -41,7 +39,6 @@ impl CopyIn {
             options: String::new(),
             header: Vec::new(),
             trailer: Vec::new(),
-            appended: Vec::new(),
             started: BTreeMap::new(),
             forwards: false,
             failed: false,

@@ -243,7 +243,7 @@ impl Session {
     }
 
     /// A value that passes the router as text, in a form that the client's styles do not change.
-    fn plainly(&self, value: &str) -> String {
+    pub(super) fn plainly(&self, value: &str) -> String {
         if self.has_styles() { format!("pgherd.plain_text({value})") } else { value.to_owned() }
     }
 

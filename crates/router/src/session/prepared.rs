@@ -269,7 +269,7 @@ impl Session {
 
     /// A default on one of several servers gives its own time, where it is to be the transaction's.
     fn wants_time(&self, plan: &Plan) -> bool {
-        self.txn.block != Block::None && matches!(&plan.tier, Tier::InsertRows(rows) if rows.default_time)
+        self.txn.block != Block::None && plan.default_time
     }
 
     /// The plan again, where what workers say of sizes may change it.

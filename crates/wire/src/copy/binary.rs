@@ -161,6 +161,13 @@ pub fn decode_binary_row(tuple: &[u8]) -> Option<Vec<Option<&[u8]>>> {
     (at == tuple.len()).then_some(values)
 }
 
+/// A tuple with so many more fields, which are given as they stand in one.
+pub fn append_binary_fields(tuple: &[u8], count: usize, fields: &[u8]) -> Vec<u8> {
+    let (before, rest) = tuple.split_at(2.min(tuple.len()));
+    let number = before.iter().fold(0u16, |number, byte| number << 8 | u16::from(*byte));
+    [&(number + count as u16).to_be_bytes()[..], rest, fields].concat()
+}
+
 /// Appends one tuple with its field count. None is NULL.
 pub fn write_binary_row<V: AsRef<[u8]>>(buf: &mut BytesMut, row: &[Option<V>]) {
     buf.put_u16(row.len() as u16);

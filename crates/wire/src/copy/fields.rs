@@ -253,14 +253,18 @@ pub fn write_text_row<V: AsRef<[u8]>>(buf: &mut BytesMut, row: &[Option<V>]) {
     buf.put_u8(b'\n');
 }
 
-/// A line of text or CSV without its ending, and that.
-pub fn split_ending(line: &[u8]) -> (&[u8], &[u8]) {
-    let content = line.strip_suffix(b"\n").unwrap_or(line);
-    let content = content.strip_suffix(b"\r").unwrap_or(content);
-    line.split_at(content.len())
+/// A line of text or CSV with more fields ([`append_field`]) behind its content, in front of its ending.
+pub fn append_fields(line: &[u8], content_len: usize, fields: &[u8], options: &CopyOptions) -> Vec<u8> {
+    let (mut content, ending) = line.split_at(content_len.min(line.len()));
+    // A backslash behind which the data ends stands for nothing.
+    let backslashes = content.iter().rev().take_while(|byte| **byte == b'\\').count();
+    if options.format == CopyFormat::Text && backslashes % 2 == 1 {
+        content = &content[..content.len() - 1];
+    }
+    [content, fields, ending].concat()
 }
 
-/// Appends one more field to a line of text or CSV that has some, without its ending. None is NULL.
+/// Appends one more field to a line of text or CSV that has some. None is NULL.
 pub fn append_field(line: &mut BytesMut, field: Option<&[u8]>, options: &CopyOptions) {
     line.put_u8(options.delimiter);
     match (field, options.format) {

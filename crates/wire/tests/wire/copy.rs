@@ -1,10 +1,8 @@
-use std::borrow::Cow;
-
 use bytes::BytesMut;
 use pgherd_wire::copy::{
-    BINARY_HEADER, BINARY_TRAILER, CopyError, CopyFormat, CopyOptions, CopySplitter, Header, KeyField, append_field,
-    decode_binary_row, decode_csv_row, decode_text_row, encode_text_row, split_ending, write_binary_row,
-    write_text_row,
+    BINARY_HEADER, BINARY_TRAILER, CopyError, CopyFormat, CopyOptions, CopySplitter, Header, KeyField,
+    append_binary_fields, append_field, append_fields, decode_binary_row, decode_csv_row, decode_text_row,
+    encode_text_row, write_binary_row, write_text_row,
 };
 
 /// Each row's own bytes, key and line; the header; the error.
@@ -400,18 +398,21 @@ fn fields_are_appended_as_the_options_say() {
         [options(CopyFormat::Text, b'\t'), options(CopyFormat::Text, b'-'), options(CopyFormat::Csv, b','), quoted]
     {
         let fields = [Some(&b"2026-11-24 10:00:00+00"[..]), None, Some(b"a\tb\\'\",:-\n"), Some(b"")];
-        for (line, ending) in [(&b"x"[..], &b"\n"[..]), (b"x", b"\r\n"), (b"x", b"")] {
-            let whole = [line, ending].concat();
-            assert_eq!(split_ending(&whole), (line, ending));
-            let mut appended = BytesMut::from(line);
-            fields.iter().for_each(|field| append_field(&mut appended, *field, &options));
+        let mut behind = BytesMut::new();
+        fields.iter().for_each(|field| append_field(&mut behind, *field, &options));
+        for data in [&b"x\n"[..], b"x\r\n", b"x", b"x\\", b"x\\\n", b"x\\\\", b"x\\\r\n"] {
+            let mut splitter = CopySplitter::new(options.clone(), 0, 1);
+            splitter.push(data);
+            let Ok(Some(row)) = splitter.finish() else { panic!("{data:?}") };
+            let key = row.key.clone().into_owned();
+            let longer = append_fields(row.raw, row.content_len, &behind, &options);
             let mut splitter = CopySplitter::new(options.clone(), 0, fields.len() + 1);
-            splitter.push(&[&appended[..], ending].concat());
-            let key = splitter.finish().unwrap().map(|row| row.key.into_owned());
-            assert_eq!(key, Some(KeyField::Text(Cow::Borrowed(b"x"))));
+            splitter.push(&longer);
+            let row = splitter.finish().unwrap().unwrap();
+            assert_eq!(row.key, key, "{data:?}");
+            let read = decode_csv_row(&row.raw[..row.content_len], &options).unwrap();
+            assert_eq!(read[1..], fields.map(|field| field.map(<[u8]>::to_vec)), "{data:?}");
             assert_eq!(splitter.finish().unwrap(), None);
-            let read = decode_csv_row(&appended, &options).unwrap();
-            assert_eq!(read[1..], fields.map(|field| field.map(<[u8]>::to_vec)));
         }
     }
 }
@@ -423,5 +424,9 @@ fn binary_tuples_made_and_read() {
     assert_eq!(decode_binary_row(&buf).unwrap(), [Some(&b"x"[..]), None, Some(b"")]);
     assert_eq!(decode_binary_row(&buf[..buf.len() - 1]), None);
     assert_eq!(decode_binary_row(&[&buf[..], b"x"].concat()), None);
+    let mut behind = BytesMut::new();
+    write_binary_row(&mut behind, &[None, Some("yz")]);
+    let longer = append_binary_fields(&buf, 2, &behind[2..]);
+    assert_eq!(decode_binary_row(&longer).unwrap(), [Some(&b"x"[..]), None, Some(b""), None, Some(b"yz")]);
     assert_eq!(decode_binary_row(&BINARY_TRAILER), None);
 }
