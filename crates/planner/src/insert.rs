@@ -475,9 +475,9 @@ impl Context<'_> {
             InsertSource::Values(rows) => rows.iter().flatten().any(|e| matches!(e.kind, ExprKind::Default)),
             _ => false,
         };
-        let is_fixed = self.session.multi_statement_txn_now.is_some();
+        let lacks_time = self.session.multi_statement_txn_now.is_some() && self.leaves_time(insert, table);
         !values_have_default
-            && !(is_fixed && self.leaves_time(insert, table))
+            && !lacks_time
             && !columns.iter().any(identity)
             && table.columns.iter().all(|c| {
                 columns.iter().any(|given| given.name == c.name)
