@@ -189,3 +189,168 @@ SELECT k FROM moods WHERE m <> $1 ORDER BY m, k LIMIT 2;
 --@ params: 'sad', 2
 UPDATE moods SET m = $1 WHERE k > $2;
 SELECT k, m FROM moods;
+
+-- Defaults of domains are defaults of columns.
+CREATE DOMAIN token AS uuid DEFAULT gen_random_uuid();
+CREATE DOMAIN moment AS timestamptz DEFAULT now();
+CREATE DOMAIN seven AS int DEFAULT 7;
+CREATE TABLE tokens (id int, t token, at moment);
+CREATE TABLE moments (k int, x moment, s seven);
+CREATE TABLE sevens (k seven, v int);
+--@ cluster: SELECT create_reference_table('tokens'), create_distributed_table('moments', 'k'), create_distributed_table('sevens', 'k')
+INSERT INTO tokens (id) VALUES (1), (2);
+INSERT INTO tokens (id) SELECT k FROM generate_series(3, 5) k;
+SELECT count(*), count(DISTINCT t), count(DISTINCT at) FROM tokens;
+INSERT INTO moments (k) VALUES (1), (2), (3), (4), (5), (6);
+INSERT INTO moments (k, s) VALUES (7, DEFAULT), (8, NULL);
+INSERT INTO moments (k) SELECT g FROM generate_series(11, 20) g;
+COPY moments (k) FROM STDIN;
+21
+22
+23
+\.
+SELECT k, s, count(*) OVER (PARTITION BY x) FROM moments;
+SELECT count(DISTINCT (t.t, k)) = count(*) FROM tokens t, moments;
+INSERT INTO sevens (v) VALUES (1);
+INSERT INTO sevens (v) VALUES (2), (3);
+INSERT INTO sevens (v) SELECT 4;
+INSERT INTO sevens VALUES (DEFAULT, 5), (NULL, 6);
+SELECT k, v FROM sevens;
+SELECT v FROM sevens WHERE k = 7;
+
+-- Keys that are changed, or inserted, inside WITH.
+CREATE TABLE inside_with (k int PRIMARY KEY, v int);
+CREATE SEQUENCE inside_numbers;
+CREATE TABLE numbered_inside (k int, id int DEFAULT nextval('inside_numbers'));
+--@ cluster: SELECT create_distributed_table('inside_with', 'k'), create_distributed_table('numbered_inside', 'k')
+INSERT INTO inside_with SELECT g, g FROM generate_series(1, 9) g;
+WITH u AS (UPDATE inside_with SET k = 60 WHERE k = 6 RETURNING *) SELECT * FROM u;
+WITH u AS (UPDATE inside_with SET k = 5, v = 55 WHERE k = 5 RETURNING *) SELECT * FROM u;
+WITH u AS (UPDATE inside_with SET k = k, v = 44 WHERE k = 4 RETURNING *) SELECT * FROM u;
+SELECT * FROM inside_with;
+SELECT * FROM inside_with;
+
+-- Grouping sets give keys that are NULL.
+CREATE TABLE sets_of (k int, n bigint);
+--@ cluster: SELECT create_distributed_table('sets_of', 'k', colocate_with => 'inside_with')
+INSERT INTO sets_of SELECT k, count(*) FROM inside_with WHERE k = 5 GROUP BY ROLLUP (k);
+SELECT * FROM sets_of;
+SELECT s.k, i.v FROM (SELECT k, count(*) FROM inside_with GROUP BY ROLLUP (k)) s LEFT JOIN inside_with i ON i.k = s.k;
+WITH a AS (SELECT k FROM inside_with) INSERT INTO sets_of (k) WITH b AS (SELECT k + 1 AS k FROM a) SELECT k FROM b;
+SELECT count(*), sum(k) FROM sets_of;
+
+-- A key that is rounded where it is stored.
+CREATE TABLE fine (k numeric(10,3));
+CREATE TABLE coarse (k numeric(10,1));
+--@ cluster: SELECT create_distributed_table('fine', 'k'), create_distributed_table('coarse', 'k', colocate_with => 'fine')
+INSERT INTO fine VALUES (1.234), (2.345), (3.456);
+WITH c AS (SELECT k FROM fine WHERE k = 1.234) INSERT INTO coarse (k) SELECT k FROM c;
+INSERT INTO coarse (k) SELECT k FROM fine WHERE k = 2.345;
+MERGE INTO coarse t USING (SELECT k FROM fine WHERE k = 3.456) s ON t.k = s.k AND t.k = 3.456 WHEN NOT MATCHED THEN INSERT VALUES (s.k);
+SELECT k FROM coarse;
+SELECT k FROM coarse WHERE k = 2.3;
+
+-- Values are assigned, not cast.
+CREATE TABLE assigned (k int, n int, a int[]);
+CREATE SEQUENCE assigned_numbers;
+--@ cluster: SELECT create_distributed_table('assigned', 'k')
+--@ error: 42804
+INSERT INTO assigned (k, n) VALUES (1, nextval('assigned_numbers')::text);
+INSERT INTO assigned (k, a[1]) VALUES (1, nextval('assigned_numbers'));
+INSERT INTO assigned (k, a[1], a[2]) VALUES (2, nextval('assigned_numbers'), 9), (3, 1, 2);
+SELECT k, n, a IS NULL FROM assigned;
+
+-- What a row of a reference table gets from rows that have no order.
+CREATE TABLE unordered (g int, v int);
+CREATE TABLE from_unordered (g int PRIMARY KEY, v int);
+--@ cluster: SELECT create_reference_table('unordered'), create_reference_table('from_unordered')
+INSERT INTO unordered VALUES (1, 10), (1, 20), (2, 30);
+INSERT INTO from_unordered VALUES (1, 0), (2, 0);
+UPDATE from_unordered SET v = s.v FROM unordered s WHERE s.g = from_unordered.g AND s.v > 10;
+SELECT * FROM from_unordered;
+INSERT INTO from_unordered SELECT g, v FROM unordered ON CONFLICT DO NOTHING;
+INSERT INTO from_unordered SELECT DISTINCT ON (g) g + 10, v FROM unordered ORDER BY g, v;
+INSERT INTO from_unordered SELECT 100 + row_number() OVER (ORDER BY v), v FROM unordered;
+INSERT INTO from_unordered SELECT 200 + g, sum(v) FROM unordered GROUP BY g;
+SELECT * FROM from_unordered;
+
+-- Windows and aggregates that only ORDER BY has.
+CREATE TABLE thousand (k int, g int, v int);
+--@ cluster: SELECT create_distributed_table('thousand', 'k')
+INSERT INTO thousand SELECT i, i % 3, 1000 - i FROM generate_series(1, 1000) i;
+--@ ordered
+SELECT k, v FROM thousand ORDER BY row_number() OVER (ORDER BY v) LIMIT 3;
+--@ ordered
+SELECT k FROM thousand WHERE k < 20 ORDER BY sum(v) OVER (ORDER BY k DESC), k;
+SELECT 'x' FROM thousand ORDER BY count(*);
+SELECT 'x' FROM thousand GROUP BY g ORDER BY count(*), g;
+SELECT (SELECT 'x' FROM thousand ORDER BY count(*));
+
+-- DISTINCT ON takes an output name before a column's.
+--@ ordered
+SELECT DISTINCT ON (k) g AS k, v FROM thousand ORDER BY k, v;
+SELECT count(*) FROM (SELECT DISTINCT ON (k) g AS k, v FROM thousand ORDER BY k, v) s;
+--@ ordered
+SELECT DISTINCT ON (1) g AS k, v FROM thousand ORDER BY 1, v;
+--@ ordered
+SELECT DISTINCT ON (k) k, g FROM thousand WHERE k < 9 ORDER BY k;
+
+-- A condition of a join sees the join.
+CREATE TABLE seen_x (k int);
+CREATE TABLE seen_z (k int);
+CREATE TABLE seen_r (id int, k int);
+CREATE TABLE seen_s (id int, j int);
+--@ cluster: SELECT create_distributed_table('seen_x', 'k'), create_distributed_table('seen_z', 'k'), create_reference_table('seen_r'), create_reference_table('seen_s')
+INSERT INTO seen_x SELECT generate_series(1, 100);
+INSERT INTO seen_z SELECT generate_series(1, 100);
+INSERT INTO seen_r VALUES (1, 5), (2, 6);
+INSERT INTO seen_s VALUES (1, 5), (2, 7);
+SELECT count(*) FROM seen_x JOIN seen_z USING (k), seen_r r JOIN seen_s s ON r.id = s.id AND k = 5;
+SELECT count(*) FROM seen_x JOIN seen_z USING (k), seen_r r JOIN thousand b ON r.k = b.g;
+SELECT count(*) FROM seen_x JOIN seen_z USING (k), (SELECT id, k FROM seen_r) r JOIN (SELECT g, v FROM thousand) b ON k = g + 4;
+SELECT count(*) FROM seen_x x JOIN seen_z z USING (k), seen_r r JOIN seen_s s ON r.id = j - 4 AND r.k = 5;
+SELECT count(*) FROM seen_x, seen_r r LEFT JOIN seen_s s ON k = j WHERE false;
+
+-- A function's alias may name less than its columns.
+SELECT count(*) FROM (SELECT * FROM unnest(ARRAY[10, 20]) WITH ORDINALITY AS u (x), thousand) c (x, n, k, g, v) JOIN seen_x t2 ON c.n = t2.k;
+SELECT count(*) FROM (SELECT u.*, t.k FROM jsonb_each('{"a": 1, "b": 2}') AS u (x), thousand t) c (x, n, k) JOIN seen_x t2 ON c.k = t2.k;
+SELECT count(*) FROM (SELECT u.*, t.k FROM jsonb_each_text('{"a": 1, "b": 2}') AS u (x), thousand t) c (x, n, k) JOIN seen_x t2 ON c.n::int = t2.k;
+
+-- Columns without equality, names that are columns elsewhere.
+CREATE TABLE documents (id int PRIMARY KEY, doc json);
+CREATE TABLE documented (k int, v int, j jsonb);
+--@ cluster: SELECT create_reference_table('documents'), create_distributed_table('documented', 'k')
+INSERT INTO documents VALUES (0, '{}'), (1, '{}'), (2, '{}');
+INSERT INTO documented SELECT i, i, '[1,2]' FROM generate_series(1, 20) i;
+SELECT d.id, d.doc::text, count(*) FROM thousand t JOIN documents d ON d.id = t.g GROUP BY d.id;
+SELECT d.id, d.doc, count(*) FROM thousand t JOIN documents d ON d.id = t.g GROUP BY d.id;
+SELECT v, v % 10 AS bucket, count(*) FROM documented, jsonb_array_elements(j) e GROUP BY v, bucket;
+SELECT v % 2 AS doc, count(*) FROM documented WHERE v IN (SELECT 1 FROM documents) OR v > 2 GROUP BY doc;
+
+-- Values that a narrower key cannot have.
+CREATE TABLE wide (b bigint);
+--@ cluster: SELECT create_reference_table('wide')
+INSERT INTO wide VALUES (5000000000), (5);
+SELECT * FROM thousand t JOIN wide ON t.k = wide.b WHERE wide.b = 5000000000;
+SELECT * FROM thousand t JOIN wide ON t.k = wide.b WHERE wide.b IN (5, 5000000000);
+SELECT * FROM thousand t JOIN wide ON t.k = wide.b WHERE wide.b IN (6000000000, 5000000000);
+PREPARE most (bigint, bigint) AS SELECT k FROM thousand WHERE k > 990 ORDER BY k LIMIT $1 OFFSET $2;
+--@ ordered
+EXECUTE most (9223372036854775807, 1);
+--@ ordered
+EXECUTE most (2, 3);
+--@ ordered
+EXECUTE most (NULL, 7);
+DEALLOCATE most;
+
+-- ON DELETE SET DEFAULT, where workers have the default.
+CREATE TABLE given_up (id int PRIMARY KEY);
+CREATE TABLE gives_up (k int, w int DEFAULT 1 REFERENCES given_up ON DELETE SET DEFAULT);
+CREATE FUNCTION one_of_them() RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT 1';
+--@ cluster: SELECT create_reference_table('given_up'), create_distributed_table('gives_up', 'k')
+INSERT INTO given_up VALUES (1), (2);
+INSERT INTO gives_up VALUES (5, 2);
+DELETE FROM given_up WHERE id = 2;
+SELECT * FROM gives_up;
+--@ refused: 0A000
+ALTER TABLE gives_up ALTER w SET DEFAULT one_of_them();

@@ -107,6 +107,7 @@ pub fn check_altered(
         check_retyped(before, after)?;
     }
     check_triggers(after)?;
+    crate::distribute::check_default_actions(after)?;
     check_prerequisites(after, state)?;
     let own = state.table(after.oid);
     let placement = own.map(|t| crate::distribute::Placement {

@@ -177,6 +177,7 @@ pub fn check_distributable(
         }
     }
     check_triggers(table)?;
+    check_default_actions(table)?;
     for constraint in table.constraints.iter().filter(|c| c.kind == 'f') {
         check_outgoing_key(table, key, constraint, state, placement)?;
     }
@@ -194,6 +195,7 @@ pub fn check_distributable(
 
 /// Whether a table can become a reference table.
 pub fn check_reference(table: &TableDescription, state: &ClusterState) -> Result<(), Refusal> {
+    check_default_actions(table)?;
     if table.is_partitioned() || table.is_partition {
         return Err(Refusal::unsupported(format!("cannot distribute table \"{}\"", table.name))
             .detail("It is partitioned, or a partition, which reference tables cannot be."));
@@ -336,6 +338,27 @@ pub(crate) fn check_triggers(table: &TableDescription) -> Result<(), Refusal> {
         }
         None => Ok(()),
     }
+}
+
+/// A row that loses what it references gets a default on its worker: one that the coordinator keeps is not there.
+pub(crate) fn check_default_actions(table: &TableDescription) -> Result<(), Refusal> {
+    for constraint in table.constraints.iter().filter(|c| c.kind == 'f') {
+        let sets = constraint.tail.as_deref().is_some_and(|tail| tail.contains(" SET DEFAULT"));
+        let kept = |name: &String| {
+            let column = table.columns.iter().find(|c| c.name == *name);
+            column.is_some_and(|c| c.default_on_coordinator || !c.identity.is_empty())
+        };
+        if sets && constraint.columns.iter().flatten().any(kept) {
+            return Err(Refusal::unsupported(format!(
+                "cannot create foreign key constraint \"{}\" on distributed table \"{}\"",
+                constraint.name, table.name
+            ))
+            .detail(
+                "SET DEFAULT would need a default that only the coordinator has: one with a sequence or a function.",
+            ));
+        }
+    }
+    Ok(())
 }
 
 pub(crate) fn check_outgoing_key(

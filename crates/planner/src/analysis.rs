@@ -176,6 +176,8 @@ pub(crate) struct Entry {
     pub schema: Option<String>,
     /// Column names with ids; none: not known.
     pub columns: Option<Vec<(String, Option<ColumnId>)>>,
+    /// It may have more of them, behind those.
+    pub has_more: bool,
     pub is_table: bool,
 }
 
@@ -388,7 +390,8 @@ impl<'a> Analysis<'a> {
     /// The value that an occurrence's distribution column is pinned to.
     pub fn pin_of(&self, instance: usize) -> Option<&KeyValue> {
         let env = self.instances.get(instance)?.env;
-        self.facts(env).pinned(self.key_of(instance)?)
+        let key = self.key_of(instance)?;
+        self.facts(env).pinned(key).filter(|value| self.column(key).is_none_or(|c| literal::fits(value, c.type_oid)))
     }
 
     pub fn distributed(&self) -> impl Iterator<Item = usize> + '_ {
@@ -518,7 +521,10 @@ impl<'a> Analysis<'a> {
             }
             (InsertSource::Query(_), Some(level)) => {
                 let output = self.levels[level].outputs.as_ref().and_then(|o| o.get(at)).and_then(|(_, id)| *id);
-                if let Some(inner) = output.filter(|o| self.comparable(*o, id)) {
+                // A value that is rounded or cut off where it is stored has another hash.
+                let modifier = |id: ColumnId| self.column(id).map(|c| c.typmod);
+                let is_stored_so = |o: &ColumnId| self.comparable(*o, id) && modifier(*o) == modifier(id);
+                if let Some(inner) = output.filter(is_stored_so) {
                     let inner_env = self.levels[level].env;
                     self.envs[env].facts.push(Fact::Lifted { outer: id, env: inner_env, inner });
                 }
@@ -534,6 +540,22 @@ impl<'a> Analysis<'a> {
 
     fn new_scope(&mut self, parent: Option<usize>) -> usize {
         self.scopes.push(Scope { parent, ..Scope::default() });
+        self.scopes.len() - 1
+    }
+
+    /// What the condition of a join sees: the items that it joins, and what the whole query does.
+    fn scope_of_join(&mut self, scope: usize, items: Range<usize>) -> usize {
+        let Scope { parent, entries, merged_columns, merged } = &self.scopes[scope];
+        let joined = entries[items].to_vec();
+        if joined.len() == entries.len() {
+            return scope;
+        }
+        let is_joined = |id: &ColumnId| {
+            joined.iter().flat_map(|e| e.columns.iter().flatten()).any(|(_, column)| column.as_ref() == Some(id))
+        };
+        let merged = merged.iter().filter(|(_, id)| is_joined(id)).cloned().collect();
+        let inside = Scope { parent: *parent, merged_columns: *merged_columns, merged, entries: joined };
+        self.scopes.push(inside);
         self.scopes.len() - 1
     }
 
@@ -643,7 +665,11 @@ impl<'a> Analysis<'a> {
         }
         self.join_sublinks(&select.from, level, scope, env);
         let mut outputs = self.outputs(select, scope);
-        let plain = !select.items.iter().any(|i| matches!(i.expr.kind, ExprKind::Star(_)));
+        // A column is NULL in the sets that it is not grouped by.
+        if let (Some(outputs), true) = (&mut outputs, select.grouping_sets) {
+            outputs.iter_mut().for_each(|(_, id)| *id = None);
+        }
+        let plain = !select.grouping_sets && !select.items.iter().any(|i| matches!(i.expr.kind, ExprKind::Star(_)));
         if let (Some(outputs), true) = (&mut outputs, plain) {
             let exprs: Vec<&'a Expr> = select.items.iter().map(|i| &i.expr).collect();
             self.constant_outputs(&exprs, outputs);
@@ -688,7 +714,7 @@ impl<'a> Analysis<'a> {
     pub fn expand_star(&self, path: &[String], scope: usize) -> Option<Vec<(String, Option<ColumnId>)>> {
         let scope = self.scopes.get(scope)?;
         match path {
-            [] if scope.merged_columns => None,
+            [] if scope.merged_columns || scope.entries.iter().any(|e| e.has_more) => None,
             [] => {
                 let mut all = Vec::new();
                 for entry in &scope.entries {
@@ -699,7 +725,7 @@ impl<'a> Analysis<'a> {
             [name] | [_, name] => {
                 let mut entries = scope.entries.iter().filter(|e| e.name == *name);
                 let entry = entries.next()?;
-                if entries.next().is_some() {
+                if entries.next().is_some() || entry.has_more {
                     return None;
                 }
                 entry.columns.clone()
@@ -743,7 +769,8 @@ impl<'a> Analysis<'a> {
                     JoinKind::Full => None,
                 };
                 if let (Some(own_env), Some(on)) = (own_env, &join.on) {
-                    self.collect(on, scope, own_env);
+                    let inside = self.scope_of_join(scope, from_left..to);
+                    self.collect(on, inside, own_env);
                 }
                 for name in &join.using {
                     let a = self.column_in(scope, from_left, from_right, name);
@@ -778,17 +805,35 @@ impl<'a> Analysis<'a> {
                 let mut columns = self.levels[level].outputs.clone();
                 rename(&mut columns, alias.as_ref());
                 if inline {
-                    self.scopes[scope].entries.push(Entry { name, schema: None, columns, is_table: false });
+                    self.scopes[scope].entries.push(Entry {
+                        name,
+                        schema: None,
+                        columns,
+                        has_more: false,
+                        is_table: false,
+                    });
                     Node::Inline { level }
                 } else {
                     if *lateral {
                         // Its facts depend on ours: none are taken from it.
                         columns.iter_mut().flatten().for_each(|(_, id)| *id = None);
-                        self.scopes[scope].entries.push(Entry { name, schema: None, columns, is_table: false });
+                        self.scopes[scope].entries.push(Entry {
+                            name,
+                            schema: None,
+                            columns,
+                            has_more: false,
+                            is_table: false,
+                        });
                         return Node::Lateral { level };
                     }
                     let rel = self.derived(level, env, &mut columns);
-                    self.scopes[scope].entries.push(Entry { name, schema: None, columns, is_table: false });
+                    self.scopes[scope].entries.push(Entry {
+                        name,
+                        schema: None,
+                        columns,
+                        has_more: false,
+                        is_table: false,
+                    });
                     Node::Derived { level, rel }
                 }
             }
@@ -815,7 +860,8 @@ impl<'a> Analysis<'a> {
                     _ if !ordinality && is_scalar_set(calls) => Some(vec![(name.clone(), None)]),
                     _ => None,
                 };
-                self.scopes[scope].entries.push(Entry { name, schema: None, columns, is_table: false });
+                let has_more = *ordinality || !is_scalar_set(calls);
+                self.scopes[scope].entries.push(Entry { name, schema: None, columns, has_more, is_table: false });
                 Node::Constant { volatile }
             }
             FromItem::Sample { relation, clause, .. } => {
@@ -836,6 +882,7 @@ impl<'a> Analysis<'a> {
                     name: String::new(),
                     schema: None,
                     columns: None,
+                    has_more: false,
                     is_table: false,
                 });
                 Node::Opaque(what)
@@ -870,7 +917,13 @@ impl<'a> Analysis<'a> {
             let cte = self.ctes.iter().rev().flat_map(|list| list.iter().rev()).find(|c| c.name == relation.name);
             if let Some(cte) = cte.cloned() {
                 let Some(level) = cte.level else {
-                    self.scopes[scope].entries.push(Entry { name, schema: None, columns: None, is_table: false });
+                    self.scopes[scope].entries.push(Entry {
+                        name,
+                        schema: None,
+                        columns: None,
+                        has_more: false,
+                        is_table: false,
+                    });
                     return Node::Opaque("a recursive or data-modifying CTE");
                 };
                 let mut columns = self.levels[level].outputs.clone();
@@ -881,7 +934,13 @@ impl<'a> Analysis<'a> {
                 }
                 let rel = self.derived(level, env, &mut columns);
                 rename(&mut columns, relation.alias.as_ref());
-                self.scopes[scope].entries.push(Entry { name, schema: None, columns, is_table: false });
+                self.scopes[scope].entries.push(Entry {
+                    name,
+                    schema: None,
+                    columns,
+                    has_more: false,
+                    is_table: false,
+                });
                 return Node::Derived { level, rel };
             }
         }
@@ -890,7 +949,13 @@ impl<'a> Analysis<'a> {
                 self.has_own = true;
             }
             self.has_local = true;
-            self.scopes[scope].entries.push(Entry { name, schema: None, columns: None, is_table: false });
+            self.scopes[scope].entries.push(Entry {
+                name,
+                schema: None,
+                columns: None,
+                has_more: false,
+                is_table: false,
+            });
             return Node::Opaque("a local relation");
         };
         let rel = self.rels.len();
@@ -902,7 +967,7 @@ impl<'a> Analysis<'a> {
         );
         rename(&mut columns, relation.alias.as_ref());
         let schema = relation.alias.is_none().then(|| table.schema.clone());
-        self.scopes[scope].entries.push(Entry { name, schema, columns, is_table: true });
+        self.scopes[scope].entries.push(Entry { name, schema, columns, has_more: false, is_table: true });
         Node::Instance(instance)
     }
 

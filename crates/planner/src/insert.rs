@@ -240,6 +240,7 @@ impl Context<'_> {
         let mut needs_coordinator = false;
         // A value stands where the text says DEFAULT.
         let mut is_replaced = false;
+        let (mut computes, mut computes_part) = (false, false);
         let mut out = Vec::with_capacity(rows.len());
         for row in rows {
             let mut fields = Vec::with_capacity(columns.len());
@@ -310,6 +311,8 @@ impl Context<'_> {
                     if local {
                         Field::Text(worker.apply_to(text, expr.span))
                     } else {
+                        computes = true;
+                        computes_part |= insert.columns.get(at).is_some_and(|(_, part)| *part);
                         evaluate(coordinator.apply_to(text, expr.span).as_written())
                     }
                 };
@@ -320,6 +323,9 @@ impl Context<'_> {
             fields.extend(appended.iter().cloned());
             let key = row_key.unwrap_or(RowKey::Computed { field: key_at.unwrap_or(0) });
             out.push(InsertRow { key, fields });
+        }
+        if computes_part {
+            return self.insert_parts(insert, table);
         }
         // A row's default gives the time, unless that is fixed and stands there by now.
         let is_given = |c: &Column, row: &[Expr]| {
@@ -371,6 +377,7 @@ impl Context<'_> {
             tail,
             returning: !insert.returning.is_empty(),
             needs_coordinator,
+            computes,
             by_shard: self.returns_versions() && !self.parent_only(),
         };
         let mut plan = self.plan(Tier::InsertRows(rows), reason);
@@ -612,7 +619,11 @@ impl Context<'_> {
                     table: table.clone(),
                     columns: columns.iter().map(|c| c.name.clone()).collect(),
                     width_known: width.is_some() || !insert.columns.is_empty(),
-                    select: format!("{with}{}", select.as_written()),
+                    // Two WITH do not follow each other.
+                    select: match insert.with.is_some() && query.with.is_some() {
+                        true => format!("{with}SELECT * FROM ({}) AS pgherd_w", select.as_written()),
+                        false => format!("{with}{}", select.as_written()),
+                    },
                     moves: false,
                     defaults,
                     identity_is_own: insert.overriding == Overriding::User,

@@ -84,6 +84,16 @@ fn integer_for(text: &str, column: Oid) -> Option<KeyValue> {
     fits.then(|| KeyValue::Literal(value.to_string()))
 }
 
+/// A column of the type may have the value: it may have been compared with one of a wider type.
+pub(crate) fn fits(value: &KeyValue, type_oid: Oid) -> bool {
+    match value {
+        KeyValue::Literal(text) if matches!(type_oid, INT2 | INT4) && text.trim().parse::<i64>().is_ok() => {
+            integer_for(text, type_oid).is_some()
+        }
+        _ => true,
+    }
+}
+
 fn constant(value: &Const, column: Oid) -> Option<KeyValue> {
     match (value, column) {
         (Const::Integer(i), INT2 | INT4 | INT8) => integer_for(&i.to_string(), column),

@@ -322,7 +322,9 @@ fn pushed_limit(limit: &Count, offset: &Count) -> Option<String> {
         }
         (limit, Count::None) => limit_text(limit),
         (limit, offset) => {
-            Some(format!("({} + {})", limit_text(limit).unwrap_or_default(), limit_text(offset).unwrap_or_default()))
+            let (limit, offset) = (limit_text(limit).unwrap_or_default(), limit_text(offset).unwrap_or_default());
+            // Beyond what LIMIT can say it is the most.
+            Some(format!("LEAST({limit}::pg_catalog.numeric + {offset}, {})::pg_catalog.int8", i64::MAX))
         }
     }
 }
@@ -393,8 +395,7 @@ struct Group<'e> {
 }
 
 /// Types of which `(array_agg(x))[1]` is one of the values: a choice without arrays.
-const SCALARS: [u32; 18] =
-    [16, 20, 21, 23, 25, 114, 700, 701, 1042, 1043, 1082, 1083, 1114, 1184, 1186, 1700, 2950, 3802];
+const SCALARS: [u32; 17] = [16, 20, 21, 23, 25, 700, 701, 1042, 1043, 1082, 1083, 1114, 1184, 1186, 1700, 2950, 3802];
 
 /// Aggregates whose partial results combine.
 pub(crate) fn aggregates(
@@ -422,7 +423,10 @@ pub(crate) fn aggregates(
         edits: context.worker_edits(),
     };
     for item in &select.group_by {
-        let expr = context.group_expr(item, select);
+        let expr = context.group_expr(item, select, scope);
+        if context.is_unclear(expr, select, scope) {
+            return Err("GROUP BY a name that may be an input column".to_owned());
+        }
         if matches!(expr.kind, ExprKind::Const(Const::Integer(_))) && std::ptr::eq(expr, item) {
             return Err("GROUP BY a number that is no output column".to_owned());
         }

@@ -9,7 +9,10 @@ use crate::context::{Context, quote_ident};
 use crate::insert::time_default;
 use crate::plan::*;
 use crate::spread::Spread;
-use crate::{literal, safety};
+use crate::{literal, moments, safety};
+
+/// Aggregates that give the same whatever order their rows are in.
+const ORDERLESS: &[&str] = &["bit_and", "bit_or", "bit_xor", "bool_and", "bool_or", "count", "every", "max", "min"];
 
 /// What PostgreSQL would run for a row that changes is not what it runs for one that goes and one that comes.
 pub(crate) fn fires(table: &Table) -> bool {
@@ -29,15 +32,14 @@ impl Context<'_> {
             return plan;
         }
         if let Some(key) = table.key_column() {
-            let pinned = self.analysis.instances.iter().position(|i| i.is_target).and_then(|i| self.analysis.pin_of(i));
+            let target = moments::target_of(&self.statement.tree, &self.analysis);
+            let pinned = target.and_then(|i| self.analysis.pin_of(i));
             for assignment in update.set.iter().filter(|a| a.column == key.name) {
                 let same_value = !assignment.indirection
                     && !assignment.multi
                     && literal::stored_value(&assignment.value, key, self.snapshot).as_ref() == pinned
                     && pinned.is_some();
-                let same_column = matches!(&assignment.value.kind, ExprKind::Column(path)
-                    if path.last() == Some(&key.name) && (path.len() == 1 && update.from.is_empty()
-                        || path.len() == 2 && path.first().is_some_and(|q| q == update.target.reference_name())));
+                let same_column = is_same_column(&assignment.value, &key.name, &self.statement.tree);
                 if !same_value && !same_column {
                     return self.move_rows(update, &table).unwrap_or_else(|reason| {
                         // The coordinator finds the rows, and the router moves them one by one.
@@ -155,21 +157,65 @@ impl Context<'_> {
     /// Why what a data-modifying CTE writes needs the coordinator, though it is pinned to one shard: defaults of
     /// sequences and the transaction's time; the coordinator also says what is wrong with identity columns.
     pub fn ctes_need_coordinator(&self) -> Option<String> {
-        let needs = |tree: &&Tree| {
-            let (target, set) = match tree {
-                Tree::Insert(insert) => (&insert.target, insert.on_conflict.as_ref().map_or(&[][..], |c| &c.set)),
-                Tree::Update(update) => (&update.target, update.set.as_slice()),
-                _ => return false,
+        let needs = |tree: &&Tree| -> Option<&'static str> {
+            let set = match tree {
+                Tree::Insert(insert) => insert.on_conflict.as_ref().map_or(&[][..], |c| &c.set),
+                Tree::Update(update) => update.set.as_slice(),
+                Tree::Merge(_) => &[],
+                _ => return None,
             };
-            let table = self.analysis.instances.iter().find(|i| std::ptr::eq(i.relation, target)).map(|i| &i.table);
-            let Some(table) = table else { return false };
-            let inserts = match tree {
+            let target = moments::target_of(tree, &self.analysis)?;
+            let table: &Arc<Table> = self.analysis.instances[target].table;
+            let needs = match tree {
                 Tree::Insert(insert) => !self.cte_has_defaults(insert, table),
+                Tree::Merge(merge) => !table.is_reference() && !self.stays_in_shard(merge, table, target),
                 _ => false,
             };
-            inserts || sets_to_sequence(set, table) || self.identity_is_set(set, table).is_some()
+            if needs || sets_to_sequence(set, table) || self.identity_is_set(set, table).is_some() {
+                return Some("a column's default needs the coordinator");
+            }
+            let key = table.key_column()?;
+            let value = self.analysis.pin_of(target);
+            let keeps = |a: &Assignment| {
+                let is_value = || value.is_some_and(|v| self.is_value(&a.value, key, None, v));
+                !a.indirection && !a.multi && (is_value() || is_same_column(&a.value, &key.name, tree))
+            };
+            let changes = set.iter().any(|a| a.column == key.name && !keeps(a));
+            changes.then_some("the distribution column is modified")
         };
-        self.analysis.modifying.iter().any(needs).then(|| "a column's default needs the coordinator".to_owned())
+        self.analysis.modifying.iter().find_map(needs).map(str::to_owned)
+    }
+
+    /// A MERGE on one shard leaves nothing to the coordinator, and what it inserts belongs there.
+    fn stays_in_shard(&self, merge: &pgherd_sql::ast::Merge, table: &Arc<Table>, target: usize) -> bool {
+        let (Some(key), Some(value)) = (table.key_column(), self.analysis.pin_of(target)) else { return false };
+        let time = inserts_time(merge, table) && self.session.multi_statement_txn_now.is_some();
+        let level = self.merge_level(target);
+        match self.inserted_keys(merge, table, &|_| false) {
+            Ok(inserted) => !time && inserted.iter().all(|e| self.is_value(e, key, level, value)),
+            Err(_) => false,
+        }
+    }
+
+    /// An expression is the key's value as it is stored. `level`: where its columns are.
+    fn is_value(&self, e: &Expr, key: &pgherd_catalog::Column, level: Option<usize>, value: &KeyValue) -> bool {
+        if literal::stored_value(e, key, self.snapshot).as_ref() == Some(value) {
+            return true;
+        }
+        let Some(level) = level.map(|level| &self.analysis.levels[level]) else { return false };
+        match self.analysis.resolve_expr(e, level.scope) {
+            crate::analysis::Found::Column(id, true) => match self.analysis.constant(id) {
+                Some(constant) => literal::key_value(constant, key, self.snapshot).as_ref() == Some(value),
+                None => {
+                    self.analysis.facts(level.env).pinned(id) == Some(value)
+                        && self
+                            .analysis
+                            .column(id)
+                            .is_some_and(|c| c.type_oid == key.type_oid && c.typmod == key.typmod)
+                }
+            },
+            _ => false,
+        }
     }
 
     /// UPDATE of the distribution column: rows are deleted, and inserted with their new values.
@@ -186,6 +232,20 @@ impl Context<'_> {
         let clauses = update.clauses.ok_or("its clauses are not found in the text")?;
         if !update.returning.is_empty() && (!update.from.is_empty() || update.with.is_some()) {
             return Err("RETURNING may name other tables".to_owned());
+        }
+        // Where the row comes to, none was before.
+        let mut old = clauses.returning.is_some_and(|span| {
+            let words = span.of(self.text()).to_ascii_lowercase();
+            words.trim_start().trim_start_matches("returning").trim_start().starts_with("with")
+        });
+        for item in &update.returning {
+            item.expr.walk_deep(&mut |e| match &e.kind {
+                ExprKind::Column(path) | ExprKind::Star(path) => old |= path.first().is_some_and(|q| q == "old"),
+                _ => {}
+            });
+        }
+        if old {
+            return Err("RETURNING has rows as they were".to_owned());
         }
         let mut plain = !current_of(update.filter.as_ref());
         for assignment in &update.set {
@@ -370,6 +430,9 @@ impl Context<'_> {
                 return Err(format!("the function {name} may give other values elsewhere"));
             }
         }
+        if let Some(reason) = self.order_reason() {
+            return Err(reason.to_owned());
+        }
         let mut default = false;
         let set = match &self.statement.tree {
             Tree::Update(update) => update.set.as_slice(),
@@ -388,6 +451,33 @@ impl Context<'_> {
             return Err("LIMIT may choose other rows elsewhere".to_owned());
         }
         Ok(())
+    }
+
+    /// What rows it writes may depend on the order in which a node has those that it reads.
+    fn order_reason(&self) -> Option<&'static str> {
+        match &self.statement.tree {
+            Tree::Update(update) if !update.from.is_empty() => {
+                return Some("several rows may meet one that is updated");
+            }
+            Tree::Insert(insert) if insert.on_conflict.is_some() && matches!(insert.source, InsertSource::Query(_)) => {
+                return Some("which of the rows conflict depends on their order");
+            }
+            _ => {}
+        }
+        for query in self.analysis.levels.iter().filter_map(|level| level.query) {
+            let Body::Select(select) = &query.body else { continue };
+            if matches!(select.distinct, Distinct::On(_)) || !select.windows.is_empty() {
+                return Some("DISTINCT ON or a window depends on the order of rows");
+            }
+        }
+        let mut ordered = false;
+        self.statement.tree.walk_all(&mut |_, e| {
+            if let ExprKind::Call(call) = &e.kind {
+                ordered |=
+                    call.over.is_some() || self.analysis.is_aggregate(call) && !ORDERLESS.contains(&call.name.as_str());
+            }
+        });
+        ordered.then_some("an aggregate or a window depends on the order of rows")
     }
 
     pub fn merge_statement(&self, merge: &pgherd_sql::ast::Merge) -> Plan {
@@ -460,21 +550,7 @@ impl Context<'_> {
         // One shard: what is read and what is written is pinned to one value.
         let target_table = table;
         if let (Ok((table, value)), false) = (self.route_key(), by_source) {
-            let same = |e: &&Expr| {
-                if literal::stored_value(e, key, self.snapshot).as_ref() == Some(&value) {
-                    return true;
-                }
-                match self.analysis.resolve_expr(e, scope) {
-                    crate::analysis::Found::Column(id, true) => match self.analysis.constant(id) {
-                        Some(constant) => literal::key_value(constant, key, self.snapshot).as_ref() == Some(&value),
-                        None => {
-                            self.analysis.facts(self.analysis.levels[level].env).pinned(id) == Some(&value)
-                                && self.analysis.column(id).is_some_and(|c| c.type_oid == key.type_oid)
-                        }
-                    },
-                    _ => false,
-                }
-            };
+            let same = |e: &&Expr| self.is_value(e, key, Some(level), &value);
             let uses_now = inserts_time(merge, target_table);
             if inserted.iter().all(same) && !(uses_now && self.session.multi_statement_txn_now.is_some()) {
                 let mut plan = self.route(table, value);
@@ -580,6 +656,26 @@ impl Context<'_> {
             }
         }
         Ok(inserted)
+    }
+}
+
+/// A column that is assigned to itself.
+fn is_same_column(value: &Expr, column: &str, tree: &Tree) -> bool {
+    let (target, alone) = match tree {
+        Tree::Update(update) => (update.target.reference_name(), update.from.is_empty()),
+        Tree::Insert(insert) => (insert.target.reference_name(), false),
+        _ => return false,
+    };
+    match &value.kind {
+        ExprKind::Column(path) => match path.as_slice() {
+            [name] => alone && name == column,
+            // The conflicting row has the same key: every unique constraint contains it.
+            [qualifier, name] => {
+                name == column && (qualifier == target || qualifier == "excluded" && matches!(tree, Tree::Insert(_)))
+            }
+            _ => false,
+        },
+        _ => false,
     }
 }
 

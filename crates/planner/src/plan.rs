@@ -273,6 +273,9 @@ pub struct InsertRows {
     /// Expressions the coordinator must evaluate for each row before it can be sent (sequence defaults, and key
     /// expressions that are not constants).
     pub needs_coordinator: bool,
+    /// Values that the statement has are among those, not only defaults: whether their types can be assigned is to be
+    /// asked before.
+    pub computes: bool,
     /// Rows of each shard go by its partition's name: RETURNING has system columns.
     pub by_shard: bool,
 }

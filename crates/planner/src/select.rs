@@ -182,7 +182,8 @@ impl Context<'_> {
             return Err("row locks with rows that are combined".to_owned());
         }
         let mut calls = Calls::default();
-        select.items.iter().for_each(|i| self.calls_of(&i.expr, &mut calls));
+        let sorted = query.order_by.iter().map(|s| &s.expr);
+        select.items.iter().map(|i| &i.expr).chain(sorted).for_each(|e| self.calls_of(e, &mut calls));
         let (sql, merge, reason) = match whole {
             Ok(()) => {
                 let (sql, merge) = merge::rows(self, query, select, level)?;
@@ -239,6 +240,15 @@ impl Context<'_> {
         for conjunct in filter?.conjuncts() {
             let mut values = KeyList::default();
             if self.key_list(conjunct, anchors, this.scope, facts, &mut values).is_some() && !values.list.is_empty() {
+                // Of a wider type than the distribution column: no row has those.
+                let fits = |value: &KeyValue| {
+                    let types = anchors.iter().filter_map(|a| self.analysis.column(*a)).map(|c| c.type_oid);
+                    types.into_iter().all(|oid| crate::literal::fits(value, oid))
+                };
+                values.list.retain(fits);
+                if values.list.is_empty() {
+                    return None;
+                }
                 return Some(values.list);
             }
         }

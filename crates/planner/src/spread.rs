@@ -3,7 +3,7 @@
 
 use pgherd_sql::ast::*;
 
-use crate::analysis::{ColumnId, Found, Node};
+use crate::analysis::{ColumnId, Found, Node, lookup};
 use crate::context::{Context, colocated};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -209,7 +209,7 @@ impl Context<'_> {
             e.walk(&mut |e| all &= !matches!(e.kind, ExprKind::Column(_) | ExprKind::Star(_)) || is_of(e, &kept_rels));
             all
         };
-        let mut groups = select.group_by.iter().map(|e| self.group_expr(e, select));
+        let mut groups = select.group_by.iter().map(|e| self.group_expr(e, select, this.scope));
         if !groups.all(only_kept) || !select.filter.iter().all(only_kept) {
             return false;
         }
@@ -293,11 +293,14 @@ impl Context<'_> {
         if let Some(query) = this.query {
             query.order_by.iter().for_each(|s| self.calls_of(&s.expr, &mut calls));
         }
+        if let Distinct::On(list) = &select.distinct {
+            list.iter().for_each(|e| self.calls_of(e, &mut calls));
+        }
         if select.group_by.is_empty() {
             if calls.aggregate || select.having.is_some() {
                 return Err("an aggregate over all rows".to_owned());
             }
-        } else if !select.group_by.iter().any(|e| is_key(self.group_expr(e, select))) {
+        } else if !select.group_by.iter().any(|e| is_key(self.group_expr(e, select, this.scope))) {
             return Err("GROUP BY without the distribution column".to_owned());
         }
         match &select.distinct {
@@ -314,7 +317,7 @@ impl Context<'_> {
                 }
             }
             Distinct::On(list) => {
-                if !list.iter().any(|e| is_key(self.group_expr(e, select))) {
+                if !list.iter().any(|e| is_key(self.distinct_expr(e, select, this.scope))) {
                     return Err("DISTINCT ON without the distribution column".to_owned());
                 }
             }
@@ -335,7 +338,7 @@ impl Context<'_> {
     }
 
     /// What a GROUP BY item stands for: a number or an output name is the select item.
-    pub fn group_expr<'e>(&self, expr: &'e Expr, select: &'e Select) -> &'e Expr {
+    pub fn group_expr<'e>(&self, expr: &'e Expr, select: &'e Select, scope: usize) -> &'e Expr {
         match &expr.kind {
             ExprKind::Const(Const::Integer(n)) => {
                 let at = usize::try_from(*n).ok().and_then(|n| n.checked_sub(1));
@@ -349,7 +352,7 @@ impl Context<'_> {
                 // An input column of that name wins in GROUP BY; the caller resolves it.
                 let alias = select.items.iter().find(|i| i.alias.as_ref() == path.first());
                 match alias {
-                    Some(item) if !self.is_input_column(path) => &item.expr,
+                    Some(item) if lookup(&self.analysis.scopes[scope], path, true).is_none() => &item.expr,
                     _ => expr,
                 }
             }
@@ -357,12 +360,26 @@ impl Context<'_> {
         }
     }
 
-    fn is_input_column(&self, path: &[String]) -> bool {
-        let Some(name) = path.first() else { return false };
-        self.analysis.scopes.iter().flat_map(|s| &s.entries).any(|e| match &e.columns {
-            Some(columns) => columns.iter().any(|(column, _)| column == name),
-            None => true,
-        })
+    /// What [`Self::group_expr`] gives may be an output name or an input column.
+    pub fn is_unclear(&self, expr: &Expr, select: &Select, scope: usize) -> bool {
+        let ExprKind::Column(path) = &expr.kind else { return false };
+        let [name] = path.as_slice() else { return false };
+        select.items.iter().any(|i| i.alias.as_ref() == Some(name))
+            && matches!(lookup(&self.analysis.scopes[scope], path, true), Some(Found::Unknown))
+    }
+
+    /// What a DISTINCT ON item stands for: an output name wins there.
+    fn distinct_expr<'e>(&self, expr: &'e Expr, select: &'e Select, scope: usize) -> &'e Expr {
+        let name = match &expr.kind {
+            ExprKind::Column(path) => path.first().filter(|_| path.len() == 1),
+            _ => return self.group_expr(expr, select, scope),
+        };
+        let Some(name) = name else { return expr };
+        let is_named = |item: &&SelectItem| match &item.alias {
+            Some(alias) => alias == name,
+            None => !matches!(item.expr.kind, ExprKind::Star(_)) && crate::naming::column_name(&item.expr) == *name,
+        };
+        select.items.iter().find(is_named).map_or(expr, |item| &item.expr)
     }
 
     /// A sublink gives each worker the same answer as it would have over all rows.

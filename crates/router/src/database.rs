@@ -440,13 +440,20 @@ const COLUMNS: &str = "
 SELECT a.attrelid::oid, a.attnum, a.attname, a.atttypid::oid, a.atttypmod,
        pg_catalog.format_type(a.atttypid, a.atttypmod), pg_catalog.format_type(a.atttypid, -1),
        a.attcollation::oid, a.attnotnull, a.attidentity, a.attgenerated,
-       CASE WHEN a.attgenerated = '' THEN pg_catalog.pg_get_expr(d.adbin, 0) END,
-       d.oid IS NOT NULL AND (
+       CASE WHEN a.attgenerated = '' THEN
+         coalesce(pg_catalog.pg_get_expr(d.adbin, 0), pg_catalog.pg_get_expr(t.typdefaultbin, 0)) END,
+       CASE WHEN d.oid IS NULL AND t.typdefaultbin IS NOT NULL THEN
+         -- A domain's: what it is made of is not looked into.
+         pg_catalog.pg_get_expr(t.typdefaultbin, 0) ~ '\\m(nextval|currval|lastval|setval|pg_backend_pid)\\M'
+         OR EXISTS (SELECT FROM pg_catalog.pg_depend s
+                    WHERE s.classid = 'pg_catalog.pg_type'::pg_catalog.regclass AND s.objid = t.oid
+                      AND s.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND s.refobjid >= 16384)
+       ELSE d.oid IS NOT NULL AND (
          EXISTS (SELECT FROM pg_catalog.pg_depend s JOIN pg_catalog.pg_class q ON q.oid = s.refobjid AND q.relkind = 'S'
                  WHERE s.classid = 'pg_catalog.pg_attrdef'::pg_catalog.regclass AND s.objid = d.oid
                    AND s.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass)
          OR coalesce(pgherd.default_on_coordinator(d.oid,
-             CASE WHEN a.attgenerated = '' THEN pg_catalog.pg_get_expr(d.adbin, 0) END), false)),
+             CASE WHEN a.attgenerated = '' THEN pg_catalog.pg_get_expr(d.adbin, 0) END), false)) END,
        CASE WHEN a.attidentity <> '' THEN pg_catalog.pg_get_serial_sequence(pg_catalog.format('%I.%I', n.nspname, c.relname), a.attname) END,
        coalesce(o.collisdeterministic, true), t.oid >= 16384
 FROM pgherd.pg_dist_partition p

@@ -208,6 +208,10 @@ impl Session {
         // Rows may have different numbers of computed fields, and those of VALUES cannot.
         let width = lists.iter().map(|(_, width)| *width).max().unwrap_or(0);
         let padded = |(list, has): &(String, usize)| format!("{list}{}", ", NULL".repeat(width - has));
+        if insert.computes && call.bound.is_none() && !lists.is_empty() {
+            // As for a SELECT: the casts take more than an assignment does.
+            self.described(call.prepared).await?;
+        }
         let mut query = match lists.as_slice() {
             [] => return Ok(computed),
             [(list, _)] => format!("SELECT {list}"),
