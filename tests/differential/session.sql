@@ -311,3 +311,59 @@ SET ROLE corpus_reader;
 SELECT name FROM users WHERE id = 5;
 RESET ROLE;
 DROP ROLE corpus_reader;
+
+-- RESET ALL keeps the role; RESET in a block is over for every server with it.
+CREATE TABLE reset_rows (k int PRIMARY KEY, who text DEFAULT current_user);
+--@ cluster: SELECT create_distributed_table('reset_rows', 'k')
+DROP ROLE IF EXISTS reset_bob;
+CREATE ROLE reset_bob;
+GRANT SELECT, INSERT ON reset_rows TO reset_bob;
+SET ROLE reset_bob;
+INSERT INTO reset_rows (k) VALUES (1);
+INSERT INTO reset_rows (k) VALUES (2), (3);
+RESET ALL;
+SELECT current_user;
+INSERT INTO reset_rows (k) VALUES (4);
+--@ error: 42501
+DELETE FROM reset_rows WHERE k = 4;
+--@ error: 42501
+DELETE FROM reset_rows;
+BEGIN;
+RESET ALL;
+INSERT INTO reset_rows (k) VALUES (5);
+COMMIT;
+--@ error: 42501
+DELETE FROM reset_rows WHERE k = 5;
+BEGIN;
+RESET ROLE;
+UPDATE reset_rows SET who = who || '!' WHERE k = 1;
+SELECT count(*) FROM reset_rows WHERE k = 1;
+SELECT count(*) FROM reset_rows;
+COMMIT;
+SET ROLE reset_bob;
+--@ error: 42501
+DELETE FROM reset_rows WHERE k = 1;
+--@ error: 42501
+UPDATE reset_rows SET who = 'x';
+INSERT INTO reset_rows (k) VALUES (6);
+BEGIN;
+SET ROLE NONE;
+INSERT INTO reset_rows (k) SELECT g FROM generate_series(11, 16) g;
+SET ROLE reset_bob;
+INSERT INTO reset_rows (k) SELECT g FROM generate_series(21, 26) g;
+COMMIT;
+--@ error: 42501
+DELETE FROM reset_rows WHERE k = 11;
+RESET ROLE;
+SELECT k, who = 'reset_bob' FROM reset_rows;
+SET datestyle = 'SQL, DMY';
+SELECT max('2024-03-01'::date::text) FROM reset_rows WHERE k = 1;
+BEGIN;
+RESET datestyle;
+SELECT max('2024-03-01'::date::text) FROM reset_rows WHERE k = 1;
+COMMIT;
+SET datestyle = 'SQL, DMY';
+SELECT max('2024-03-01'::date::text) FROM reset_rows WHERE k = 1;
+RESET datestyle;
+DROP TABLE reset_rows;
+DROP ROLE reset_bob;

@@ -27,6 +27,12 @@ impl Settings {
         if self.0.contains_key(name) { Arc::make_mut(&mut self.0).remove(name) } else { None }
     }
 
+    pub fn retain(&mut self, keep: impl Fn(&str) -> bool) {
+        if !self.0.keys().all(|name| keep(name)) {
+            Arc::make_mut(&mut self.0).retain(|name, _| keep(name));
+        }
+    }
+
     pub fn clear(&mut self) {
         *self = Settings::default();
     }

@@ -201,6 +201,11 @@ pub fn difference(applied: &Settings, wanted: &Settings, on_worker: bool) -> Str
     sql
 }
 
+/// RESET ALL leaves it as it is.
+pub fn outlives_reset_all(name: &str) -> bool {
+    matches!(name, "role" | "session_authorization")
+}
+
 /// A setting's name as SQL: each part of a dotted name quoted.
 pub fn quote_setting(name: &str) -> String {
     name.split('.').map(quote_ident).collect::<Vec<_>>().join(".")

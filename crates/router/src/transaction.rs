@@ -671,9 +671,19 @@ impl Session {
             for item in &self.txn.log[..participant.told.min(self.txn.log.len())] {
                 match item {
                     LogItem::Set { name, value, local: false } => {
+                        if name == "session_authorization" {
+                            participant.lease.applied.remove("role");
+                        }
                         participant.lease.applied.insert(name.clone(), value.clone());
                     }
-                    LogItem::Raw(sql) if sql == "RESET ALL" => participant.lease.applied.clear(),
+                    LogItem::Raw(sql) if sql == "RESET ALL" => {
+                        participant.lease.applied.retain(settings::outlives_reset_all);
+                    }
+                    LogItem::Raw(sql) if sql.starts_with("RESET ") => {
+                        let is_reset = |name: &str| *sql == format!("RESET {}", settings::quote_setting(name));
+                        let user = is_reset("session_authorization");
+                        participant.lease.applied.retain(|name| !is_reset(name) && !(user && name == "role"));
+                    }
                     _ => {}
                 }
             }

@@ -35,13 +35,13 @@ impl Session {
             }
             StatementKind::Reset { name: None } => {
                 let completion = self.run_on_coordinator(call, text, false).await?;
-                self.settings.clear();
+                self.settings.retain(settings::outlives_reset_all);
                 self.log(LogItem::Raw("RESET ALL".into()));
                 self.told(COORDINATOR_GROUP);
                 if self.txn.block == Block::None
                     && let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP)
                 {
-                    participant.lease.applied.clear();
+                    participant.lease.applied.retain(settings::outlives_reset_all);
                 }
                 self.set_startup_again().await?;
                 self.reset_client_encoding();
