@@ -295,6 +295,14 @@ SELECT DISTINCT ON (1) g AS k, v FROM thousand ORDER BY 1, v;
 --@ ordered
 SELECT DISTINCT ON (k) k, g FROM thousand WHERE k < 9 ORDER BY k;
 
+SELECT 'x' FROM thousand WINDOW w AS (ORDER BY count(*));
+CREATE TABLE some_keys (id int, k int);
+--@ cluster: SELECT create_reference_table('some_keys')
+INSERT INTO some_keys VALUES (1, 5);
+SELECT DISTINCT ON (k) r.* FROM thousand t LEFT JOIN some_keys r USING (k);
+--@ ordered
+SELECT DISTINCT ON (k) * FROM thousand WHERE k < 9 ORDER BY k;
+
 -- A condition of a join sees the join.
 CREATE TABLE seen_x (k int);
 CREATE TABLE seen_z (k int);
@@ -315,6 +323,12 @@ SELECT count(*) FROM seen_x, seen_r r LEFT JOIN seen_s s ON k = j WHERE false;
 SELECT count(*) FROM (SELECT * FROM unnest(ARRAY[10, 20]) WITH ORDINALITY AS u (x), thousand) c (x, n, k, g, v) JOIN seen_x t2 ON c.n = t2.k;
 SELECT count(*) FROM (SELECT u.*, t.k FROM jsonb_each('{"a": 1, "b": 2}') AS u (x), thousand t) c (x, n, k) JOIN seen_x t2 ON c.k = t2.k;
 SELECT count(*) FROM (SELECT u.*, t.k FROM jsonb_each_text('{"a": 1, "b": 2}') AS u (x), thousand t) c (x, n, k) JOIN seen_x t2 ON c.n::int = t2.k;
+
+CREATE TABLE ordinals (ordinality bigint);
+--@ cluster: SELECT create_distributed_table('ordinals', 'ordinality')
+INSERT INTO ordinals SELECT generate_series(1, 100);
+SELECT count(*) FROM ordinals WHERE EXISTS (SELECT FROM unnest(ARRAY['a', 'b']) WITH ORDINALITY AS u (c) JOIN seen_x e ON e.k = ordinality);
+SELECT 7 AS ordinality, count(*) FROM thousand, unnest(ARRAY['a', 'b']) WITH ORDINALITY u (c) GROUP BY ordinality;
 
 -- Columns without equality, names that are columns elsewhere.
 CREATE TABLE documents (id int PRIMARY KEY, doc json);

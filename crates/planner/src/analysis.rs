@@ -1350,7 +1350,7 @@ pub(crate) fn lookup(scope: &Scope, path: &[String], own: bool) -> Option<Found>
                     }
                 }
             }
-            if opaque {
+            if opaque || found.is_none() && scope.entries.iter().any(|e| e.has_more) {
                 return Some(Found::Unknown);
             }
             if found.is_none() && scope.entries.iter().any(|e| e.name == *name) {

@@ -184,6 +184,11 @@ impl Context<'_> {
         let mut calls = Calls::default();
         let sorted = query.order_by.iter().map(|s| &s.expr);
         select.items.iter().map(|i| &i.expr).chain(sorted).for_each(|e| self.calls_of(e, &mut calls));
+        let mut inside = Calls::default();
+        select.windows.iter().for_each(|w| w.for_each_expr(&mut |e| self.calls_of(e, &mut inside)));
+        if inside.aggregate && whole.is_err() {
+            return Err("an aggregate in WINDOW".to_owned());
+        }
         let (sql, merge, reason) = match whole {
             Ok(()) => {
                 let (sql, merge) = merge::rows(self, query, select, level)?;

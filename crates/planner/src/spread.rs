@@ -296,6 +296,7 @@ impl Context<'_> {
         if let Distinct::On(list) = &select.distinct {
             list.iter().for_each(|e| self.calls_of(e, &mut calls));
         }
+        select.windows.iter().for_each(|w| w.for_each_expr(&mut |e| self.calls_of(e, &mut calls)));
         if select.group_by.is_empty() {
             if calls.aggregate || select.having.is_some() {
                 return Err("an aggregate over all rows".to_owned());
@@ -317,7 +318,8 @@ impl Context<'_> {
                 }
             }
             Distinct::On(list) => {
-                if !list.iter().any(|e| is_key(self.distinct_expr(e, select, this.scope))) {
+                let is_own = |e: &Expr| !self.is_of_star(e, select, this.scope);
+                if !list.iter().any(|e| is_own(e) && is_key(self.distinct_expr(e, select, this.scope))) {
                     return Err("DISTINCT ON without the distribution column".to_owned());
                 }
             }
@@ -366,6 +368,23 @@ impl Context<'_> {
         let [name] = path.as_slice() else { return false };
         select.items.iter().any(|i| i.alias.as_ref() == Some(name))
             && matches!(lookup(&self.analysis.scopes[scope], path, true), Some(Found::Unknown))
+    }
+
+    /// A name may be that of another column, which `*` in the list gives.
+    fn is_of_star(&self, expr: &Expr, select: &Select, scope: usize) -> bool {
+        let ExprKind::Column(path) = &expr.kind else { return false };
+        let [name] = path.as_slice() else { return false };
+        let own = match self.analysis.resolve_expr(expr, scope) {
+            Found::Column(id, true) => Some(id),
+            _ => None,
+        };
+        select.items.iter().any(|item| match &item.expr.kind {
+            ExprKind::Star(path) => match self.analysis.expand_star(path, scope) {
+                Some(list) => list.iter().any(|(column, id)| column == name && (id.is_none() || *id != own)),
+                None => true,
+            },
+            _ => false,
+        })
     }
 
     /// What a DISTINCT ON item stands for: an output name wins there.

@@ -682,7 +682,7 @@ impl Session {
                     LogItem::Raw(sql) if sql.starts_with("RESET ") => {
                         let is_reset = |name: &str| *sql == format!("RESET {}", settings::quote_setting(name));
                         let user = is_reset("session_authorization");
-                        participant.lease.applied.retain(|name| !is_reset(name) && !(user && name == "role"));
+                        participant.lease.applied.retain(|name| !(is_reset(name) || user && name == "role"));
                     }
                     _ => {}
                 }
