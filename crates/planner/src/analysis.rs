@@ -181,6 +181,13 @@ pub(crate) struct Entry {
     pub is_table: bool,
 }
 
+impl Entry {
+    /// Of what is no table.
+    fn new(name: String, columns: Option<Vec<(String, Option<ColumnId>)>>) -> Entry {
+        Entry { name, schema: None, columns, has_more: false, is_table: false }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
     /// A column of a table or derived output; the flag tells whether it is of this level.
@@ -805,35 +812,17 @@ impl<'a> Analysis<'a> {
                 let mut columns = self.levels[level].outputs.clone();
                 rename(&mut columns, alias.as_ref());
                 if inline {
-                    self.scopes[scope].entries.push(Entry {
-                        name,
-                        schema: None,
-                        columns,
-                        has_more: false,
-                        is_table: false,
-                    });
+                    self.scopes[scope].entries.push(Entry::new(name, columns));
                     Node::Inline { level }
                 } else {
                     if *lateral {
                         // Its facts depend on ours: none are taken from it.
                         columns.iter_mut().flatten().for_each(|(_, id)| *id = None);
-                        self.scopes[scope].entries.push(Entry {
-                            name,
-                            schema: None,
-                            columns,
-                            has_more: false,
-                            is_table: false,
-                        });
+                        self.scopes[scope].entries.push(Entry::new(name, columns));
                         return Node::Lateral { level };
                     }
                     let rel = self.derived(level, env, &mut columns);
-                    self.scopes[scope].entries.push(Entry {
-                        name,
-                        schema: None,
-                        columns,
-                        has_more: false,
-                        is_table: false,
-                    });
+                    self.scopes[scope].entries.push(Entry::new(name, columns));
                     Node::Derived { level, rel }
                 }
             }
@@ -861,7 +850,7 @@ impl<'a> Analysis<'a> {
                     _ => None,
                 };
                 let has_more = *ordinality || !is_scalar_set(calls);
-                self.scopes[scope].entries.push(Entry { name, schema: None, columns, has_more, is_table: false });
+                self.scopes[scope].entries.push(Entry { has_more, ..Entry::new(name, columns) });
                 Node::Constant { volatile }
             }
             FromItem::Sample { relation, clause, .. } => {
@@ -878,13 +867,7 @@ impl<'a> Analysis<'a> {
             }
             FromItem::Other(what) => {
                 self.has_parts_unknown = true;
-                self.scopes[scope].entries.push(Entry {
-                    name: String::new(),
-                    schema: None,
-                    columns: None,
-                    has_more: false,
-                    is_table: false,
-                });
+                self.scopes[scope].entries.push(Entry::new(String::new(), None));
                 Node::Opaque(what)
             }
         }
@@ -917,13 +900,7 @@ impl<'a> Analysis<'a> {
             let cte = self.ctes.iter().rev().flat_map(|list| list.iter().rev()).find(|c| c.name == relation.name);
             if let Some(cte) = cte.cloned() {
                 let Some(level) = cte.level else {
-                    self.scopes[scope].entries.push(Entry {
-                        name,
-                        schema: None,
-                        columns: None,
-                        has_more: false,
-                        is_table: false,
-                    });
+                    self.scopes[scope].entries.push(Entry::new(name, None));
                     return Node::Opaque("a recursive or data-modifying CTE");
                 };
                 let mut columns = self.levels[level].outputs.clone();
@@ -934,13 +911,7 @@ impl<'a> Analysis<'a> {
                 }
                 let rel = self.derived(level, env, &mut columns);
                 rename(&mut columns, relation.alias.as_ref());
-                self.scopes[scope].entries.push(Entry {
-                    name,
-                    schema: None,
-                    columns,
-                    has_more: false,
-                    is_table: false,
-                });
+                self.scopes[scope].entries.push(Entry::new(name, columns));
                 return Node::Derived { level, rel };
             }
         }
@@ -949,13 +920,7 @@ impl<'a> Analysis<'a> {
                 self.has_own = true;
             }
             self.has_local = true;
-            self.scopes[scope].entries.push(Entry {
-                name,
-                schema: None,
-                columns: None,
-                has_more: false,
-                is_table: false,
-            });
+            self.scopes[scope].entries.push(Entry::new(name, None));
             return Node::Opaque("a local relation");
         };
         let rel = self.rels.len();

@@ -8,7 +8,7 @@ use pgherd_sql::ast::*;
 use pgherd_sql::{Edits, Splice};
 
 use crate::context::{Context, qualified, quote_ident, quote_literal};
-use crate::modify::sets_to_sequence;
+use crate::modify::{is_same_column, sets_to_sequence};
 use crate::plan::*;
 use crate::spread::Spread;
 use crate::{literal, moments, safety};
@@ -133,11 +133,7 @@ impl Context<'_> {
                     return Some(self.insert_from_coordinator(table, reason));
                 }
                 for assignment in conflict.set.iter().filter(|a| a.column == key.name) {
-                    // The conflicting row has the same key: every unique constraint contains it.
-                    let harmless = matches!(&assignment.value.kind, ExprKind::Column(path)
-                        if path.last() == Some(&key.name)
-                            && (path.len() == 2 && path.first().is_some_and(|q| q == "excluded" || *q == insert.target.reference_name())));
-                    if !harmless {
+                    if !is_same_column(&assignment.value, &key.name, &self.statement.tree) {
                         return Some(self.insert_from_coordinator(table, "the distribution column is modified"));
                     }
                 }
@@ -449,14 +445,18 @@ impl Context<'_> {
         }
     }
 
-    /// A column that the statement leaves out gets the current time.
-    fn leaves_time(&self, insert: &Insert, table: &Table) -> bool {
-        let width = match &insert.source {
+    /// How many columns the source's rows have, where that is known.
+    fn width_of_source(&self, insert: &Insert) -> Option<usize> {
+        match &insert.source {
             InsertSource::Values(rows) => rows.first().map(Vec::len),
             InsertSource::DefaultValues => Some(0),
-            InsertSource::Query(_) => self.source_outputs().map(|o| o.len()),
-        };
-        let columns = self.target_columns(insert, table, width).unwrap_or_default();
+            InsertSource::Query(_) => self.source_outputs().map(Vec::len),
+        }
+    }
+
+    /// A column that the statement leaves out gets the current time.
+    fn leaves_time(&self, insert: &Insert, table: &Table) -> bool {
+        let columns = self.target_columns(insert, table, self.width_of_source(insert)).unwrap_or_default();
         table.columns.iter().any(|c| !columns.iter().any(|given| given.name == c.name) && time_default(c).is_some())
     }
 
@@ -470,12 +470,7 @@ impl Context<'_> {
 
     /// No column that the statement leaves out needs the coordinator, or has to get a time that is fixed.
     fn worker_defaults(&self, insert: &Insert, table: &Table) -> bool {
-        let width = match &insert.source {
-            InsertSource::Values(rows) => rows.first().map(Vec::len),
-            InsertSource::DefaultValues => Some(0),
-            InsertSource::Query(_) => self.source_outputs().map(|o| o.len()),
-        };
-        let Some(columns) = self.target_columns(insert, table, width) else { return false };
+        let Some(columns) = self.target_columns(insert, table, self.width_of_source(insert)) else { return false };
         let key = table.key_column().map(|c| c.name.as_str());
         let identity = |c: &&Column| matches!(c.default, ColumnDefault::Identity { .. });
         let values_have_default = match &insert.source {
@@ -738,11 +733,7 @@ impl Context<'_> {
 
     fn insert_reference(&self, insert: &Insert, table: &Arc<Table>) -> Plan {
         let returning = !insert.returning.is_empty();
-        let width = match &insert.source {
-            InsertSource::Values(rows) => rows.first().map(Vec::len),
-            InsertSource::DefaultValues => Some(0),
-            InsertSource::Query(_) => self.source_outputs().map(Vec::len),
-        };
+        let width = self.width_of_source(insert);
         let Some(columns) = self.target_columns(insert, table, width) else { return self.let_coordinator_report() };
         // Columns whose value the nodes would compute by themselves.
         let given = |c: &Column| columns.iter().any(|g| g.name == c.name);

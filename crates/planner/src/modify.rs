@@ -660,7 +660,7 @@ impl Context<'_> {
 }
 
 /// A column that is assigned to itself.
-fn is_same_column(value: &Expr, column: &str, tree: &Tree) -> bool {
+pub(crate) fn is_same_column(value: &Expr, column: &str, tree: &Tree) -> bool {
     let (target, alone) = match tree {
         Tree::Update(update) => (update.target.reference_name(), update.from.is_empty()),
         Tree::Insert(insert) => (insert.target.reference_name(), false),

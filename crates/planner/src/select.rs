@@ -247,8 +247,8 @@ impl Context<'_> {
             if self.key_list(conjunct, anchors, this.scope, facts, &mut values).is_some() && !values.list.is_empty() {
                 // Of a wider type than the distribution column: no row has those.
                 let fits = |value: &KeyValue| {
-                    let types = anchors.iter().filter_map(|a| self.analysis.column(*a)).map(|c| c.type_oid);
-                    types.into_iter().all(|oid| crate::literal::fits(value, oid))
+                    let mut types = anchors.iter().filter_map(|a| self.analysis.column(*a)).map(|c| c.type_oid);
+                    types.all(|oid| crate::literal::fits(value, oid))
                 };
                 values.list.retain(fits);
                 if values.list.is_empty() {
