@@ -225,6 +225,8 @@ pub(crate) struct Analysis<'a> {
     pub has_system_column: bool,
     /// The system columns of our tables, as far as they were looked at where they stand.
     pub system_columns: Vec<SystemColumn<'a>>,
+    /// What the conditions of joins see.
+    join_scopes: Vec<(&'a Join, usize)>,
     /// Columns that were looked at where they stand, how many of them are whole rows, and the names not found.
     columns_seen: usize,
     whole_rows: usize,
@@ -281,6 +283,7 @@ impl<'a> Analysis<'a> {
             needs_parent_name: false,
             has_system_column: false,
             system_columns: Vec::new(),
+            join_scopes: Vec::new(),
             columns_seen: 0,
             whole_rows: 0,
             not_found: Vec::new(),
@@ -348,6 +351,22 @@ impl<'a> Analysis<'a> {
     fn new_env(&mut self, parent: Option<usize>) -> usize {
         self.envs.push(Env { parent, facts: Vec::new() });
         self.envs.len() - 1
+    }
+
+    /// Whether any of these, or of what they are made of, is like that.
+    pub fn any_node(&self, nodes: &[Node], like: &dyn Fn(&Node) -> bool) -> bool {
+        nodes.iter().any(|node| {
+            like(node)
+                || match node {
+                    Node::Join { left, right, .. } => {
+                        [left, right].into_iter().any(|side| self.any_node(std::slice::from_ref(side), like))
+                    }
+                    Node::Inline { level } | Node::Derived { level, .. } | Node::Lateral { level } => {
+                        self.any_node(&self.levels[*level].from, like)
+                    }
+                    Node::Instance(_) | Node::Constant { .. } | Node::Opaque(_) => false,
+                }
+        })
     }
 
     /// The table column behind an id.
@@ -775,9 +794,12 @@ impl<'a> Analysis<'a> {
                     JoinKind::Right => Some(left_env),
                     JoinKind::Full => None,
                 };
-                if let (Some(own_env), Some(on)) = (own_env, &join.on) {
+                if let Some(on) = &join.on {
                     let inside = self.scope_of_join(scope, from_left..to);
-                    self.collect(on, inside, own_env);
+                    self.join_scopes.push((join, inside));
+                    if let Some(own_env) = own_env {
+                        self.collect(on, inside, own_env);
+                    }
                 }
                 for name in &join.using {
                     let a = self.column_in(scope, from_left, from_right, name);
@@ -1107,21 +1129,26 @@ impl<'a> Analysis<'a> {
     // Sublinks.
 
     fn join_sublinks(&mut self, from: &'a [FromItem], level: usize, scope: usize, env: usize) {
-        fn conditions<'b>(item: &'b FromItem, out: &mut Vec<&'b Expr>) {
+        fn conditions<'b>(item: &'b FromItem, out: &mut Vec<(Option<&'b Join>, &'b Expr)>) {
             match item {
                 FromItem::Join(join) => {
                     conditions(&join.left, out);
                     conditions(&join.right, out);
-                    out.extend(join.on.iter());
+                    out.extend(join.on.iter().map(|on| (Some(&**join), on)));
                 }
-                FromItem::Function { calls, .. } => out.extend(calls),
-                FromItem::Sample { args, .. } => out.extend(args),
+                FromItem::Function { calls, .. } => out.extend(calls.iter().map(|call| (None, call))),
+                FromItem::Sample { args, .. } => out.extend(args.iter().map(|arg| (None, arg))),
                 _ => {}
             }
         }
         let mut exprs = Vec::new();
         from.iter().for_each(|item| conditions(item, &mut exprs));
-        self.sublinks_of(&exprs, &exprs, level, scope, env);
+        for (join, expr) in exprs {
+            // A condition knows the two sides of its join, and nothing beside it.
+            let of_join = |join: &'a Join| self.join_scopes.iter().find(|(of, _)| std::ptr::eq(*of, join));
+            let inside = join.and_then(of_join).map_or(scope, |(_, inside)| *inside);
+            self.sublinks_of(&[expr], &[expr], level, inside, env);
+        }
     }
 
     /// `filters`: those of `exprs` whose rows count only where they are true (WHERE, ON, HAVING).

@@ -191,6 +191,16 @@ pub(crate) fn rows(context: &Context<'_>, query: &Query, select: &Select, level:
             collated |= output.collation.clone()? == Collation::Asked;
         }
     }
+    // Rows are sorted before such a function makes several of each, unless they are sorted by what it gives.
+    let gives_rows = |e: &Expr| calls_any(e, &context.snapshot.set_returning_functions);
+    let sorts_by = |sort: &SortBy| match output_of(&sort.expr, &outputs) {
+        Some(at) => outputs[at].expr.is_some_and(gives_rows),
+        None => gives_rows(&sort.expr),
+    };
+    let is_spread = select.items.iter().any(|item| gives_rows(&item.expr));
+    if is_spread && !query.order_by.is_empty() && !query.order_by.iter().any(sorts_by) {
+        return Err("a set-returning function beside ORDER BY".to_owned());
+    }
     let mut hidden: Vec<Span> = Vec::new();
     let mut order = Vec::new();
     for (sort, span) in query.order_by.iter().zip(&outline.order_by) {
@@ -230,9 +240,11 @@ pub(crate) fn rows(context: &Context<'_>, query: &Query, select: &Select, level:
         }
         sql.append(edits.apply_to(text, *span));
     }
-    for span in &hidden {
+    for (at, span) in hidden.iter().enumerate() {
         sql.push_text(", ", None);
         sql.append(edits.apply_to(text, *span));
+        // The statement's ORDER BY may name an output that is called as this would be.
+        sql.push_text(&format!(" AS pgherd_sort{at}"), None);
     }
     for span in [outline.from_where, outline.group_clause, outline.having, outline.window].into_iter().flatten() {
         sql.push_text(" ", None);
@@ -527,6 +539,13 @@ pub(crate) fn aggregates(
     Ok((sql, Merge { sql: merge, columns: width.max(1), collated }))
 }
 
+/// Whether a function of these names is called.
+fn calls_any(expr: &Expr, names: &std::collections::HashSet<String>) -> bool {
+    let mut found = false;
+    expr.walk(&mut |e| found |= matches!(&e.kind, ExprKind::Call(call) if names.contains(&call.name)));
+    found
+}
+
 fn has_sublink(expr: &Expr) -> bool {
     let mut found = false;
     expr.walk(&mut |e| found |= matches!(e.kind, ExprKind::Sublink(_)));
@@ -595,12 +614,15 @@ impl<'e> Partials<'_, 'e> {
             Found::Column(id, _) => Some(id),
             _ => None,
         };
+        // A literal takes its type from where it stands: elsewhere the same text is another value.
+        let is_bare = matches!(expr.kind, ExprKind::Const(_) | ExprKind::Param(_));
         self.groups
             .iter()
             .position(|group| {
                 let same_column = id.is_some()
                     && matches!(self.context.analysis.resolve_expr(group.expr, self.scope), Found::Column(g, _) if Some(g) == id);
-                (same_column || (expr.span.is_known() && group.text == text)) && (extra || !group.extra)
+                let same_text = expr.span.is_known() && group.text == text && (!is_bare || group.expr.span == expr.span);
+                (same_column || same_text) && (extra || !group.extra)
             })
             .map(|at| at + 1)
     }

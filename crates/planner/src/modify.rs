@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pgherd_catalog::{ColumnDefault, Table};
 use pgherd_sql::ast::*;
 
+use crate::analysis::Node;
 use crate::context::{Context, quote_ident};
 use crate::insert::time_default;
 use crate::plan::*;
@@ -17,6 +18,10 @@ const ORDERLESS: &[&str] = &["bit_and", "bit_or", "bit_xor", "bool_and", "bool_o
 /// What PostgreSQL would run for a row that changes is not what it runs for one that goes and one that comes.
 pub(crate) fn fires(table: &Table) -> bool {
     table.has_triggers || table.fires_here || table.row_security || table.is_referenced
+}
+
+fn is_outer_join(node: &Node) -> bool {
+    matches!(node, Node::Join { kind, .. } if *kind != JoinKind::Inner)
 }
 
 fn current_of(filter: Option<&Expr>) -> bool {
@@ -205,6 +210,8 @@ impl Context<'_> {
         let Some(level) = level.map(|level| &self.analysis.levels[level]) else { return false };
         match self.analysis.resolve_expr(e, level.scope) {
             crate::analysis::Found::Column(id, true) => match self.analysis.constant(id) {
+                // NULL in its place is no key of that value.
+                Some(_) if self.analysis.any_node(&level.from, &is_outer_join) => false,
                 Some(constant) => literal::key_value(constant, key, self.snapshot).as_ref() == Some(value),
                 None => {
                     self.analysis.facts(level.env).pinned(id) == Some(value)

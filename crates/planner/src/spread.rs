@@ -270,9 +270,41 @@ impl Context<'_> {
             (Spread::Replicated, _) if self.is_volatile(level) => {
                 return Err("a volatile function in a subquery over rows that every worker has".to_owned());
             }
+            (Spread::Replicated, Body::Select(select))
+                if self.takes_any_order(query, select)
+                    && self.analysis.any_node(&this.from, &|node| matches!(node, Node::Instance(_))) =>
+            {
+                return Err("what a subquery over rows that every worker has gives depends on their order".to_owned());
+            }
             _ => {}
         }
         Ok(spread)
+    }
+
+    /// Something of it depends on the order of rows, and nothing says which: each worker has its own.
+    fn takes_any_order(&self, query: &Query, select: &Select) -> bool {
+        if matches!(select.distinct, Distinct::On(_)) && query.order_by.is_empty() {
+            return true;
+        }
+        let is_ordered = |window: &Window| {
+            let named = select.windows.iter().find(|w| w.name.is_some() && w.name == window.reference);
+            !window.order_by.is_empty() || named.is_some_and(|w| !w.order_by.is_empty())
+        };
+        let mut found = false;
+        let exprs = select.items.iter().map(|i| &i.expr).chain(&select.having);
+        for expr in exprs.chain(query.order_by.iter().map(|s| &s.expr)) {
+            expr.walk(&mut |e| {
+                let ExprKind::Call(call) = &e.kind else { return };
+                found |= match &call.over {
+                    Some(window) => BY_PLACE.contains(&call.name.as_str()) && !is_ordered(window),
+                    None => {
+                        let gathers = GATHERING.iter().any(|word| call.name.contains(word));
+                        gathers && call.order_by.is_empty() && self.analysis.is_aggregate(call)
+                    }
+                };
+            });
+        }
+        found
     }
 
     /// Groups, distinct rows and windows lie on one worker each (or there are none).
@@ -492,6 +524,12 @@ impl Context<'_> {
         });
     }
 }
+
+/// Window functions that give a row something of its place among the others.
+const BY_PLACE: &[&str] = &["row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value"];
+
+/// In the names of aggregates that put values one behind another.
+const GATHERING: &[&str] = &["array_agg", "string_agg", "json_agg", "jsonb_agg", "xmlagg", "objectagg", "object_agg"];
 
 #[derive(Default)]
 pub(crate) struct Calls<'e> {

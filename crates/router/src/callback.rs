@@ -27,7 +27,7 @@ use crate::rights::{Rights, Use, shows_nothing, with_values};
 use crate::row_names::{RowNames, SHARD, name_text, with_names};
 use crate::run::{Anchor, Askers, Errors, Request, Rows, Within, add_tags, fields_of, refuse};
 use crate::session::{Bound, Session};
-use crate::settings::{quote_ident, quote_literal};
+use crate::settings::{STYLES, is_plain_style, quote_ident, quote_literal};
 use crate::shared::Thread;
 use crate::text::{is_in_name, replace_unquoted};
 use crate::transaction::Block;
@@ -258,8 +258,6 @@ pub const COUNT_SCANS: &str = "count scans";
 /// Where a row is on its worker: partition and ctid.
 pub(crate) const PLACE: &str = "tableoid::pg_catalog.text || ' ' || ctid::pg_catalog.text";
 /// Settings that say how values are written as text.
-const STYLES: [&str; 4] = ["datestyle", "intervalstyle", "extra_float_digits", "array_nulls"];
-
 impl Session {
     /// Answers one batch. `in_block`: the coordinator runs inside a transaction block, so that writes made here commit
     /// with it.
@@ -1418,25 +1416,16 @@ impl Session {
         Ok(styled)
     }
 
-    /// The client has settings of its own for how values are written.
+    /// Values are written in a way that other settings read otherwise, or shortened.
     pub fn has_styles(&self) -> bool {
-        STYLES.iter().any(|name| self.style(name).is_some())
-    }
-
-    /// What the client has set, for its session or in the open block.
-    fn style(&self, name: &str) -> Option<&String> {
-        let local = self.txn.log.iter().rev().find_map(|item| match item {
-            crate::transaction::LogItem::Set { name: set, value, .. } if set == name => Some(value),
-            _ => None,
-        });
-        local.or_else(|| self.settings.get(name))
+        STYLES.iter().any(|name| self.in_force(name).is_some_and(|value| !is_plain_style(name, value)))
     }
 
     pub async fn with_client_styles(&mut self, group: GroupId) -> Result<()> {
         let list: Vec<String> = STYLES
             .iter()
             .filter_map(|name| {
-                let value = self.style(name)?;
+                let value = self.in_force(name)?;
                 Some(format!("pg_catalog.set_config('{name}', {}, true)", quote_literal(value)))
             })
             .collect();

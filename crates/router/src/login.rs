@@ -12,7 +12,7 @@ use pgherd_backend::{Claim, Credentials, QueryResult, connect};
 
 use crate::error::{Failure, Result};
 use crate::listen::AuthMode;
-use crate::settings::{Settings, quote_literal};
+use crate::settings::{Initial, Settings, quote_literal};
 use crate::shared::Thread;
 
 /// How long a change that was made elsewhere may go unnoticed by new connections.
@@ -51,8 +51,7 @@ pub struct Greeting {
     generation: u64,
     read: Instant,
     pub server_version: Rc<str>,
-    /// The default isolation level is REPEATABLE READ or SERIALIZABLE.
-    pub keeps_snapshots: bool,
+    pub initial: Rc<Initial>,
     /// ParameterStatus messages.
     pub parameters: Vec<u8>,
 }
@@ -215,7 +214,7 @@ impl Thread {
         (user, database): (&str, &str),
         settings: &Settings,
         (generation, read): (u64, Instant),
-        (server_version, keeps_snapshots): (&Rc<str>, bool),
+        (server_version, initial): (&Rc<str>, &Rc<Initial>),
         parameters: &[u8],
     ) {
         let mut greetings = self.greetings.borrow_mut();
@@ -233,7 +232,7 @@ impl Thread {
             generation,
             read,
             server_version: server_version.clone(),
-            keeps_snapshots,
+            initial: initial.clone(),
             parameters: parameters.to_vec(),
         }));
     }

@@ -1,6 +1,8 @@
 //! Session settings: what a client has set, which of them are ours (`citus.*`, `pgherd.*`), and how a server connection
 //! is brought up to date with them.
 
+use pgherd_backend::QueryResult;
+
 use crate::error::{Failure, Result};
 
 pub use pgherd_backend::Settings;
@@ -199,6 +201,40 @@ pub fn difference(applied: &Settings, wanted: &Settings, on_worker: bool) -> Str
         separator = ", ";
     }
     sql
+}
+
+/// What a connection of a role to a database has before anybody sets anything: its defaults, and what the client gave
+/// when it connected.
+#[derive(Debug, Clone, Default)]
+pub struct Initial(Vec<(String, String)>);
+
+impl Initial {
+    /// Asks for those by which the router reads texts and values, as rows of name and value.
+    pub const SQL: &str = "SELECT name, pg_catalog.current_setting(name) FROM pg_catalog.unnest(ARRAY['datestyle', \
+         'intervalstyle', 'extra_float_digits', 'array_nulls', 'standard_conforming_strings', \
+         'default_transaction_isolation']) n(name)";
+
+    pub fn read(shown: &QueryResult) -> Initial {
+        let value = |row, column| shown.text(row, column).unwrap_or_default().to_owned();
+        Initial((0..shown.rows.len()).map(|row| (value(row, 0), value(row, 1))).collect())
+    }
+
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// How values are written: each is read back as it was, whoever reads it.
+pub const STYLES: [&str; 4] = ["datestyle", "intervalstyle", "extra_float_digits", "array_nulls"];
+
+/// Whether a style is one that every server reads.
+pub fn is_plain_style(name: &str, value: &str) -> bool {
+    match name {
+        "datestyle" => value.to_ascii_lowercase().starts_with("iso"),
+        "intervalstyle" => value.eq_ignore_ascii_case("postgres"),
+        "extra_float_digits" => value.parse::<i32>().is_ok_and(|digits| digits > 0),
+        _ => value.eq_ignore_ascii_case("on"),
+    }
 }
 
 /// RESET ALL leaves it as it is.

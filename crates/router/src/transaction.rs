@@ -87,6 +87,8 @@ pub struct Transaction {
     pub body_settings: BTreeSet<String>,
     /// After DDL inside the block: the catalog as this transaction sees it.
     pub catalog: Option<Arc<Snapshot>>,
+    /// Temporary relations that it has dropped: a rollback brings them back.
+    dropped_temporary: HashSet<String>,
     /// Schema or metadata changed: the shared catalog is loaded again after commit.
     pub changed_catalog: bool,
     /// The epoch that its commit brings.
@@ -126,6 +128,7 @@ impl Transaction {
             settings_before: None,
             body_settings: BTreeSet::new(),
             catalog: None,
+            dropped_temporary: HashSet::new(),
             changed_catalog: false,
             epoch: None,
             changed_defaults: false,
@@ -500,6 +503,8 @@ impl Session {
         self.follow_encoding();
         self.txn.log.truncate(index + 1);
         self.forget_search_path();
+        // Some may be there again; which, the coordinator says before the next statement.
+        self.temp.extend(std::mem::take(&mut self.txn.dropped_temporary));
         for told in self.txn.told_mut() {
             *told = (*told).min(index + 1);
         }
@@ -707,12 +712,24 @@ impl Session {
         self.end_block(false).await;
     }
 
+    /// The session has these temporary relations now, and no others.
+    pub fn keep_temporary(&mut self, names: HashSet<String>) {
+        let before = std::mem::replace(&mut self.temp, names);
+        if self.txn.block != Block::None {
+            let gone = before.into_iter().filter(|name| !self.temp.contains(name));
+            self.txn.dropped_temporary.extend(gone);
+        }
+    }
+
     async fn end_block(&mut self, committed: bool) {
         let encoding = self.encoding_left().await;
         self.keep_settings_of_bodies().await;
         self.release_all().await;
         let (changed_catalog, epoch) = (self.txn.changed_catalog, self.txn.epoch);
         let changed_defaults = self.txn.changed_defaults;
+        if !committed {
+            self.temp.extend(std::mem::take(&mut self.txn.dropped_temporary));
+        }
         self.txn = Transaction::new();
         self.settle_encoding(committed);
         if let Some(encoding) = encoding {
@@ -946,6 +963,13 @@ impl LogItem {
     /// A setting that workers are not told of.
     fn is_for_coordinator(&self) -> bool {
         matches!(self, LogItem::Set { name, .. } if !settings::is_for_workers(name))
+    }
+
+    /// RESET of a setting.
+    pub fn resets(&self, name: &str) -> bool {
+        let LogItem::Raw(sql) = self else { return false };
+        sql == "RESET ALL" && !settings::outlives_reset_all(name)
+            || *sql == format!("RESET {}", settings::quote_setting(name))
     }
 
     /// It may change what a statement means.

@@ -1,6 +1,7 @@
 //! Statements that the coordinator runs: local tables, functions, and everything that only PostgreSQL itself can
 //! answer. Distributed tables that it reads call back into this session meanwhile.
 
+use pgherd_backend::QueryResult;
 use pgherd_catalog::{COORDINATOR_GROUP, Resolved, Snapshot};
 use pgherd_control::schema::{CATALOG_VIEWS, NOT_OURS};
 use pgherd_planner::SessionView;
@@ -235,7 +236,7 @@ impl Session {
         {
             self.keep_moment_of_portal(call, shown.as_deref()).await?;
         }
-        self.follow_set_config(call).await?;
+        self.follow_set_config(call, call.prepared.text()).await?;
         if calls_function {
             self.keep_moment_of_returned(call).await?;
         }
@@ -440,23 +441,39 @@ impl Session {
         }
     }
 
-    /// `set_config('name', …, false)` is a SET: the other servers must follow it.
-    pub(super) async fn follow_set_config(&mut self, call: &Call<'_>) -> Result<()> {
+    /// `set_config` is SET or SET LOCAL: the other servers must follow it. `text`: where the arguments are.
+    pub(super) async fn follow_set_config(&mut self, call: &Call<'_>, text: &str) -> Result<()> {
         let Some(statement) = &call.prepared.statement else { return Ok(()) };
         if !statement.calls.iter().any(|(_, name)| name == "set_config") {
             return Ok(());
         }
-        // `set_config(…, true)` is SET LOCAL.
-        let local = statement.text.replace([' ', '\n'], "").to_ascii_lowercase().contains(",true)");
-        // The client's encoding is not the servers'.
-        for name in config_names(&statement.text).into_iter().filter(|name| name != "client_encoding") {
+        let mut names = first_arguments(&statement.text);
+        if names.is_none() {
+            let mut found = literal_names(&statement.text);
+            found.extend(literal_names(text));
+            let values = call.bound.into_iter().flat_map(|bound| bound.params.iter().flatten());
+            let texts = values.filter_map(|value| std::str::from_utf8(value).ok());
+            found.extend(texts.filter(|text| is_setting_name(text)).map(str::to_ascii_lowercase));
+            let sql = "SELECT pg_catalog.lower(name) FROM pg_catalog.pg_settings WHERE source = 'session'";
+            let set = self.collect_on(COORDINATOR_GROUP, sql).await?;
+            found.extend((0..set.rows.len()).filter_map(|row| set.text(row, 0).map(str::to_owned)));
+            names = Some(found);
+        }
+        // The client's encoding is not the servers'. What is the transaction's is over with it.
+        let (of_transaction, names): (Vec<String>, Vec<String>) = names
+            .unwrap_or_default()
+            .into_iter()
+            .filter(|name| !matches!(name.as_str(), "client_encoding" | "seed"))
+            .partition(|name| name.starts_with("transaction_"));
+        for name in of_transaction {
             let sql = format!("SELECT pg_catalog.current_setting({}, true)", crate::settings::quote_literal(&name));
-            let result = self.collect_on(COORDINATOR_GROUP, &sql).await?;
-            if let Some(value) = result.text(0, 0) {
-                let value = value.to_owned();
-                self.set_followed(&name, value, local);
+            let value = self.collect_on(COORDINATOR_GROUP, &sql).await?.text(0, 0).map(str::to_owned);
+            if let Some(value) = value.filter(|_| self.txn.block != Block::None) {
+                self.set_followed(&name, value, true);
             }
         }
+        self.txn.body_settings.extend(names);
+        self.follow_settings_of_bodies().await?;
         self.forget_search_path();
         Ok(())
     }
@@ -473,22 +490,14 @@ impl Session {
         let in_block = self.txn.block != Block::None;
         for row in 0..found.rows.len() {
             let (Some(name), value) = (found.text(row, 0), found.text(row, 1).unwrap_or_default()) else { continue };
-            if self.effective_setting(name, found.text(row, 2)) == value {
+            let known = self.in_force(name);
+            if known.or(found.text(row, 2)).unwrap_or_default() == value && (known.is_some() || !is_made(&found, row)) {
                 continue;
             }
             self.set_followed(name, value.to_owned(), in_block);
             self.forget_search_path();
         }
         Ok(())
-    }
-
-    /// What a setting should be on a connection that has been told of everything. `reset`: where nobody has set it.
-    fn effective_setting<'a>(&'a self, name: &str, reset: Option<&'a str>) -> &'a str {
-        let logged = self.txn.log.iter().rev().find_map(|item| match item {
-            crate::transaction::LogItem::Set { name: set, value, .. } if set == name => Some(value.as_str()),
-            _ => None,
-        });
-        logged.or_else(|| self.settings.get(name).map(String::as_str)).or(reset).unwrap_or_default()
     }
 
     /// At the end of a block: what bodies have set for longer than that is the session's.
@@ -501,8 +510,8 @@ impl Session {
         let Ok(found) = participant.lease.query(&settings_sql(&names)).await else { return };
         for row in 0..found.rows.len() {
             let (Some(name), value) = (found.text(row, 0), found.text(row, 1).unwrap_or_default()) else { continue };
-            let known = self.settings.get(name).map(String::as_str).or(found.text(row, 2)).unwrap_or_default();
-            if known != value {
+            let known = self.settings.get(name).map(String::as_str);
+            if known.or(found.text(row, 2)).unwrap_or_default() != value || known.is_none() && is_made(&found, row) {
                 participant.lease.applied.insert(name.to_owned(), value.to_owned());
                 self.settings.insert(name.to_owned(), value.to_owned());
             }
@@ -619,7 +628,10 @@ fn body_settings(body: &str) -> Vec<String> {
     let lower = body.to_ascii_lowercase();
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
     let words: Vec<&str> = lower.split(|c: char| !is_word(c)).filter(|w| !w.is_empty()).collect();
-    let mut found = if lower.contains("set_config") { config_names(body) } else { Vec::new() };
+    let mut found = Vec::new();
+    if lower.contains("set_config") {
+        found = first_arguments(body).unwrap_or_else(|| literal_names(body));
+    }
     for (at, _) in words.iter().enumerate().filter(|(_, word)| matches!(**word, "set" | "reset")) {
         let next = words[at + 1..].iter().find(|word| !matches!(**word, "local" | "session"));
         found.extend(next.map(|name| if *name == "time" { "timezone" } else { *name }.to_owned()));
@@ -628,22 +640,29 @@ fn body_settings(body: &str) -> Vec<String> {
     found
 }
 
-/// First arguments of `set_config` that are literals. Where one is not (`SELECT set_config(name, …) FROM pg_settings
-/// WHERE name = '…'`, as pg_dump has it), all literals that may be names of settings.
-fn config_names(text: &str) -> Vec<String> {
+/// A setting that no server has of its own: it is there, and perhaps empty, once somebody has set it.
+fn is_made(found: &QueryResult, row: usize) -> bool {
+    found.text(row, 0).is_some_and(|name| name.contains('.')) && found.text(row, 1).is_some()
+}
+
+/// First arguments of `set_config`, where all are literals.
+fn first_arguments(text: &str) -> Option<Vec<String>> {
     let lower = text.to_ascii_lowercase();
     let first = |at: usize| {
         let rest = lower[at..].trim_start().strip_prefix('(')?.trim_start().strip_prefix('\'')?;
         rest.split_once('\'').map(|(name, _)| name.to_owned())
     };
-    let names: Vec<Option<String>> =
-        lower.match_indices("set_config").map(|(at, word)| first(at + word.len())).collect();
-    if names.iter().all(Option::is_some) {
-        return names.into_iter().flatten().collect();
-    }
-    let is_name = |literal: &&str| {
-        literal.starts_with(|c: char| c.is_ascii_alphabetic())
-            && literal.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.'))
-    };
-    lower.split('\'').skip(1).step_by(2).filter(is_name).map(str::to_owned).collect()
+    lower.match_indices("set_config").map(|(at, word)| first(at + word.len())).collect()
+}
+
+/// All literals that may be names of settings: `SELECT set_config(name, …) FROM pg_settings WHERE name = '…'`, as
+/// pg_dump has it.
+fn literal_names(text: &str) -> Vec<String> {
+    let lower = text.to_ascii_lowercase();
+    lower.split('\'').skip(1).step_by(2).filter(|literal| is_setting_name(literal)).map(str::to_owned).collect()
+}
+
+fn is_setting_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.'))
 }

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use pgherd_catalog::{COORDINATOR_GROUP, OWN_SCHEMA};
 use pgherd_sql::{Span, Splice, Statement, StatementKind};
 
+use super::stage::Capture;
 use super::{Call, Completion, Errors};
 use crate::error::{Failure, Result};
 use crate::session::{Bound, DeclaredCursor, Named, Prepared, Session};
@@ -229,8 +230,10 @@ impl Session {
         if args.is_empty() {
             return Ok(Vec::new());
         }
+        let mut computes = types.iter().any(|type_oid| reads_words(*type_oid));
         for arg in args {
             let parsed = pgherd_sql::split(&format!("SELECT {}", arg.of(text))).unwrap_or_default();
+            computes |= !parsed.iter().all(|s| s.calls.is_empty() && s.types.is_empty());
             if parsed.iter().any(|s| s.has_sublink) {
                 let position = text.get(..arg.start).map_or(0, |t| t.chars().count()) + 1;
                 return Err(
@@ -245,13 +248,31 @@ impl Session {
             splice.push_text(arg.of(text), Some(arg.start));
             splice.push_text(&format!(")::{}", names.get(index).map_or("text", String::as_str)), None);
         }
+        let sql = splice.as_written();
+        let values = match computes {
+            true => self.computed_values(&sql).await,
+            false => self.ask_coordinator(&sql).await.map(|mut result| result.rows.pop().unwrap_or_default()),
+        };
         let errors = Errors { splice: Some(&splice), text, renamed: None };
-        let mut result = self.ask_coordinator(&splice.as_written()).await.map_err(|failure| match failure {
+        values.map_err(|failure| match failure {
             Failure::Statement(fields) => self.translate(*fields, errors),
             other => other,
-        })?;
-        Ok(result.rows.pop().unwrap_or_default())
+        })
     }
+
+    /// The values of a SELECT of one row, in the open transaction: functions may read and write, and tell its time.
+    async fn computed_values(&mut self, sql: &str) -> Result<Vec<Option<Bytes>>> {
+        let Some(statement) = pgherd_sql::split(sql).ok().and_then(|mut s| s.pop()) else { return Ok(Vec::new()) };
+        self.open_implicit_block();
+        let none = Prepared::new(Some(statement.clone()), sql, Vec::new());
+        let (_, captured) = self.run_captured(&Call::simple(&none), statement, Vec::new(), Capture::row()).await?;
+        captured.map_or(Ok(Vec::new()), Capture::into_row)
+    }
+}
+
+/// Its values may be words for the time.
+fn reads_words(type_oid: u32) -> bool {
+    matches!(type_oid, 1082 | 1083 | 1114 | 1184 | 1266)
 }
 
 /// A data statement: it has parameters and columns that the coordinator describes.

@@ -280,11 +280,9 @@ impl Session {
         self.follow_tables(&before, info, call.prepared.text()).await?;
         if drops {
             self.drop_on_workers().await?;
-            for name in &info.objects {
-                if name.schema.is_none() {
-                    self.temp.remove(&name.name);
-                }
-            }
+            let dropped = |name: &String| info.objects.iter().any(|o| o.schema.is_none() && o.name == *name);
+            let left = self.temp.iter().filter(|name| !dropped(name)).cloned().collect();
+            self.keep_temporary(left);
         }
         if !object_first {
             self.follow_object(call.prepared.text(), info).await?;

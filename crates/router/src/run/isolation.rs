@@ -26,8 +26,10 @@ impl Session {
         self.txn.keeps_snapshot.unwrap_or_else(|| {
             // What SET changes of the default since is for the next one.
             let settings = self.txn.settings_before.as_ref().unwrap_or(&self.settings);
-            let default = settings.get("default_transaction_isolation");
-            default.and_then(|value| keeps_snapshot(value)).unwrap_or(self.keeps_snapshots)
+            const NAME: &str = "default_transaction_isolation";
+            let default = settings.get(NAME);
+            let kept = default.and_then(|value| keeps_snapshot(value));
+            kept.unwrap_or_else(|| self.initial.get(NAME).is_some_and(|level| !level.starts_with("read ")))
         })
     }
 

@@ -229,7 +229,8 @@ impl Session {
             roles: names.clone().any(|name| name.is_none()),
             owners: names.clone().any(|name| name == Some("")),
         };
-        self.temp = names.flatten().filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        let names = names.flatten().filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        self.keep_temporary(names);
         Ok(changes)
     }
 

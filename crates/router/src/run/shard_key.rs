@@ -124,7 +124,9 @@ impl Session {
         };
         let type_name = if asked.stored { &column.type_name } else { &column.base_type_name };
         let sql = hash::ask_server_sql(type_name, collation.as_deref());
-        let mut lease = self.coordinator_lease().await?;
+        // A date or an interval is read as the statement will read it.
+        let (mut lease, in_block) =
+            self.coordinator_lease_in_block(&["datestyle", "intervalstyle", "timezone"]).await?;
         let types = if asked.param_type != 0 { vec![asked.param_type] } else { Vec::new() };
         let params: [Option<Bytes>; 1] = [Some(Bytes::copy_from_slice(value))];
         frontend::write_parse(lease.buffer(), "", &sql, &types);
@@ -144,6 +146,9 @@ impl Session {
                 b'Z' => break,
                 _ => {}
             }
+        }
+        if in_block {
+            lease.query("ROLLBACK").await?;
         }
         match failure {
             Some(mut fields) => {

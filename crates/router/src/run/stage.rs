@@ -152,6 +152,18 @@ impl Capture {
         Some(self.sets.pop()?.into_iter().map(TextArray::finish).collect())
     }
 
+    /// A row, or the first of several.
+    pub fn row() -> Capture {
+        Capture { raw: Some(Vec::new()), ..Capture::new(0, None, usize::MAX) }
+    }
+
+    pub fn into_row(mut self) -> Result<Vec<Option<Bytes>>> {
+        match self.raw.take().and_then(|rows| rows.into_iter().next()) {
+            Some(raw) => fields_of(&Frame { raw }),
+            None => Ok(Vec::new()),
+        }
+    }
+
     /// Only counts.
     pub fn count() -> Capture {
         Capture { counts_only: true, ..Capture::new(0, None, usize::MAX) }

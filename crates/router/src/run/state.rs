@@ -1,6 +1,8 @@
 //! SET, SHOW, RESET, DISCARD and ALTER SYSTEM: the coordinator checks and answers, the session remembers, the other
 //! servers are told when they are next used.
 
+use std::collections::HashSet;
+
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId};
 use pgherd_sql::{DiscardKind, Name, SetInfo, SetKind, StatementKind};
 use pgherd_wire::backend;
@@ -183,6 +185,11 @@ impl Session {
 
     /// Takes over a setting's value from the coordinator connection where it was just set.
     async fn follow(&mut self, name: &str, local: bool) -> Result<()> {
+        if name == "seed" {
+            // Nobody can read it. The numbers that follow are those of the session's own connection.
+            self.pin = true;
+            return Ok(());
+        }
         // SHOW takes no snapshot.
         let sql = format!("SHOW {}", settings::quote_setting(name));
         let result = self.collect_on(COORDINATOR_GROUP, &sql).await?;
@@ -301,7 +308,7 @@ impl Session {
                 self.reset_client_encoding();
                 self.forget_search_path();
             }
-            DiscardKind::Temp => self.temp.clear(),
+            DiscardKind::Temp => self.keep_temporary(HashSet::new()),
             DiscardKind::Plans | DiscardKind::Sequences => {}
         }
         Ok(completion)

@@ -109,7 +109,7 @@ impl Session {
         let calls_function = self.calls_user_function(&inner);
         let writes = there.writes || calls_function;
         let completion = self.run_on_coordinator(call, call.prepared.text(), writes).await?;
-        self.follow_set_config(&inner).await?;
+        self.follow_set_config(&inner, call.prepared.text()).await?;
         if calls_function {
             self.notice_temporary_tables().await?;
         }

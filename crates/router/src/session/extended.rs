@@ -87,30 +87,46 @@ impl Session {
         let result = self.extended_step(frame).await;
         match self.client.converted(result) {
             Ok(()) => self.client.flush_if_full().await,
-            Err(Failure::Statement(fields)) => {
-                backend::write_error(&mut self.client.out, &fields);
-                // A client in the middle of COPY sends no Sync before it has read this.
-                self.client.flush().await?;
-                self.skip_until_sync = true;
-                self.pending = None;
-                // Nobody waits for this client's Sync.
-                if self.txn.block != Block::None {
-                    self.fail_block().await;
-                }
-                Ok(())
-            }
-            Err(other) => Err(other),
+            Err(failure) => self.fail_pipeline(failure).await,
         }
     }
 
-    async fn extended_step(&mut self, frame: &Frame) -> Result<()> {
-        // Whatever comes now is not a Sync: the Execute that waited is part of a longer transaction.
+    /// After an error nothing is done before the client's Sync.
+    async fn fail_pipeline(&mut self, failure: Failure) -> Result<()> {
+        let Failure::Statement(fields) = failure else { return Err(failure) };
+        backend::write_error(&mut self.client.out, &fields);
+        // A client in the middle of COPY sends no Sync before it has read this.
+        self.client.flush().await?;
+        self.skip_until_sync = true;
+        self.pending = None;
+        // Nobody waits for this client's Sync.
+        if self.txn.block != Block::None {
+            self.fail_block().await;
+        }
+        Ok(())
+    }
+
+    /// A Query without a Sync before it is in one transaction with what came before. False: that has failed.
+    pub(super) async fn join_pipeline(&mut self) -> Result<bool> {
+        match self.run_waiting().await {
+            Ok(()) => Ok(true),
+            Err(failure) => self.fail_pipeline(failure).await.map(|()| false),
+        }
+    }
+
+    /// Whatever comes now is not a Sync: the Execute that waited is part of a longer transaction.
+    async fn run_waiting(&mut self) -> Result<()> {
         if self.pending.is_some() {
             if !matches!(self.txn.block, Block::Explicit | Block::Failed) {
                 self.open_implicit_block_for_pending();
             }
             self.run_pending().await?;
         }
+        Ok(())
+    }
+
+    async fn extended_step(&mut self, frame: &Frame) -> Result<()> {
+        self.run_waiting().await?;
         let frame = &self.client.decoded(frame)?;
         match parse_frontend(frame)? {
             FrontendMessage::Parse { name, sql, param_types } => self.parse_message(name, sql, param_types).await,
@@ -172,6 +188,10 @@ impl Session {
     }
 
     async fn parse_message(&mut self, name: &str, sql: &str, param_types: Vec<u32>) -> Result<()> {
+        if name.is_empty() {
+            // Also where the new one comes to nothing.
+            self.statements.remove("");
+        }
         let declared = param_types.clone();
         let prepared = self.prepare(sql, param_types).await?;
         if !name.is_empty() && self.statements.contains_key(name) {

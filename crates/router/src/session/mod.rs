@@ -40,7 +40,7 @@ use crate::encoding::ClientEncoding;
 use crate::error::{Failure, Result};
 use crate::rights::CopyRights;
 use crate::run::Definitions;
-use crate::settings::Settings;
+use crate::settings::{Initial, Settings};
 use crate::shared::{Seat, Thread};
 use crate::transaction::{Block, KNOWN_CHANGES, LogItem, Transaction};
 
@@ -107,8 +107,8 @@ pub struct Session {
     pub cancel: Arc<CancelState>,
     /// As the coordinator reports it.
     pub server_version: Rc<str>,
-    /// Transactions keep a snapshot where nothing else is said.
-    pub keeps_snapshots: bool,
+    /// What its settings were when it began.
+    pub initial: Rc<Initial>,
     pid: i32,
     seat: Seat,
     /// After an error in the extended protocol: messages are skipped until Sync.
@@ -209,7 +209,7 @@ impl Session {
             copy_rights: CopyRights::default(),
             cancel,
             server_version: Rc::from(""),
-            keeps_snapshots: false,
+            initial: Rc::default(),
             pid,
             seat: new.seat,
             skip_until_sync: false,
@@ -229,7 +229,7 @@ impl Session {
                 self.settings = greeting.settings.clone();
                 self.startup_settings = greeting.settings.clone();
                 self.server_version = greeting.server_version.clone();
-                self.keeps_snapshots = greeting.keeps_snapshots;
+                self.initial = greeting.initial.clone();
                 self.client.out.extend_from_slice(&greeting.parameters);
             }
             None => self.ask_for_greeting().await?,
@@ -258,9 +258,8 @@ impl Session {
         self.join(COORDINATOR_GROUP).await?;
         let mut participant = self.take(COORDINATOR_GROUP)?;
         // A query brings back the error of a setting that the server refuses.
-        let checked = participant.lease.query("SHOW default_transaction_isolation").await;
-        let level = checked.as_ref().ok().and_then(|shown| shown.text(0, 0));
-        self.keeps_snapshots = level.is_some_and(|level| !level.starts_with("read "));
+        let checked = participant.lease.query(Initial::SQL).await;
+        self.initial = Rc::new(checked.as_ref().map(Initial::read).unwrap_or_default());
         let version = participant.lease.parameters.get("server_version");
         self.server_version = Rc::from(version.map_or("", String::as_str));
         let begin = self.client.out.len();
@@ -273,7 +272,7 @@ impl Session {
         checked?;
         let parameters = &self.client.out[begin..];
         let who = (self.user.as_str(), self.db.name.as_str());
-        let found = (&self.server_version, self.keeps_snapshots);
+        let found = (&self.server_version, &self.initial);
         self.thread.remember_greeting(who, &self.settings, asked, found, parameters);
         Ok(())
     }
@@ -441,6 +440,17 @@ impl Session {
         Ok(())
     }
 
+    /// A setting's value where somebody has set it: in the open block, for the session, or before it began.
+    pub fn in_force(&self, name: &str) -> Option<&str> {
+        let set_in_block = self.txn.log.iter().rev().find_map(|item| match item {
+            LogItem::Set { name: set, value, .. } if set == name => Some(Some(value.as_str())),
+            item if item.resets(name) => Some(None),
+            _ => None,
+        });
+        let of_session = || self.settings.get(name).map(String::as_str);
+        set_in_block.flatten().or_else(of_session).or_else(|| self.initial.get(name))
+    }
+
     /// Where a group's server is and who this client is there.
     pub fn target(&self, group: GroupId) -> Result<Target> {
         let shared = &self.thread.shared;
@@ -531,6 +541,24 @@ impl Session {
     /// A coordinator connection beside the transaction's own, with the session's settings.
     pub async fn coordinator_lease(&mut self) -> Result<Lease> {
         self.lease_aside(COORDINATOR_GROUP).await
+    }
+
+    /// The same, and what the open block has set for itself alone of `names`; with the block's end to be sent.
+    pub async fn coordinator_lease_in_block(&mut self, names: &[&str]) -> Result<(Lease, bool)> {
+        let mut lease = self.coordinator_lease().await?;
+        let is_logged =
+            |name: &str| self.txn.log.iter().any(|item| matches!(item, LogItem::Set { name: set, .. } if set == name));
+        let mut sql = String::new();
+        for name in names.iter().filter(|name| is_logged(name)) {
+            let value = self.in_force(name).unwrap_or_default();
+            sql.push_str(if sql.is_empty() { "BEGIN;" } else { ";" });
+            sql.push_str(&crate::settings::assignment(name, value, true));
+        }
+        if sql.is_empty() {
+            return Ok((lease, false));
+        }
+        lease.query(&sql).await?;
+        Ok((lease, true))
     }
 
     /// The same on any server.

@@ -14,7 +14,7 @@ use crate::cancel::CancelState;
 use crate::client::Client;
 use crate::database::Database;
 use crate::describe::Described;
-use crate::settings::Settings;
+use crate::settings::{Initial, Settings};
 use crate::shared::Thread;
 use crate::transaction::Block;
 
@@ -33,7 +33,7 @@ pub struct Seed {
     pid: i32,
     cancel: Arc<CancelState>,
     server_version: String,
-    keeps_snapshots: bool,
+    initial: Initial,
 }
 
 struct StatementSeed {
@@ -127,7 +127,7 @@ impl Session {
             pid: self.pid,
             cancel: self.cancel,
             server_version,
-            keeps_snapshots: self.keeps_snapshots,
+            initial: Initial::clone(&self.initial),
         })
     }
 
@@ -143,7 +143,7 @@ impl Session {
         session.moved = true;
         session.startup_settings = seed.startup_settings;
         session.server_version = Rc::from(seed.server_version.as_str());
-        session.keeps_snapshots = seed.keeps_snapshots;
+        session.initial = Rc::new(seed.initial);
         session.thread.add_link(session.pid, &session.client.link);
         // Nobody is asked for it: a server that does not answer must not hold up a statement that does not need it.
         let path = seed.search_path.map(Rc::new);

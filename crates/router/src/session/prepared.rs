@@ -15,7 +15,7 @@ use super::ride::Compiled;
 use super::rows::CompiledRows;
 use crate::describe::Described;
 use crate::error::Result;
-use crate::transaction::{Block, LogItem};
+use crate::transaction::Block;
 
 /// Numbers for server-side statements: unique in this process, so that a name on a server connection means one text.
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
@@ -202,13 +202,7 @@ impl Prepared {
 impl Session {
     /// Whether a backslash in a plain literal escapes.
     pub fn plain_strings_escape(&self) -> bool {
-        const NAME: &str = "standard_conforming_strings";
-        let last = self.txn.log.iter().rev().find_map(|item| match item {
-            LogItem::Set { name, value, .. } if name == NAME => Some(value == "off"),
-            LogItem::Raw(sql) if sql.contains(NAME) || sql == "RESET ALL" => Some(false),
-            _ => None,
-        });
-        last.unwrap_or_else(|| self.settings.get(NAME).is_some_and(|value| value == "off"))
+        self.in_force("standard_conforming_strings") == Some("off")
     }
 
     /// A statement of a simple Query. `sql` is the whole of it, which PREPARE and DECLARE keep; `plain`: its literals

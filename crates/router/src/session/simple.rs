@@ -15,9 +15,9 @@ use crate::transaction::Block;
 
 impl Session {
     pub(super) async fn query_message(&mut self, frame: &Frame) -> Result<()> {
-        // A Query in the middle of a pipeline ends what came before it, as Sync would.
-        self.finish_pipeline().await?;
-        self.skip_until_sync = false;
+        if self.skip_until_sync || !self.join_pipeline().await? {
+            return Ok(());
+        }
         let sql = match self.client.decoded(frame) {
             Err(failure) => Err(failure),
             Ok(frame) => match parse_frontend(&frame) {
@@ -102,6 +102,9 @@ impl Session {
             Err(error) => return self.unparsed(sql, error).await,
         };
         if statements.is_empty() {
+            if self.txn.block == Block::Implicit {
+                self.commit().await?;
+            }
             backend::write_empty_query_response(&mut self.client.out);
             return Ok(());
         }
