@@ -368,3 +368,53 @@ DELETE FROM given_up WHERE id = 2;
 SELECT * FROM gives_up;
 --@ refused: 0A000
 ALTER TABLE gives_up ALTER w SET DEFAULT one_of_them();
+
+-- A subquery in ON sees the two sides of its join, not what else FROM has.
+CREATE TABLE on_x (k int, v int);
+CREATE TABLE on_z (k int, w int);
+CREATE TABLE on_r (a int);
+CREATE TABLE on_s (k int, b int);
+CREATE TABLE on_d (key int, c int);
+--@ cluster: SELECT create_distributed_table('on_x', 'k'), create_distributed_table('on_z', 'k'), create_reference_table('on_r'), create_reference_table('on_s'), create_distributed_table('on_d', 'key')
+INSERT INTO on_x SELECT i, i FROM generate_series(1, 12) i;
+INSERT INTO on_z SELECT i, i FROM generate_series(1, 12) i;
+INSERT INTO on_r VALUES (1), (2);
+INSERT INTO on_s SELECT i, i FROM generate_series(1, 12) i;
+INSERT INTO on_d SELECT i, i FROM generate_series(1, 12, 2) i;
+SELECT count(*) FROM on_x JOIN on_z USING (k), on_r JOIN on_s ON EXISTS (SELECT FROM on_d WHERE on_d.key = k);
+SELECT count(*) FROM on_x JOIN on_z USING (k), on_r LEFT JOIN on_s ON EXISTS (SELECT FROM on_d WHERE on_d.key = k);
+SELECT count(*) FROM on_x JOIN on_z ON EXISTS (SELECT FROM on_d WHERE on_d.key = on_x.k) AND on_x.k = on_z.k;
+
+-- A literal that is grouped by, and the same literal elsewhere.
+SELECT '1' AS n, max(v) + '1' AS m FROM on_x GROUP BY n;
+SELECT 'a '::char(3) AS n, max(v) || 'a ' FROM on_x GROUP BY n;
+SELECT '1' AS n, count(*) FILTER (WHERE v > 3) FROM on_x GROUP BY n HAVING max(v) > '1';
+
+-- Outputs that are called as columns which only ORDER BY names.
+--@ ordered
+SELECT -v AS v, k FROM on_x ORDER BY v, on_x.v LIMIT 3;
+--@ ordered
+SELECT v % 3 AS k, v FROM on_x ORDER BY k, on_x.k DESC LIMIT 5;
+
+-- Rows are sorted before a function makes several of each.
+--@ ordered
+SELECT k, generate_series(1, 3) FROM on_x ORDER BY v DESC LIMIT 5;
+--@ ordered
+SELECT k, generate_series(3, 1, -1) FROM on_x ORDER BY k;
+--@ ordered
+SELECT k, generate_series(1, 3) AS g FROM on_x ORDER BY g DESC, k LIMIT 5;
+--@ ordered
+SELECT unnest(ARRAY[k, v]) FROM on_x ORDER BY v DESC LIMIT 3 OFFSET 1;
+
+-- A key that MERGE inserts, out of a source that an outer join makes NULL.
+CREATE TABLE merged (k int, v int);
+--@ cluster: SELECT create_distributed_table('merged', 'k')
+MERGE INTO merged t USING (SELECT r.a, c.five FROM on_r r LEFT JOIN (SELECT 5 AS five, 2 AS a) c ON c.a = r.a) s ON t.k = 5 AND t.v = s.a WHEN NOT MATCHED THEN INSERT VALUES (s.five, s.a);
+SELECT * FROM merged ORDER BY v;
+SELECT v FROM merged WHERE k = 5;
+SELECT v FROM merged WHERE k IS NULL;
+
+-- What depends on the order of rows that every worker has.
+SELECT count(DISTINCT p) FROM (SELECT k, (SELECT string_agg(b::text, ',') FROM on_s) AS p FROM on_x) q;
+SELECT count(*), sum(n) FROM on_x JOIN (SELECT k, row_number() OVER () AS n FROM on_s) s USING (k);
+SELECT count(*) FROM on_x JOIN (SELECT DISTINCT ON (b % 2) k, b FROM on_s) s ON s.b % 2 = on_x.v % 2;

@@ -238,3 +238,41 @@ DEALLOCATE pq;
 DEALLOCATE ps;
 RESET search_path;
 DROP SCHEMA path_a, path_b, path_c CASCADE;
+
+-- The arguments of EXECUTE are computed in the transaction.
+CREATE SEQUENCE numbers_given;
+CREATE TABLE given (n int, at timestamptz);
+CREATE FUNCTION give() RETURNS int LANGUAGE plpgsql AS $$ DECLARE r int; BEGIN INSERT INTO given VALUES (1, now()) RETURNING n INTO r; RETURN r; END $$;
+CREATE FUNCTION click(bigint) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN INSERT INTO clicks (user_id, url) VALUES ($1, 'argument'); RETURN $1; END $$;
+PREPARE takes (bigint) AS SELECT id FROM users WHERE id = $1;
+BEGIN;
+EXECUTE takes (give());
+EXECUTE takes (click(5));
+SELECT count(*) FROM given;
+SELECT user_id FROM clicks WHERE url = 'argument';
+ROLLBACK;
+SELECT count(*) FROM given;
+SELECT user_id FROM clicks WHERE url = 'argument';
+EXECUTE takes (click(6));
+SELECT user_id FROM clicks WHERE url = 'argument';
+EXECUTE takes (nextval('numbers_given'));
+SELECT currval('numbers_given');
+PREPARE times (timestamptz) AS SELECT $1 = now(), count(*) FROM users WHERE $1 = now();
+BEGIN;
+SELECT 1 FROM (SELECT pg_sleep(0.01)) p;
+EXECUTE times (now());
+EXECUTE times ('now');
+EXECUTE times (CURRENT_TIMESTAMP);
+COMMIT;
+EXECUTE times (now());
+BEGIN;
+INSERT INTO clicks (user_id, url) VALUES (9, 'seen');
+CREATE FUNCTION seen() RETURNS bigint LANGUAGE sql AS $$ SELECT user_id FROM clicks WHERE url = 'seen' $$;
+EXECUTE takes (seen());
+ROLLBACK;
+--@ error: 0A000
+EXECUTE takes (1 / (SELECT 0));
+--@ error: 22012
+EXECUTE takes (abs(1) / 0);
+DEALLOCATE takes;
+DEALLOCATE times;

@@ -367,3 +367,149 @@ SELECT max('2024-03-01'::date::text) FROM reset_rows WHERE k = 1;
 RESET datestyle;
 DROP TABLE reset_rows;
 DROP ROLE reset_bob;
+
+-- A dropped temporary table is there again after a rollback, and hides the other again.
+CREATE TEMP TABLE users (id bigint, shadow bool);
+INSERT INTO users VALUES (1, true);
+BEGIN;
+DROP TABLE users;
+SELECT count(*) FROM users;
+ROLLBACK;
+SELECT * FROM users;
+BEGIN;
+SAVEPOINT s;
+DROP TABLE pg_temp.users;
+SELECT count(*) FROM users;
+ROLLBACK TO s;
+SELECT * FROM users;
+UPDATE users SET shadow = false;
+COMMIT;
+SELECT * FROM users;
+BEGIN;
+DISCARD TEMP;
+SELECT count(*) FROM users;
+ROLLBACK;
+SELECT * FROM users;
+BEGIN;
+DO $$ BEGIN DROP TABLE pg_temp.users; END $$;
+SELECT count(*) FROM users;
+ROLLBACK;
+SELECT * FROM users;
+DROP TABLE users;
+SELECT count(*) FROM users;
+
+-- set_config in every form: the other servers follow it for as long as it lasts.
+SELECT set_config('my.a', coalesce(current_setting('my.none', true), '') || 'x', false);
+SELECT current_setting('my.a', true), count(*) FROM users;
+SELECT count(*) FROM users WHERE current_setting('my.a') = 'x';
+BEGIN;
+SELECT set_config('my.tenant', 'a', 'on'::bool);
+SELECT count(*) FROM users WHERE current_setting('my.tenant') = 'a';
+COMMIT;
+SELECT current_setting('my.tenant', true);
+SELECT count(*) FROM users WHERE current_setting('my.tenant', true) = 'a';
+BEGIN;
+SELECT set_config('my.tenant', 'b', 't');
+SELECT count(*) FROM users WHERE current_setting('my.tenant') = 'b';
+COMMIT;
+SELECT count(*) FROM users WHERE current_setting('my.tenant', true) = 'b';
+BEGIN;
+SELECT set_config('my.tenant', 'c', true), set_config('my.b', 'd', false);
+SELECT count(*) FROM users WHERE current_setting('my.tenant') = 'c' AND current_setting('my.b') = 'd';
+SAVEPOINT s;
+SELECT set_config('my.b', 'e', false);
+SELECT count(*) FROM users WHERE current_setting('my.b') = 'e';
+ROLLBACK TO s;
+SELECT count(*) FROM users WHERE current_setting('my.b') = 'd';
+COMMIT;
+SELECT count(*) FROM users WHERE current_setting('my.tenant', true) = 'c';
+SELECT count(*) FROM users WHERE current_setting('my.b') = 'd';
+--@ types: 25, 25, 16
+--@ params: my.p, one, false
+SELECT set_config($1, $2, $3);
+SELECT count(*) FROM users WHERE current_setting('my.p', true) = 'one';
+BEGIN;
+--@ types: 25, 25, 16
+--@ params: my.p, two, true
+SELECT set_config($1, $2, $3);
+SELECT count(*) FROM users WHERE current_setting('my.p') = 'two';
+COMMIT;
+SELECT count(*) FROM users WHERE current_setting('my.p') = 'one';
+--@ types: 25, 25, 16
+--@ params: TimeZone, Asia/Tokyo, false
+SELECT set_config($1, $2, $3);
+SELECT created FROM users WHERE id = 1;
+PREPARE configures AS SELECT set_config($1, $2, false);
+EXECUTE configures ('timezone', 'America/New_York');
+SELECT created FROM users WHERE id = 1;
+SELECT set_config(name, 'UTC', false) FROM pg_settings WHERE name = 'TimeZone';
+SELECT created FROM users WHERE id = 1;
+DEALLOCATE configures;
+RESET timezone;
+
+-- Numbers behind SET seed are the session's.
+SET seed = 0.5;
+SELECT count(*) FROM users;
+SELECT random() < 1, count(*) FROM orders GROUP BY 1;
+
+-- A key that a server reads under the session's settings, also where they are the block's.
+CREATE TABLE ticks (at timestamptz, v int);
+CREATE TABLE days (day date PRIMARY KEY, v int);
+CREATE TABLE spans (took interval, v int);
+--@ cluster: SELECT create_distributed_table('ticks', 'at'), create_distributed_table('days', 'day'), create_distributed_table('spans', 'took')
+INSERT INTO ticks SELECT '2024-01-01 00:00+09'::timestamptz + i * interval '1 hour', i FROM generate_series(0, 9) i;
+INSERT INTO days SELECT date '2024-02-03' + i, i FROM generate_series(0, 9) i;
+INSERT INTO days VALUES ('2024-03-02', 20), ('2024-04-02', 21);
+INSERT INTO spans VALUES ('-1 day -2 hours', 1), ('-1 day +2 hours', 2);
+BEGIN;
+SET LOCAL timezone = 'Asia/Tokyo';
+SELECT v FROM ticks WHERE at = '2024-01-01 00:00';
+SELECT v FROM ticks WHERE at IN ('2024-01-01 01:00', '2024-01-01 02:00') ORDER BY v;
+UPDATE ticks SET v = 100 WHERE at = '2024-01-01 03:00';
+INSERT INTO ticks VALUES ('2024-01-02 00:00', 50);
+DELETE FROM ticks WHERE at = '2024-01-01 04:00';
+SELECT set_config('timezone', 'America/New_York', true);
+INSERT INTO ticks VALUES ('2024-01-02 00:00', 51);
+RESET timezone;
+INSERT INTO ticks VALUES ('2024-01-02 00:00', 52);
+COMMIT;
+SELECT * FROM ticks ORDER BY at, v;
+SELECT v FROM ticks WHERE at = '2024-01-02 00:00+09';
+BEGIN;
+SET LOCAL datestyle = 'SQL, DMY';
+SELECT v FROM days WHERE day = '02/03/2024';
+SAVEPOINT s;
+SET LOCAL datestyle = 'SQL, MDY';
+SELECT v FROM days WHERE day = '02/03/2024';
+ROLLBACK TO s;
+SELECT v FROM days WHERE day IN ('02/03/2024', '02/04/2024') ORDER BY v;
+COMMIT;
+BEGIN;
+SET LOCAL intervalstyle = 'sql_standard';
+SELECT v FROM spans WHERE took = '-1 2:00:00';
+COMMIT;
+
+-- What ALTER DATABASE sets for new sessions is in force as if each had set it.
+CREATE TABLE said (k text, v int);
+CREATE TABLE floats (k int, x float8, at timestamptz);
+--@ cluster: SELECT create_distributed_table('said', 'k'), create_distributed_table('floats', 'k')
+INSERT INTO said VALUES (E'a\\b', 1), (E'c\\\\d', 2), ('it''s', 3);
+INSERT INTO floats VALUES (1, 0.1::float8 + 0.2::float8, '2024-01-01 00:00+05:30'), (2, 0.1, '2023-01-01 00:00+05:30');
+DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET standard_conforming_strings = off', current_database()); END $$;
+DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET escape_string_warning = off', current_database()); END $$;
+DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET extra_float_digits = 0', current_database()); END $$;
+DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET datestyle = ''SQL, DMY''', current_database()); END $$;
+DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET timezone = ''Asia/Kolkata''', current_database()); END $$;
+--@ on: by_default
+SELECT v FROM said WHERE k = 'a\\b';
+--@ on: by_default
+SELECT max(x) > 0.3, max(x), min(at), max(at) FROM floats;
+--@ on: by_default
+CREATE TABLE floats_too AS SELECT * FROM floats;
+--@ on: by_default
+--@ cluster: SELECT create_distributed_table('floats_too', 'k')
+--@ on: by_default
+INSERT INTO floats SELECT k + 2, x, at FROM floats_too;
+SELECT k, x, at AT TIME ZONE 'UTC' FROM floats ORDER BY k;
+SELECT k, x, at AT TIME ZONE 'UTC' FROM floats_too ORDER BY k;
+DO $$ BEGIN EXECUTE format('ALTER DATABASE %I RESET ALL', current_database()); END $$;

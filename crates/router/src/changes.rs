@@ -469,7 +469,7 @@ impl Session {
                      AND (p.proname = ANY (ARRAY[{}]::pg_catalog.name[]) OR p.oid IN (SELECT object FROM seen \
                          WHERE class = 'pg_catalog.pg_proc'::pg_catalog.regclass))) \
              SELECT pg_catalog.min(provolatile), pg_catalog.max(provolatile), pg_catalog.bool_or( \
-                 body ~* '\\m(insert|update|delete|merge|truncate|execute|call)\\M' \
+                 body ~* E'\\\\m(insert|update|delete|merge|truncate|execute|call)\\\\M' \
                  OR EXISTS (SELECT FROM pg_catalog.pg_proc o \
                      WHERE o.oid >= 16384 AND o.pronamespace <> 'pgherd'::pg_catalog.regnamespace \
                          AND pg_catalog.strpos(pg_catalog.lower(called.body), pg_catalog.lower(o.proname)) > 0)) \
@@ -515,9 +515,9 @@ impl Session {
                  UNION ALL SELECT pg_catalog.lower(v.relname) FROM pg_catalog.pg_class v \
                      WHERE v.oid >= 16384 AND v.relkind IN ('v', 'm') \
                          AND v.relnamespace <> 'pgherd'::pg_catalog.regnamespace) \
-             SELECT EXISTS (SELECT FROM called WHERE body ~ '\\m(execute|call|[a-z]+_to_xml\\w*)\\M') \
+             SELECT EXISTS (SELECT FROM called WHERE body ~ E'\\\\m(execute|call|[a-z]+_to_xml\\\\w*)\\\\M') \
                  OR EXISTS (SELECT FROM called c JOIN read r ON pg_catalog.strpos(c.body, r.name) > 0 \
-                     AND (r.name !~ '^\\w+$' OR c.body ~ ('\\m' || r.name || '\\M')))",
+                     AND (r.name !~ E'^\\\\w+$' OR c.body ~ (E'\\\\m' || r.name || E'\\\\M')))",
             list(&called),
             list(&tree)
         );

@@ -444,7 +444,7 @@ SELECT a.attrelid::oid, a.attnum, a.attname, a.atttypid::oid, a.atttypmod,
          coalesce(pg_catalog.pg_get_expr(d.adbin, 0), pg_catalog.pg_get_expr(t.typdefaultbin, 0)) END,
        CASE WHEN d.oid IS NULL AND t.typdefaultbin IS NOT NULL THEN
          -- A domain's: what it is made of is not looked into.
-         pg_catalog.pg_get_expr(t.typdefaultbin, 0) ~ '\\m(nextval|currval|lastval|setval|pg_backend_pid)\\M'
+         pg_catalog.pg_get_expr(t.typdefaultbin, 0) ~ E'\\\\m(nextval|currval|lastval|setval|pg_backend_pid)\\\\M'
          OR EXISTS (SELECT FROM pg_catalog.pg_depend s
                     WHERE s.classid = 'pg_catalog.pg_type'::pg_catalog.regclass AND s.objid = t.oid
                       AND s.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND s.refobjid >= 16384)
@@ -668,7 +668,7 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
     let names = connection
         .query(
             "WITH bodies AS MATERIALIZED (SELECT p.proname, b.body, \
-                 b.body ~ '\\m((next|curr|last|set)val|setseed|lo_open|pg_(try_)?advisory_(un)?lock(_shared)?)\\M' \
+                 b.body ~ E'\\\\m((next|curr|last|set)val|setseed|lo_open|pg_(try_)?advisory_(un)?lock(_shared)?)\\\\M' \
                    AS direct \
                FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang, \
                LATERAL (SELECT pg_catalog.lower( \
@@ -684,8 +684,8 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
                FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
                WHERE p.oid >= 16384 AND l.lanname IN ('sql', 'plpgsql') \
                  AND p.pronamespace <> 'pgherd'::pg_catalog.regnamespace \
-                 AND (p.prosrc ~* 'tablesample|\\monly\\M' OR p.prosqlbody::pg_catalog.text ~ ':tablesample [{]' \
-                   OR pg_catalog.pg_get_function_sqlbody(p.oid) ~ '\\mONLY\\M') \
+                 AND (p.prosrc ~* E'tablesample|\\\\monly\\\\M' OR p.prosqlbody::pg_catalog.text ~ ':tablesample [{]' \
+                   OR pg_catalog.pg_get_function_sqlbody(p.oid) ~ E'\\\\mONLY\\\\M') \
              UNION SELECT 'o', o.oprname FROM pg_catalog.pg_operator o \
                JOIN pg_catalog.pg_proc p ON p.oid = o.oprcode JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
                WHERE o.oid >= 16384 AND (l.lanname NOT IN ('internal', 'c') OR NOT EXISTS ( \
@@ -699,7 +699,7 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
                  WHERE NOT t.tgisinternal AND t.tgname !~* '^[!~]?pgherd_guard' AND t.tgtype::int4 & 24 <> 0 \
                    AND t.tgtype::int4 & 3 <> 1 AND t.tgrelid NOT IN (SELECT relation FROM pgherd.fires_here) \
              UNION SELECT 'C' || proname, '' FROM pg_catalog.pg_proc \
-               WHERE oid >= 16384 AND prosrc ~* '\\mset\\s+constraints\\M' \
+               WHERE oid >= 16384 AND prosrc ~* E'\\\\mset\\\\s+constraints\\\\M' \
              UNION SELECT 'D', '' WHERE EXISTS ( \
                  SELECT FROM pg_catalog.pg_constraint k JOIN pgherd.pg_dist_partition p ON p.logicalrelid = k.conrelid \
                  WHERE k.condeferrable AND p.partmethod = 'h') \
@@ -717,7 +717,7 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
                  JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
                  WHERE p.oid >= 16384 AND p.provolatile <> 'v' AND l.lanname NOT IN ('c', 'internal') \
                    AND p.pronamespace <> 'pgherd'::pg_catalog.regnamespace \
-                   AND coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc) ~* '\\m(from|execute|table)\\M') \
+                   AND coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc) ~* E'\\\\m(from|execute|table)\\\\M') \
              UNION SELECT 'L', b.proname FROM bodies b WHERE b.direct OR EXISTS (SELECT FROM bodies d \
                  WHERE d.direct AND pg_catalog.strpos(b.body, pg_catalog.lower(d.proname)) > 0) \
              UNION SELECT 'N', '' FROM ( \
@@ -726,8 +726,8 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
                  WHERE p.oid >= 16384 AND l.lanname NOT IN ('c', 'internal') \
                    AND p.pronamespace <> 'pgherd'::pg_catalog.regnamespace \
                    AND (l.lanname NOT IN ('sql', 'plpgsql') OR p.prosqlbody::pg_catalog.text ~ x.tree \
-                     OR p.prosrc ~* '\\m(now|(transaction|statement)_timestamp|current_(date|time|timestamp))\\M' \
-                     OR p.prosrc ~* '\\m(localtime|localtimestamp|today|tomorrow|yesterday)\\M')) \
+                     OR p.prosrc ~* E'\\\\m(now|(transaction|statement)_timestamp|current_(date|time|timestamp))\\\\M' \
+                     OR p.prosrc ~* E'\\\\m(localtime|localtimestamp|today|tomorrow|yesterday)\\\\M')) \
                OR EXISTS (SELECT FROM ( \
                    SELECT r.ev_action FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid = r.ev_class \
                    WHERE r.oid >= 16384 AND c.relnamespace <> 'pgherd'::pg_catalog.regnamespace OFFSET 0) v \
@@ -784,9 +784,9 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
                SELECT relation FROM behind) b JOIN pgherd.pg_dist_partition p ON p.logicalrelid = b.relation \
              UNION SELECT 'G', CASE m.name WHEN 'time' THEN 'timezone' ELSE m.name END FROM pg_catalog.pg_proc p, \
                  LATERAL (SELECT pg_catalog.lower(x[1]) AS name FROM pg_catalog.regexp_matches(p.prosrc, \
-                     'set_config\\s*[(]\\s*''([a-z_][a-z0-9_.]*)''', 'gi') x \
+                     E'set_config\\\\s*[(]\\\\s*''([a-z_][a-z0-9_.]*)''', 'gi') x \
                    UNION SELECT pg_catalog.lower(x[2]) FROM pg_catalog.regexp_matches(p.prosrc, \
-                     '\\m(set|reset)\\s+(?:session\\s+|local\\s+)?([a-z_][a-z0-9_.]*)', 'gi') x) m \
+                     E'\\\\m(set|reset)\\\\s+(?:session\\\\s+|local\\\\s+)?([a-z_][a-z0-9_.]*)', 'gi') x) m \
                WHERE p.oid >= 16384 AND p.pronamespace <> 'pgherd'::pg_catalog.regnamespace \
                  AND (m.name ~ '[.]' OR m.name IN ('time', 'role', 'session_authorization') \
                    OR m.name IN (SELECT pg_catalog.lower(s.name) FROM pg_catalog.pg_settings s)) \

@@ -209,14 +209,18 @@ pub fn difference(applied: &Settings, wanted: &Settings, on_worker: bool) -> Str
 pub struct Initial(Vec<(String, String)>);
 
 impl Initial {
-    /// Asks for those by which the router reads texts and values, as rows of name and value.
+    /// Asks for those by which the router and the servers read texts and values, as rows of name and value.
     pub const SQL: &str = "SELECT name, pg_catalog.current_setting(name) FROM pg_catalog.unnest(ARRAY['datestyle', \
-         'intervalstyle', 'extra_float_digits', 'array_nulls', 'standard_conforming_strings', \
-         'default_transaction_isolation']) n(name)";
+         'intervalstyle', 'extra_float_digits', 'array_nulls', 'standard_conforming_strings', 'timezone', \
+         'search_path', 'default_transaction_isolation']) n(name)";
 
     pub fn read(shown: &QueryResult) -> Initial {
         let value = |row, column| shown.text(row, column).unwrap_or_default().to_owned();
         Initial((0..shown.rows.len()).map(|row| (value(row, 0), value(row, 1))).collect())
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&String, &String)> {
+        self.0.iter().map(|(name, value)| (name, value))
     }
 
     pub fn get(&self, name: &str) -> Option<&str> {

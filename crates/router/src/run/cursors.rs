@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use pgherd_catalog::{COORDINATOR_GROUP, OWN_SCHEMA};
+use pgherd_sql::ast::ExprKind;
 use pgherd_sql::{Span, Splice, Statement, StatementKind};
 
 use super::stage::Capture;
@@ -232,10 +233,17 @@ impl Session {
         }
         let mut computes = types.iter().any(|type_oid| reads_words(*type_oid));
         for arg in args {
-            let parsed = pgherd_sql::split(&format!("SELECT {}", arg.of(text))).unwrap_or_default();
+            const BEFORE: &str = "SELECT ";
+            let parsed = pgherd_sql::split(&format!("{BEFORE}{}", arg.of(text))).unwrap_or_default();
             computes |= !parsed.iter().all(|s| s.calls.is_empty() && s.types.is_empty());
-            if parsed.iter().any(|s| s.has_sublink) {
-                let position = text.get(..arg.start).map_or(0, |t| t.chars().count()) + 1;
+            if let Some(statement) = parsed.iter().find(|s| s.has_sublink) {
+                let mut at = None;
+                statement.tree.walk_all(&mut |_, e| {
+                    if matches!(e.kind, ExprKind::Sublink(_)) && e.span.is_known() {
+                        at.get_or_insert(arg.start + e.span.start - BEFORE.len());
+                    }
+                });
+                let position = text.get(..at.unwrap_or(arg.start)).map_or(0, |t| t.chars().count()) + 1;
                 return Err(
                     Failure::new("0A000", "cannot use subquery in EXECUTE parameter").with(b'P', &position.to_string())
                 );

@@ -104,7 +104,7 @@ impl Session {
              JOIN pg_catalog.pg_rewrite r ON r.oid = d.objid \
              WHERE d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass \
                AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = {oid} \
-               AND r.ev_action::pg_catalog.text ~ ':relid {oid} (:\\w+ \\w+ )*:tablesample \\{{' LIMIT 1",
+               AND r.ev_action::pg_catalog.text ~ E':relid {oid} (:\\\\w+ \\\\w+ )*:tablesample \\\\{{' LIMIT 1",
             oid = table.oid
         );
         let sampled = self.collect_on(COORDINATOR_GROUP, &sql).await?;

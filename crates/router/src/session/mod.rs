@@ -109,6 +109,8 @@ pub struct Session {
     pub server_version: Rc<str>,
     /// What its settings were when it began.
     pub initial: Rc<Initial>,
+    /// Defaults that have changed since may be others.
+    generation: u64,
     pid: i32,
     seat: Seat,
     /// After an error in the extended protocol: messages are skipped until Sync.
@@ -210,6 +212,7 @@ impl Session {
             cancel,
             server_version: Rc::from(""),
             initial: Rc::default(),
+            generation: 0,
             pid,
             seat: new.seat,
             skip_until_sync: false,
@@ -223,6 +226,7 @@ impl Session {
     }
 
     async fn greet(&mut self, long_cancel_key: bool) -> Result<()> {
+        self.generation = self.thread.shared.generation();
         match self.thread.greeting(&self.user, &self.db.name, &self.settings) {
             Some(greeting) => {
                 // One set of settings for all that have the same.
@@ -320,6 +324,9 @@ impl Session {
                         // The one before ended well, and a cancel that was meant for it came too late.
                         self.held_up = 0;
                         self.cancel.finish();
+                    }
+                    if self.generation != self.thread.shared.generation() && self.txn.block == Block::None {
+                        self.keep_initial().await;
                     }
                     // What brought it here is served here.
                     if !std::mem::take(&mut self.moved)
@@ -442,13 +449,35 @@ impl Session {
 
     /// A setting's value where somebody has set it: in the open block, for the session, or before it began.
     pub fn in_force(&self, name: &str) -> Option<&str> {
-        let set_in_block = self.txn.log.iter().rev().find_map(|item| match item {
+        let of_session = || self.settings.get(name).map(String::as_str);
+        self.in_force_here(name).or_else(of_session).or_else(|| self.initial.get(name))
+    }
+
+    /// What the open block has set it to.
+    fn in_force_here(&self, name: &str) -> Option<&str> {
+        let last = self.txn.log.iter().rev().find_map(|item| match item {
             LogItem::Set { name: set, value, .. } if set == name => Some(Some(value.as_str())),
             item if item.resets(name) => Some(None),
             _ => None,
         });
-        let of_session = || self.settings.get(name).map(String::as_str);
-        set_in_block.flatten().or_else(of_session).or_else(|| self.initial.get(name))
+        last.flatten()
+    }
+
+    /// After defaults of roles or databases have changed: this session keeps those that it began with.
+    async fn keep_initial(&mut self) {
+        self.generation = self.thread.shared.generation();
+        // Its own connection, where it has one, was made before.
+        let now = match self.coordinator_lease().await {
+            Ok(mut lease) => lease.query(Initial::SQL).await.map(|shown| Initial::read(&shown)).unwrap_or_default(),
+            Err(_) => Initial::default(),
+        };
+        let initial = self.initial.clone();
+        for (name, value) in initial.iter().filter(|(name, value)| now.get(name) != Some(value)) {
+            if self.settings.get(name).is_none() {
+                self.settings.insert(name.clone(), value.clone());
+                self.startup_settings.insert(name.clone(), value.clone());
+            }
+        }
     }
 
     /// Where a group's server is and who this client is there.
@@ -546,11 +575,9 @@ impl Session {
     /// The same, and what the open block has set for itself alone of `names`; with the block's end to be sent.
     pub async fn coordinator_lease_in_block(&mut self, names: &[&str]) -> Result<(Lease, bool)> {
         let mut lease = self.coordinator_lease().await?;
-        let is_logged =
-            |name: &str| self.txn.log.iter().any(|item| matches!(item, LogItem::Set { name: set, .. } if set == name));
         let mut sql = String::new();
-        for name in names.iter().filter(|name| is_logged(name)) {
-            let value = self.in_force(name).unwrap_or_default();
+        for name in names {
+            let Some(value) = self.in_force_here(name) else { continue };
             sql.push_str(if sql.is_empty() { "BEGIN;" } else { ";" });
             sql.push_str(&crate::settings::assignment(name, value, true));
         }

@@ -34,6 +34,7 @@ pub struct Seed {
     cancel: Arc<CancelState>,
     server_version: String,
     initial: Initial,
+    generation: u64,
 }
 
 struct StatementSeed {
@@ -128,6 +129,7 @@ impl Session {
             cancel: self.cancel,
             server_version,
             initial: Initial::clone(&self.initial),
+            generation: self.generation,
         })
     }
 
@@ -144,6 +146,7 @@ impl Session {
         session.startup_settings = seed.startup_settings;
         session.server_version = Rc::from(seed.server_version.as_str());
         session.initial = Rc::new(seed.initial);
+        session.generation = seed.generation;
         session.thread.add_link(session.pid, &session.client.link);
         // Nobody is asked for it: a server that does not answer must not hold up a statement that does not need it.
         let path = seed.search_path.map(Rc::new);
