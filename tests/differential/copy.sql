@@ -412,3 +412,35 @@ COPY timed (v, k) FROM STDIN (FORMAT csv, FORCE_NULL (v), NULL 'n');
 "",2
 \.
 SELECT k, v, void, said, day = CURRENT_DATE FROM timed;
+
+-- Options where they were before there were lists of them.
+TRUNCATE t, r;
+INSERT INTO t SELECT i, 'row ' || i, i / 4.0, NULL, i % 2 = 0 FROM generate_series(1, 20) i;
+COPY t TO STDOUT USING DELIMITERS '|';
+COPY t (k, v) TO STDOUT DELIMITERS ';' WITH NULL AS 'none' CSV HEADER;
+COPY BINARY t (k, v) TO STDOUT;
+COPY BINARY r TO STDOUT;
+COPY t (k, v) FROM STDIN USING DELIMITERS '|';
+30|thirty
+31|thirty-one
+\.
+COPY r FROM STDIN DELIMITERS ',' NULL 'x';
+1,x
+2,two
+\.
+--@ copy hex
+COPY BINARY t (k, v) FROM STDIN;
+5047434f50590aff0d0a00000000000000000000020000000400000028000000026f6b0002000000040000002900000003796573ffff
+\.
+SELECT k, v FROM t WHERE k >= 30 ORDER BY k;
+SELECT * FROM r ORDER BY id;
+
+-- Binary values of the users' own types.
+CREATE TYPE cmood AS ENUM ('low', 'high');
+CREATE TYPE cpair AS (a int, b cmood);
+CREATE TABLE felt (k int PRIMARY KEY, one cmood, many cmood[], pair cpair);
+--@ cluster: SELECT create_distributed_table('felt', 'k')
+INSERT INTO felt VALUES (1, 'low', '{low,high}', '(1,low)'), (2, 'high', NULL, NULL), (3, NULL, '{}', '(,high)');
+COPY felt (k, one) TO STDOUT (FORMAT binary);
+COPY felt TO STDOUT;
+SELECT * FROM felt ORDER BY k;

@@ -513,3 +513,13 @@ INSERT INTO floats SELECT k + 2, x, at FROM floats_too;
 SELECT k, x, at AT TIME ZONE 'UTC' FROM floats ORDER BY k;
 SELECT k, x, at AT TIME ZONE 'UTC' FROM floats_too ORDER BY k;
 DO $$ BEGIN EXECUTE format('ALTER DATABASE %I RESET ALL', current_database()); END $$;
+
+-- `= NULL` that means IS NULL.
+SET transform_null_equals = on;
+SELECT count(*) FROM clicks WHERE user_id = NULL;
+SELECT count(*) FROM clicks WHERE NULL = user_id;
+SELECT count(*) FROM clicks WHERE url = NULL OR user_id = NULL;
+SELECT count(*) FROM users u JOIN clicks c ON c.user_id = u.id WHERE c.ms = NULL;
+UPDATE clicks SET ms = 1 WHERE user_id = NULL AND url = 'nowhere';
+RESET transform_null_equals;
+SELECT count(*) FROM clicks WHERE user_id = NULL;

@@ -29,8 +29,12 @@ fn sides() -> &'static Sides {
             let mut client = side.connect("protocol").unwrap();
             client.run("CREATE TABLE p (k int PRIMARY KEY, v text, n numeric)").unwrap();
             client.run("CREATE TABLE local (k int PRIMARY KEY, v text)").unwrap();
+            client.run("CREATE TABLE r (k int PRIMARY KEY, v text)").unwrap();
+            client.run("CREATE TYPE mood AS ENUM ('low', 'high')").unwrap();
+            client.run("CREATE TABLE moods (k int PRIMARY KEY, a mood[])").unwrap();
             if side.is_cluster {
-                client.run("SELECT create_distributed_table('p', 'k')").unwrap();
+                client.run("SELECT create_distributed_table('p', 'k'), create_reference_table('r')").unwrap();
+                client.run("SELECT create_distributed_table('moods', 'k')").unwrap();
             }
             client.run("INSERT INTO p SELECT g, 'v' || g, g / 4.0 FROM generate_series(1, 10) g").unwrap();
         }
@@ -515,6 +519,157 @@ fn the_unnamed_statement_is_replaced() {
             1,
         ),
     ]);
+}
+
+#[test]
+fn an_unnamed_statement_is_gone_with_the_next_parse() {
+    check(&[
+        Ready([parse("", "DELETE FROM p WHERE k = 1", &[]), sync()].concat(), 1),
+        Ready([parse("", "SELEC", &[]), sync()].concat(), 1),
+        Ready([bind("", "", &[], &[], &[]), execute("", 0), sync()].concat(), 1),
+        Ready(query("SELECT v FROM p WHERE k = 1"), 1),
+    ]);
+}
+
+#[test]
+fn a_query_in_a_pipeline_is_part_of_it() {
+    let update = |k: &str| run("UPDATE p SET v = 'piped' WHERE k = $1", &[k]);
+    check(&[
+        // One transaction with what came before it.
+        Ready([update("1"), update("2"), query("SELECT v FROM p WHERE k IN (1, 2) ORDER BY k")].concat(), 1),
+        Ready(query("SELECT v FROM p WHERE k < 4 ORDER BY k"), 1),
+        Ready([update("3"), update("4"), query("SELECT 1 / 0")].concat(), 1),
+        Ready(query("SELECT v FROM p WHERE k IN (3, 4) ORDER BY k"), 1),
+        Ready([update("5"), query("")].concat(), 1),
+        Ready(query("SELECT v FROM p WHERE k = 5"), 1),
+        Ready([update("6"), query("BEGIN")].concat(), 1),
+        Ready(query("ROLLBACK"), 1),
+        Ready(query("SELECT v FROM p WHERE k = 6"), 1),
+        // Behind an error it is skipped as all else is.
+        Ready(
+            [run("SELECT 1 / (k - k) FROM p WHERE k = $1", &["1"]), query("SELECT 5"), update("7"), sync()].concat(),
+            1,
+        ),
+        Ready([update("x"), query("UPDATE p SET v = 'skipped' WHERE k = 8"), sync()].concat(), 1),
+        Ready(query("SELECT v FROM p WHERE k IN (7, 8) ORDER BY k"), 1),
+    ]);
+}
+
+#[test]
+fn a_row_limit_holds_for_writes() {
+    let insert = "INSERT INTO p (k, v) VALUES (11, 'a'), (12, 'b'), (13, 'c'), (14, 'd') RETURNING k";
+    check(&[
+        Ready(query("BEGIN"), 1),
+        Ready([parse("i", insert, &[]), bind("i", "i", &[], &[], &[]), execute("i", 2), sync()].concat(), 1),
+        Ready([execute("i", 1), sync()].concat(), 1),
+        Ready([execute("i", 0), sync()].concat(), 1),
+        Ready([execute("i", 0), sync()].concat(), 1),
+        Ready(query("ROLLBACK"), 1),
+        Ready(query("BEGIN"), 1),
+        Ready([parse("u", "UPDATE p SET n = 1 WHERE k < 5 RETURNING 'all'", &[]), sync()].concat(), 1),
+        Ready([bind("u", "u", &[], &[], &[]), execute("u", 3), sync()].concat(), 1),
+        Ready([describe(b'P', "u"), execute("u", 3), sync()].concat(), 1),
+        Ready(query("SELECT count(*) FROM p WHERE n = 1"), 1),
+        Ready(query("ROLLBACK"), 1),
+    ]);
+}
+
+#[test]
+fn an_unnamed_portal_lives_as_long_as_its_transaction() {
+    let one = |k: &str| [bind("", "s", &[], &text(&[k]), &[1]), execute("", 0), sync()].concat();
+    check(&[
+        Ready([parse("s", "SELECT v, k FROM p WHERE k = $1", &[]), sync()].concat(), 1),
+        Ready(one("1"), 1),
+        Ready(query("BEGIN"), 1),
+        Ready(one("2"), 1),
+        Ready(one("3"), 1),
+        Ready([execute("", 0), sync()].concat(), 1),
+        Ready(one("4"), 1),
+        Ready([describe(b'P', ""), sync()].concat(), 1),
+        Ready(one("5"), 1),
+        Ready(query("COMMIT"), 1),
+        Ready([execute("", 0), sync()].concat(), 1),
+    ]);
+}
+
+#[test]
+fn copy_says_what_is_wrong_before_it_asks_for_data() {
+    let done = || message(b'c', &[]);
+    check(&[
+        Ready(query("COPY p FROM STDIN (DELIMITER 'ab')"), 1),
+        Ready(query("COPY p (k, v) FROM STDIN (FORMAT csv, HEADER, FORCE_NULL (nope))"), 1),
+        Ready(query("COPY r FROM STDIN (DELIMITER 'ab')"), 1),
+        Ready(query("COPY r FROM STDIN (FORMAT csv, HEADER, FORCE_NULL (nope))"), 1),
+        Ready([query("COPY r FROM STDIN (FORMAT csv, HEADER)"), message(b'd', b"k,v\n"), done()].concat(), 1),
+        Ready([query("COPY r FROM STDIN (FORMAT csv, HEADER)"), message(b'd', b"k,v\n1,a\n2,b\n"), done()].concat(), 1),
+        Ready([query("COPY p (k, v) FROM STDIN (FORMAT csv, HEADER)"), message(b'd', b"k,v\n"), done()].concat(), 1),
+        Ready([query("COPY p (k, v) FROM STDIN (FORMAT csv, HEADER)"), done()].concat(), 1),
+        Ready(
+            [query("COPY p (k, v) FROM STDIN CSV HEADER"), message(b'd', b"k,v\n21,a\n22,b\n23,c\n"), done()].concat(),
+            1,
+        ),
+        Ready(query("SELECT k, v FROM p WHERE k > 20 ORDER BY k"), 1),
+        Ready(query("SELECT k, v FROM r ORDER BY k"), 1),
+        Ready(query("TRUNCATE r"), 1),
+    ]);
+}
+
+#[test]
+fn binary_values_of_own_types_are_read_and_written() {
+    // An array: dimensions, whether NULLs are in it, the element's type, the length, the lower bound.
+    let array = |oid: u32, labels: &[&str]| {
+        let head = [1, 0, oid, labels.len() as u32, 1].into_iter().flat_map(|n| n.to_be_bytes());
+        let body = labels.iter().flat_map(|l| [&(l.len() as u32).to_be_bytes(), l.as_bytes()].concat());
+        Some(head.chain(body).collect::<Vec<u8>>())
+    };
+    let sides = sides();
+    let mut shown = Vec::new();
+    for side in [&sides.oracle, &sides.tested] {
+        let mut client = side.connect("protocol").unwrap();
+        let oid: u32 = client.value("SELECT 'mood'::regtype::oid").unwrap().parse().unwrap();
+        let mut raw = Client::connect(&side.target.with_database("protocol")).unwrap();
+        let mut said = Vec::new();
+        let steps = [
+            [
+                parse("", "INSERT INTO moods VALUES ($1, $2), ($3, $2) RETURNING k", &[]),
+                bind(
+                    "",
+                    "",
+                    &[0, 1, 0],
+                    &[Some(b"1".to_vec()), array(oid, &["low", "high"]), Some(b"2".to_vec())],
+                    &[],
+                ),
+                execute("", 0),
+                sync(),
+            ]
+            .concat(),
+            [
+                parse("", "SELECT k FROM moods WHERE k = $1 AND a = $2", &[]),
+                bind("", "", &[0, 1], &[Some(b"1".to_vec()), array(oid, &["low", "high"])], &[]),
+                execute("", 0),
+                sync(),
+            ]
+            .concat(),
+            [parse("", "SELECT a FROM moods ORDER BY k", &[]), bind("", "", &[], &[], &[1]), execute("", 0), sync()]
+                .concat(),
+            query("TRUNCATE moods"),
+        ];
+        for step in steps {
+            raw.send(&step).unwrap();
+            for mut message in raw.receive_until_ready(1).unwrap() {
+                // The type's number is the server's own.
+                let places: Vec<usize> = (0..message.body.len()).collect();
+                for at in places.into_iter().filter(|_| message.kind == b'D') {
+                    if message.body[at..].starts_with(&oid.to_be_bytes()) {
+                        message.body[at..at + 4].copy_from_slice(b"TYPE");
+                    }
+                }
+                said.extend((message.kind != b'T').then(|| show_message(&message)));
+            }
+        }
+        shown.push(said);
+    }
+    assert_eq!(shown[0], shown[1]);
 }
 
 #[test]

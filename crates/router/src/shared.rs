@@ -283,6 +283,8 @@ pub struct Thread {
     pub type_names: RefCell<HashMap<ColumnTypes, Vec<String>>>,
     /// The coordinator's numbers of workers' types, by (database, group, oid there), under a catalog.
     pub type_oids: RefCell<HashMap<OnServer, (SnapshotId, u32)>>,
+    /// Users' types by (database, oid): the names of those whose binary values have numbers of types in them.
+    pub numbered_types: RefCell<HashMap<(String, u32), Option<String>>>,
     /// Lanes, by those who share them.
     pub contexts: RefCell<Vec<Rc<LaneContext>>>,
     /// Memory for looking at texts.
@@ -317,6 +319,7 @@ impl Thread {
             collations: RefCell::default(),
             type_names: RefCell::default(),
             type_oids: RefCell::default(),
+            numbered_types: RefCell::default(),
             contexts: RefCell::default(),
             lifter: RefCell::default(),
             values: RefCell::default(),

@@ -250,6 +250,47 @@ pub struct CopyOptions {
     pub force_null: Option<Vec<String>>,
     /// Any other option: `on_error`, `reject_limit`, `log_verbosity`, …
     pub others: Vec<(String, Option<String>)>,
+    /// All of them as a list, where some stand in the places that they had before there were lists.
+    pub old: Option<String>,
+}
+
+impl CopyOptions {
+    fn as_list(&self) -> String {
+        let literal = |text: &str| format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"));
+        let mut list = vec![format!(
+            "FORMAT {}",
+            match self.format {
+                CopyFormat::Text => "text",
+                CopyFormat::Csv => "csv",
+                CopyFormat::Binary => "binary",
+            }
+        )];
+        let texts = [
+            ("DELIMITER", &self.delimiter),
+            ("NULL", &self.null),
+            ("DEFAULT", &self.default),
+            ("QUOTE", &self.quote),
+            ("ESCAPE", &self.escape),
+            ("ENCODING", &self.encoding),
+        ];
+        list.extend(texts.into_iter().filter_map(|(name, value)| Some(format!("{name} {}", literal(value.as_ref()?)))));
+        list.extend(self.header.iter().map(|header| format!("HEADER {header}")));
+        list.extend(self.freeze.then(|| "FREEZE".to_owned()));
+        let columns = [
+            ("FORCE_QUOTE", &self.force_quote),
+            ("FORCE_NOT_NULL", &self.force_not_null),
+            ("FORCE_NULL", &self.force_null),
+        ];
+        for (name, columns) in columns {
+            let Some(columns) = columns else { continue };
+            let quoted: Vec<String> = columns.iter().map(|c| format!("\"{}\"", c.replace('"', "\"\""))).collect();
+            list.push(match quoted.is_empty() {
+                true => format!("{name} *"),
+                false => format!("{name} ({})", quoted.join(", ")),
+            });
+        }
+        format!("({})", list.join(", "))
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -726,6 +767,8 @@ impl Kinds<'_> {
             let filter_at = self.find(after, Token::Where);
             filter = filter_at.map(|i| self.rest(i + 1));
             options_span = Some(t.span(after, filter_at.unwrap_or(t.list.len()))).filter(|s| s.is_known());
+            let is_old = t.kind(1) == Token::Binary || matches!(t.kind(after), Token::Using | Token::Delimiters);
+            options.old = is_old.then(|| options.as_list());
         }
         CopyInfo {
             relation: c.relation.as_ref().map(name_of),

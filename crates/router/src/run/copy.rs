@@ -159,7 +159,7 @@ impl Session {
             info.columns.iter().map(|c| quote_ident(c)).collect()
         };
         check_columns(&info.columns, &table)?;
-        let options = info.options_span.map_or("", |s| s.of(text));
+        let options = options_of(info, text);
         let relation = format!("{}.{}", quote_ident(&table.schema), quote_ident(&table.name));
         self.open_implicit_block();
         if info.target != CopyTarget::Client {
@@ -171,6 +171,10 @@ impl Session {
         let catalog = self.catalog();
         let mut rows = 0;
         let binary = info.options.format == CopyFormat::Binary;
+        if binary && self.has_numbered(&table, &info.columns).await? {
+            let sql = format!("COPY (SELECT {} FROM {relation}) TO STDOUT {options}", columns.join(", "));
+            return self.copy_on_coordinator(call, &sql).await;
+        }
         let with_header = info.options.header.as_deref().is_some_and(|h| h != "false");
         let sql = format!("COPY (SELECT {} FROM {relation}) TO STDOUT {options}", columns.join(", "));
         let groups = catalog.groups_of(&table);
@@ -244,7 +248,9 @@ impl Session {
         // What drops rows must be decided once, and in one place.
         let drops_rows = info.filter.is_some()
             || info.options.others.iter().any(|(name, _)| name == "on_error" || name == "reject_limit");
-        if self.leaves_out_filled(&table, &columns) || drops_rows || info.target != CopyTarget::Client {
+        let numbered = info.options.format == CopyFormat::Binary && self.has_numbered(&table, &columns).await?;
+        let elsewhere = drops_rows || numbered || info.target != CopyTarget::Client;
+        if self.leaves_out_filled(&table, &columns) || elsewhere {
             return self.copy_by_temporary_table(call, info, table, columns).await;
         }
         let times = match reference {
@@ -278,15 +284,15 @@ impl Session {
         if reference {
             self.lock_all_copies(std::slice::from_ref(&table)).await?;
         }
-        // The first worker checks the options before the client is asked for data; a header line comes with the data.
-        if !reference
-            && info.options.header.as_deref().is_none_or(|h| h == "false")
-            && let Some(first) = self.catalog().groups_of(&table).first().copied()
-        {
-            let started = self.start_copy_on(&mut copy, first).await;
-            if let Err(failure) = started {
-                return Err(in_options(failure, &copy, info, text));
-            }
+        // The first worker checks rights and options before the client is asked for data.
+        let first = self.catalog().groups_of(&table).first().copied();
+        let started = match first {
+            _ if reference => self.start_everywhere(&mut copy).await,
+            Some(first) => self.start_copy_on(&mut copy, first).await,
+            None => Ok(()),
+        };
+        if let Err(failure) = started {
+            return Err(in_options(failure, &copy, info, text));
         }
         backend::write_copy_in_response(&mut self.client.out, format, &vec![i16::from(format); columns.len()]);
         self.client.flush().await?;
@@ -302,6 +308,13 @@ impl Session {
             }
         };
         outcome.map_err(|failure| behind.taken_from(failure))
+    }
+
+    /// Binary values of these columns, or of all, have numbers of types in them.
+    async fn has_numbered(&mut self, table: &Table, columns: &[String]) -> Result<bool> {
+        let is_copied = |c: &&Column| columns.is_empty() || columns.contains(&c.name);
+        let types: Vec<u32> = table.columns.iter().filter(is_copied).map(|c| c.type_oid).collect();
+        Ok(self.hold_numbers(&types).await?.contains(&true))
     }
 
     /// Reads the client's data to its end and hands each row to its worker.
@@ -352,11 +365,11 @@ impl Session {
                         return Err(Failure::from(error.to_fields(&table.name)));
                     }
                 }
-                // Each worker skips a header line of its own.
                 if copy.header.is_empty()
                     && let Some(header) = splitter.header()
                 {
-                    copy.header = behind.header(header);
+                    let header = behind.header(header);
+                    self.copy_header(copy, header).await?;
                 }
                 let row = splitter.row();
                 if reference {
@@ -583,7 +596,7 @@ fn in_options(failure: Failure, copy: &CopyIn, info: &CopyInfo, text: &str) -> F
     let sent = fields.get(b'P').and_then(|p| p.parse::<usize>().ok());
     let prefix = copy.prefix().chars().count();
     fields.remove(b'P');
-    if let (Some(sent), Some(options)) = (sent, info.options_span)
+    if let (Some(sent), Some(options), None) = (sent, info.options_span, &info.options.old)
         && sent > prefix
     {
         let before = text.get(..options.start).map_or(0, |t| t.chars().count());
@@ -719,15 +732,24 @@ fn check_columns(columns: &[String], table: &Table) -> Result<()> {
     Ok(())
 }
 
+/// The options as written. BINARY in front of the table and DELIMITERS behind the target, as PostgreSQL before 9.0 had
+/// them, are written as options.
+fn options_of<'a>(info: &CopyInfo, text: &'a str) -> Cow<'a, str> {
+    match &info.options.old {
+        Some(options) => Cow::Owned(options.clone()),
+        None => Cow::Borrowed(info.options_span.map_or("", |s| s.of(text))),
+    }
+}
+
 /// The options as written, without FREEZE: partitions made before this transaction cannot be frozen, and it changes no
 /// answer.
 fn without_freeze(info: &CopyInfo, text: &str) -> String {
-    let options = info.options_span.map_or("", |s| s.of(text));
+    let options = options_of(info, text);
     if !info.options.freeze {
-        return options.to_owned();
+        return options.into_owned();
     }
     let lower = options.to_ascii_lowercase();
-    let Some(at) = lower.find("freeze") else { return options.to_owned() };
+    let Some(at) = lower.find("freeze") else { return options.into_owned() };
     let mut end = at + "freeze".len();
     let rest = lower[end..].trim_start();
     for word in ["true", "on", "1", "'true'", "'on'"] {

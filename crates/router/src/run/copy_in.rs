@@ -19,7 +19,7 @@ pub struct CopyIn {
     pub table: Arc<Table>,
     pub(super) columns: Vec<String>,
     pub(super) options: String,
-    /// Bytes put before the first line on each worker (the binary header).
+    /// Bytes put before the first line on each worker (the binary header, or a header line once it is known).
     pub(super) header: Vec<u8>,
     /// Bytes put after the last (the binary trailer).
     pub(super) trailer: Vec<u8>,
@@ -123,19 +123,36 @@ impl Session {
 
     pub(super) async fn copy_everywhere(&mut self, copy: &mut CopyIn, line: &[u8]) -> Result<()> {
         if copy.started.is_empty() {
-            let mut groups = vec![COORDINATOR_GROUP];
-            if !copy.forwards {
-                groups.extend(self.catalog().worker_groups());
-                self.join(COORDINATOR_GROUP).await?;
-                self.forward_copies(false);
-            }
-            for group in groups {
-                self.start_copy_on(copy, group).await?;
-            }
+            self.start_everywhere(copy).await?;
         }
+        self.copy_to_started(copy, line).await
+    }
+
+    /// Starts the COPY of a reference table on every server that has one, or on the one that forwards its rows.
+    pub(super) async fn start_everywhere(&mut self, copy: &mut CopyIn) -> Result<()> {
+        let mut groups = vec![COORDINATOR_GROUP];
+        if !copy.forwards {
+            groups.extend(self.catalog().worker_groups());
+            self.join(COORDINATOR_GROUP).await?;
+            self.forward_copies(false);
+        }
+        for group in groups {
+            self.start_copy_on(copy, group).await?;
+        }
+        Ok(())
+    }
+
+    async fn copy_to_started(&mut self, copy: &mut CopyIn, line: &[u8]) -> Result<()> {
         for group in copy.started.keys().copied().collect::<Vec<_>>() {
             copy.failed |= self.copy_bytes(group, line).await?;
         }
+        Ok(())
+    }
+
+    /// The header line, of which each server skips its own.
+    pub(super) async fn copy_header(&mut self, copy: &mut CopyIn, header: Vec<u8>) -> Result<()> {
+        self.copy_to_started(copy, &header).await?;
+        copy.header = header;
         Ok(())
     }
 

@@ -273,7 +273,7 @@ impl Session {
         let Some(statement) = pgherd_sql::split(sql).ok().and_then(|mut s| s.pop()) else { return Ok(Vec::new()) };
         self.open_implicit_block();
         let none = Prepared::new(Some(statement.clone()), sql, Vec::new());
-        let (_, captured) = self.run_captured(&Call::simple(&none), statement, Vec::new(), Capture::row()).await?;
+        let (_, captured) = self.run_captured(&Call::simple(&none), statement, Vec::new(), Capture::raw()).await?;
         captured.map_or(Ok(Vec::new()), Capture::into_row)
     }
 }

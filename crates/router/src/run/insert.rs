@@ -13,6 +13,7 @@ use pgherd_sql::ast::Tree;
 use pgherd_sql::{Splice, Statement};
 use pgherd_wire::backend::{self, FieldDescription};
 use pgherd_wire::copy::write_text_row;
+use pgherd_wire::frame::Frame;
 
 use super::combine::text_array;
 use super::copy_in::CopyIn;
@@ -97,7 +98,7 @@ impl Session {
                 backend::write_row_description(&mut self.client.out, fields);
             }
             for row in in_input_order(returned) {
-                self.client.out.extend_from_slice(&row);
+                self.client.forward(&Frame { raw: row });
                 self.client.flush_if_full().await?;
             }
         }

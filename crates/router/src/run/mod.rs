@@ -1,6 +1,7 @@
 //! Carrying out one statement. [`Session::execute`] says who does it; each kind has its own file.
 
 mod analyze;
+mod binary;
 mod bodies;
 mod combine;
 mod control;

@@ -13,7 +13,7 @@ use pgherd_wire::frame::Frame;
 use super::request::{Announce, End, Errors, Request, Rows, tells_origin};
 use super::shard_key::Parameters;
 use super::snapshots::name_of_portal;
-use super::{Call, Completion, Staged, fields_of};
+use super::{Call, Capture, Completion, Staged, fields_of};
 use crate::changes::Sight;
 use crate::error::{Failure, Result};
 use crate::session::{Bound, Progress, Session};
@@ -36,6 +36,8 @@ impl Session {
         if let Some(completion) = self.run_current_of(call).await? {
             return Ok(completion);
         }
+        let read = self.without_numbers(call).await?;
+        let call = &Call { bound: read.as_ref().or(call.bound), ..*call };
         if let Some(bound) = self.moments_of(call).await? {
             return self.run_again_if_stale(&Call { bound: Some(&bound), ..*call }).await;
         }
@@ -102,6 +104,16 @@ impl Session {
         }
         let text = call.prepared.text();
         self.take_snapshots_for(&plan).await?;
+        let is_whole =
+            matches!(plan.tier, Tier::Route(_) | Tier::Coordinator { .. } | Tier::Federate { .. } | Tier::Refuse(_));
+        if call.max_rows > 0 && plan.writes && !is_whole {
+            return self.run_and_keep(call).await;
+        }
+        let is_spread = matches!(plan.tier, Tier::Route(_) | Tier::Scatter(_) | Tier::Stage(_));
+        if is_spread && !plan.writes && self.gives_numbers(call).await? {
+            self.take_snapshots().await?;
+            return self.federate(call).await;
+        }
         match &plan.tier {
             Tier::Refuse(refusal) => {
                 // What PostgreSQL finds wrong with it comes first.
@@ -132,6 +144,20 @@ impl Session {
             Tier::ReplicateRows { table, sql, returning } => {
                 self.run_replicate_rows(call, table, sql, *returning, text).await
             }
+        }
+    }
+
+    /// A write is run to its end, however few of the rows that it returns are wanted now: the others wait in the portal.
+    async fn run_and_keep(&mut self, call: &Call<'_>) -> Result<Completion> {
+        let outer = self.client.capture.replace(Box::new(Capture::raw()));
+        let result = Box::pin(self.run_plan_once(&Call { max_rows: 0, ..*call })).await;
+        let kept = std::mem::replace(&mut self.client.capture, outer);
+        match result? {
+            Completion::Tag(tag) => {
+                let rows = kept.map_or_else(Vec::new, |capture| capture.into_rows());
+                self.serve_rows(call.portal, rows.into(), tag, call.max_rows).await
+            }
+            other => Ok(other),
         }
     }
 

@@ -152,9 +152,13 @@ impl Capture {
         Some(self.sets.pop()?.into_iter().map(TextArray::finish).collect())
     }
 
-    /// A row, or the first of several.
-    pub fn row() -> Capture {
+    /// Rows as they come.
+    pub fn raw() -> Capture {
         Capture { raw: Some(Vec::new()), ..Capture::new(0, None, usize::MAX) }
+    }
+
+    pub fn into_rows(mut self) -> Vec<Bytes> {
+        self.raw.take().unwrap_or_default()
     }
 
     pub fn into_row(mut self) -> Result<Vec<Option<Bytes>>> {

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use pgherd_sql::StatementKind;
 use pgherd_wire::backend;
 use pgherd_wire::frame::Frame;
-use pgherd_wire::frontend::{FrontendMessage, format_of, parse_frontend};
+use pgherd_wire::frontend::{BindMessage, FrontendMessage, format_of, parse_frontend};
 
 use super::{Named, Prepared, Session};
 use crate::error::{Failure, Result};
@@ -28,6 +28,14 @@ pub struct Bound {
 }
 
 impl Bound {
+    /// The values of a Bind.
+    pub fn new(frame: &Frame, bind: BindMessage<'_>) -> Bound {
+        let base = frame.body_bytes();
+        let place = |value: &[u8]| value.as_ptr() as usize - base.as_ptr() as usize;
+        let params = bind.params.iter().map(|p| p.map(|p| base.slice(place(p)..place(p) + p.len()))).collect();
+        Bound { param_formats: bind.param_formats, params, result_formats: bind.result_formats }
+    }
+
     pub fn is_binary(&self, index: usize) -> bool {
         format_of(&self.param_formats, index) == 1
     }
@@ -45,6 +53,13 @@ pub struct Portal {
     pub made: SystemTime,
     /// Where BindComplete was written: taken back if a server does not accept a value.
     mark: (u64, usize),
+}
+
+impl Portal {
+    /// One that has been run to its end.
+    pub fn done(prepared: Rc<Prepared>, bound: Bound, mark: (u64, usize)) -> Portal {
+        Portal { prepared, bound: Rc::new(bound), progress: Progress::Done, made: SystemTime::now(), mark }
+    }
 }
 
 /// How far a portal has been executed.
@@ -84,6 +99,7 @@ impl Session {
         if frame.tag() == b'F' {
             return Box::pin(self.function_message(frame)).await;
         }
+        self.recall_portal();
         let result = self.extended_step(frame).await;
         match self.client.converted(result) {
             Ok(()) => self.client.flush_if_full().await,
@@ -131,15 +147,8 @@ impl Session {
         match parse_frontend(frame)? {
             FrontendMessage::Parse { name, sql, param_types } => self.parse_message(name, sql, param_types).await,
             FrontendMessage::Bind(bind) => {
-                let base = frame.body_bytes();
-                let start = base.as_ptr() as usize;
-                let params = bind
-                    .params
-                    .iter()
-                    .map(|p| p.map(|p| base.slice(p.as_ptr() as usize - start..p.as_ptr() as usize - start + p.len())))
-                    .collect();
-                let bound = Bound { param_formats: bind.param_formats, params, result_formats: bind.result_formats };
-                self.bind_message(bind.portal, bind.statement, bound).await
+                let (portal, statement) = (bind.portal, bind.statement);
+                self.bind_message(portal, statement, Bound::new(frame, bind)).await
             }
             FrontendMessage::Describe { kind, name } => self.describe_message(kind, name).await,
             FrontendMessage::Execute { portal, max_rows } => {
@@ -505,7 +514,13 @@ impl Session {
     ) -> Result<Completion> {
         let mut sent = 0;
         while max_rows <= 0 || sent < max_rows {
-            let Some(row) = rows.pop_front() else { return Ok(Completion::Tag(tag)) };
+            let Some(row) = rows.pop_front() else {
+                let given = with_count(&tag, sent);
+                if let Some(portal) = self.portals.get_mut(portal) {
+                    portal.progress = Progress::Rows { rows, tag };
+                }
+                return Ok(Completion::Tag(given));
+            };
             self.client.out.extend_from_slice(&row);
             self.client.flush_if_full().await?;
             sent += 1;
@@ -518,6 +533,7 @@ impl Session {
 
     /// Portals end with their transaction.
     pub fn forget_transaction_portals(&mut self) {
+        self.ran_in_block = None;
         self.portals.clear();
     }
 
@@ -528,9 +544,20 @@ impl Session {
     }
 
     pub(super) fn remove_portal(&mut self, name: &str) {
+        if name.is_empty() {
+            self.ran_in_block = None;
+        }
         if let Some(portal) = self.portals.remove(name) {
             self.end_progress(&portal.progress);
         }
+    }
+}
+
+/// The tag of a write of whose rows so many were given this time.
+fn with_count(tag: &str, rows: i32) -> String {
+    match tag.rsplit_once(' ') {
+        Some((words, _)) => format!("{words} {rows}"),
+        None => tag.to_owned(),
     }
 }
 

@@ -1,13 +1,15 @@
 //! The short way inside a client's block: the same statements that ride on lanes outside one go to the transaction's
 //! own connection as the bytes that the client sent, and the reply passes as it comes.
 
-use bytes::{BufMut, Bytes};
+use bytes::{BufMut, Bytes, BytesMut};
 use pgherd_backend::lane::statement_name;
 use pgherd_planner::Tier;
 use pgherd_wire::backend;
-use pgherd_wire::frontend;
+use pgherd_wire::frame::next_frontend_frame;
+use pgherd_wire::frontend::{self, FrontendMessage, parse_frontend};
 
 use super::Session;
+use super::extended::{Bound, Portal};
 use super::ride::BoundGroup;
 use crate::error::{Failure, Result};
 use crate::run::Errors;
@@ -45,7 +47,12 @@ impl Session {
         self.remove_portal("");
         let messages = self.client.read.split_to(group.end).freeze();
         match self.run_group(&group, messages.slice(group.values.clone())).await {
-            Ok(()) => {}
+            Ok(()) => {
+                // Copied: the client's buffer is to be used again.
+                self.bind_in_block.clear();
+                self.bind_in_block.extend_from_slice(&messages);
+                self.ran_in_block = Some(group.prepared.clone());
+            }
             Err(Failure::Statement(fields)) => {
                 backend::write_error(&mut self.client.out, &fields);
                 self.fail_block().await;
@@ -54,6 +61,20 @@ impl Session {
         }
         self.ready().await?;
         Ok(true)
+    }
+
+    /// The portal that it would have left there, for whoever asks for it.
+    pub(super) fn recall_portal(&mut self) {
+        let Some(prepared) = self.ran_in_block.take() else { return };
+        if self.txn.block != Block::Explicit || self.portals.contains_key("") {
+            return;
+        }
+        let Ok(Some(bind)) = next_frontend_frame(&mut BytesMut::from(self.bind_in_block.as_slice())) else { return };
+        if let Ok(FrontendMessage::Bind(bound)) = parse_frontend(&bind) {
+            let bound = Bound::new(&bind, bound);
+            let mark = self.client.mark();
+            self.portals.insert(String::new(), Portal::done(prepared, bound, mark));
+        }
     }
 
     async fn run_group(&mut self, group: &BoundGroup, values: Bytes) -> Result<()> {

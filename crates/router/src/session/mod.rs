@@ -111,6 +111,9 @@ pub struct Session {
     pub initial: Rc<Initial>,
     /// Defaults that have changed since may be others.
     generation: u64,
+    /// What the short way inside a block has run to its end as the unnamed portal, from Bind on.
+    ran_in_block: Option<Rc<Prepared>>,
+    bind_in_block: Vec<u8>,
     pid: i32,
     seat: Seat,
     /// After an error in the extended protocol: messages are skipped until Sync.
@@ -213,6 +216,8 @@ impl Session {
             server_version: Rc::from(""),
             initial: Rc::default(),
             generation: 0,
+            ran_in_block: None,
+            bind_in_block: Vec::new(),
             pid,
             seat: new.seat,
             skip_until_sync: false,
