@@ -237,3 +237,74 @@ CREATE OR REPLACE FUNCTION word_row() RETURNS trigger LANGUAGE plpgsql AS $$ BEG
 INSERT INTO words VALUES (4), (5), (6) RETURNING v;
 CREATE OR REPLACE FUNCTION word_row() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.v IS NOT DISTINCT FROM 'a' THEN NEW.v := trim(both FROM ' b ') || extract(year FROM date '2020-01-01'); END IF; RETURN NEW; END $$;
 INSERT INTO words VALUES (7, 'a'), (8, 'c') RETURNING v;
+
+-- Deferred triggers of local tables, which write distributed and reference tables at COMMIT.
+CREATE TABLE later (id int PRIMARY KEY, v int);
+CREATE TABLE later_d (k int, v text);
+CREATE TABLE later_r (k int, v text);
+--@ cluster: SELECT create_distributed_table('later_d', 'k'), create_reference_table('later_r')
+CREATE FUNCTION on_later() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NEW.v < 0 THEN RAISE EXCEPTION 'no % here', NEW.v; END IF;
+  INSERT INTO later_d SELECT NEW.id * 10 + g, 'd' || count(*) OVER () FROM generate_series(1, NEW.v) g;
+  INSERT INTO later_r SELECT NEW.id, 'r' || count(*) FROM later_d;
+  IF NEW.v > 8 THEN RAISE EXCEPTION 'too many'; END IF;
+  RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER on_later AFTER INSERT OR UPDATE ON later DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION on_later();
+INSERT INTO later VALUES (1, 3);
+SELECT * FROM later_d;
+SELECT * FROM later_r;
+SELECT d.k, count(*) FROM later_d d JOIN later_r r ON r.k <= d.k GROUP BY 1;
+BEGIN;
+INSERT INTO later VALUES (2, 2), (3, 0);
+SELECT count(*) FROM later_d;
+SAVEPOINT a;
+UPDATE later SET v = 1 WHERE id = 1;
+ROLLBACK TO a;
+INSERT INTO later_d VALUES (99, 'own');
+COMMIT;
+SELECT * FROM later_d;
+SELECT * FROM later_r;
+-- What it raises, before and after it has written.
+BEGIN;
+INSERT INTO later VALUES (4, -1);
+--@ error: P0001
+COMMIT;
+BEGIN;
+INSERT INTO later_d VALUES (100, 'gone');
+INSERT INTO later VALUES (5, 9);
+--@ error: P0001
+COMMIT;
+BEGIN;
+INSERT INTO later VALUES (6, 1);
+SET CONSTRAINTS ALL IMMEDIATE;
+SELECT count(*) FROM later_d;
+SET CONSTRAINTS ALL DEFERRED;
+INSERT INTO later VALUES (7, 1);
+COMMIT AND CHAIN;
+INSERT INTO later VALUES (8, 1);
+COMMIT;
+SELECT * FROM later_d;
+SELECT * FROM later_r;
+SELECT * FROM later;
+COPY later FROM STDIN;
+20	1
+21	2
+\.
+SELECT count(*) FROM later_d WHERE k >= 200;
+DO $$ BEGIN INSERT INTO later VALUES (22, 1); END $$;
+SELECT count(*) FROM later_d WHERE k >= 200;
+-- In its trigger, a key that waits as well.
+CREATE TABLE later_part (id int PRIMARY KEY, whole int);
+CREATE TABLE later_whole (id int PRIMARY KEY);
+ALTER TABLE later_part ADD FOREIGN KEY (whole) REFERENCES later_whole DEFERRABLE INITIALLY DEFERRED;
+CREATE TABLE later_start (id int);
+CREATE FUNCTION part_first() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO later_part VALUES (NEW.id, NEW.id); INSERT INTO later_whole VALUES (abs(NEW.id)); RETURN NULL; END $$;
+CREATE CONSTRAINT TRIGGER part_first AFTER INSERT ON later_start DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION part_first();
+INSERT INTO later_start VALUES (1);
+BEGIN;
+INSERT INTO later_start VALUES (-2);
+--@ error: 23503
+COMMIT;
+SELECT * FROM later_part;

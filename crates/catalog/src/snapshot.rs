@@ -106,6 +106,8 @@ pub struct Snapshot {
     pub constraining_functions: HashSet<String>,
     /// Some distributed table has a constraint that can be deferred.
     pub has_deferrable: bool,
+    /// Some trigger of the user's on the coordinator can be deferred.
+    pub has_deferred_triggers: bool,
     /// Names of relations that are not distributed a write to which may change others: views, foreign tables, and those
     /// with triggers, rules or keys that cascade.
     pub passing_on: HashSet<String>,

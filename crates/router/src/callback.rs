@@ -126,6 +126,8 @@ pub struct Cursors {
     pub next: u64,
     /// The number of postgres_fdw's scan that asked for it last: those that began before it have lower ones.
     pub scans: u64,
+    /// The coordinator has read or written something elsewhere.
+    pub heard: bool,
     /// The coordinator has announced a column of type refcursor.
     pub returned: bool,
     /// Rows by the names that the coordinator was told.
@@ -412,11 +414,11 @@ impl Session {
                 K::Release(_) => Ok("RELEASE".into()),
                 K::CloseCursor { .. } => Ok("CLOSE CURSOR".into()),
                 K::Deallocate { .. } => Ok("DEALLOCATE".into()),
-                _ => Err(Failure::refused(
-                    "distributed tables cannot be used by a trigger or constraint that runs at COMMIT",
-                )
-                .hint("Use SET CONSTRAINTS ALL IMMEDIATE before COMMIT.")),
+                _ => Err(too_late()),
             };
+        }
+        if self.txn.settled && changes_rows(&statement.kind) {
+            return Err(too_late());
         }
         match &statement.kind {
             // Its settings make values unambiguous; ours are handled when a cursor is read.
@@ -496,6 +498,7 @@ impl Session {
                 self.callback_change_row(statement, bound, in_block, out).await
             }
             K::Insert => {
+                self.cursors.heard = true;
                 let table = self.table_of(statement);
                 if !table.is_some_and(|table| self.cursors.changes.later.only_refers(&table)) {
                     self.make_waiting().await?;
@@ -509,6 +512,7 @@ impl Session {
                 if !in_block {
                     return Err(ends_transactions());
                 }
+                self.cursors.heard = true;
                 self.make_waiting().await?;
                 self.callback_write(statement, bound, out, describe).await
             }
@@ -537,6 +541,7 @@ impl Session {
             return self.serve_definition(name, &said, in_block).await;
         }
         self.callback_block();
+        self.cursors.heard = true;
         let scan = scan_number(name);
         self.cursors.changes.scan_begins(scan);
         let own = own_foreign_table(query);
@@ -548,6 +553,9 @@ impl Session {
                 self.cursors.cursors.insert(name.to_owned(), nothing);
                 return Ok(());
             }
+            if self.txn.settled && !command_of(query).is_some_and(|command| command.starts_with("sample ")) {
+                return Err(too_late());
+            }
             // A statement that only begins has changed nothing.
             if !command_of(query).is_some_and(|command| command.starts_with("changing ")) {
                 self.make_waiting().await?;
@@ -557,6 +565,9 @@ impl Session {
             return Ok(());
         }
         if own == Some("remote_command") {
+            if self.txn.settled {
+                return Err(too_late());
+            }
             self.make_waiting().await?;
             let cursor = self.remote_command(query).await?;
             self.cursors.cursors.insert(name.to_owned(), cursor);
@@ -1509,6 +1520,17 @@ impl Session {
         lease.tainted = true;
         Ok(first_value(&result?))
     }
+}
+
+fn changes_rows(kind: &StatementKind) -> bool {
+    use StatementKind as K;
+    matches!(kind, K::Insert | K::Update | K::Delete | K::Truncate { .. })
+}
+
+/// At COMMIT: workers are prepared, or would not commit what is done there.
+fn too_late() -> Failure {
+    Failure::refused("distributed tables cannot be used by a trigger or constraint that runs at COMMIT")
+        .hint("Use SET CONSTRAINTS ALL IMMEDIATE before COMMIT.")
 }
 
 pub fn ends_transactions() -> Failure {

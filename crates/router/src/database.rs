@@ -703,6 +703,9 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
              UNION SELECT 'D', '' WHERE EXISTS ( \
                  SELECT FROM pg_catalog.pg_constraint k JOIN pgherd.pg_dist_partition p ON p.logicalrelid = k.conrelid \
                  WHERE k.condeferrable AND p.partmethod = 'h') \
+             UNION SELECT 'E', '' WHERE EXISTS (SELECT FROM pg_catalog.pg_trigger t \
+                 WHERE NOT t.tgisinternal AND t.tgdeferrable AND NOT EXISTS ( \
+                   SELECT FROM pgherd.pg_dist_partition p WHERE p.logicalrelid = t.tgrelid AND p.partmethod = 'h')) \
              UNION SELECT 'A', '' WHERE EXISTS (SELECT FROM pg_catalog.pg_trigger t \
                  JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid \
                  WHERE NOT t.tgisinternal AND t.tgname !~* '^[!~]?pgherd_guard' AND t.tgtype::int4 & 66 = 0 \
@@ -841,6 +844,10 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
             }
             Some("D") => {
                 snapshot.has_deferrable = true;
+                continue;
+            }
+            Some("E") => {
+                snapshot.has_deferred_triggers = true;
                 continue;
             }
             Some("Q") => {

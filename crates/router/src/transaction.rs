@@ -104,6 +104,8 @@ pub struct Transaction {
     /// COMMIT has begun: workers may be prepared already, and what the coordinator's foreign tables tidy up is no longer
     /// done there.
     pub ending: bool,
+    /// COMMIT has begun, and who takes part is settled: what the coordinator would write elsewhere is too late.
+    pub settled: bool,
     /// COMMIT is on its way: what becomes of it is waited for, whoever else has gone.
     pub committing: bool,
     /// Whether the level that was named for this transaction keeps a snapshot; none: the session's default has.
@@ -136,6 +138,7 @@ impl Transaction {
             clock: None,
             now: None,
             ending: false,
+            settled: false,
             committing: false,
             keeps_snapshot: None,
             has_snapshots: false,
@@ -622,7 +625,11 @@ impl Session {
             self.rollback().await;
             return Ok(());
         }
-        if let Err(failure) = self.announce_catalog_change().await {
+        let ready = match self.run_deferred().await {
+            Ok(()) => self.announce_catalog_change().await,
+            Err(failure) => Err(failure),
+        };
+        if let Err(failure) = ready {
             self.rollback().await;
             return Err(failure);
         }
@@ -633,6 +640,29 @@ impl Session {
         }
         self.end_block(result.is_ok()).await;
         result
+    }
+
+    /// Before COMMIT: triggers that wait for it on the coordinator run now, while others can still take part. What they
+    /// do there only may have to wait for more than them: where that fails, COMMIT itself runs all of it.
+    async fn run_deferred(&mut self) -> Result<()> {
+        const NAME: &str = "pgherd_deferred";
+        let may_wait = |p: &Participant| p.in_block && p.wrote;
+        let waits = self.txn.participants.get(&COORDINATOR_GROUP).is_some_and(may_wait);
+        if !waits || !self.catalog().has_deferred_triggers {
+            return Ok(());
+        }
+        self.join(COORDINATOR_GROUP).await?;
+        if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
+            participant.lease.add_step(format!("SAVEPOINT {NAME}"));
+        }
+        self.cursors.changes.end_firing();
+        self.cursors.heard = false;
+        let sql = format!("SET CONSTRAINTS ALL IMMEDIATE; RELEASE SAVEPOINT {NAME}");
+        let Err(failure) = self.run_quiet(COORDINATOR_GROUP, &sql).await else { return Ok(()) };
+        if self.cursors.heard || !breaks_constraint(&failure) {
+            return Err(failure);
+        }
+        self.run_quiet(COORDINATOR_GROUP, &format!("ROLLBACK TO SAVEPOINT {NAME}")).await
     }
 
     /// ROLLBACK of whatever is open. Servers that cannot be reached roll back by themselves.
@@ -791,6 +821,7 @@ impl Session {
                 can_prepare: *group != COORDINATOR_GROUP,
             })
             .collect();
+        self.txn.settled = true;
         let protocol = self.commit_protocol();
         let (mut machine, mut action) = Commit::start(&participants, protocol).map_err(|refused| {
             Failure::refused("cannot commit a transaction with two participants that cannot be prepared")
@@ -984,6 +1015,12 @@ fn was_done(tag: &str, expected: &str) -> Result<()> {
         true => Ok(()),
         false => Err(Failure::new("25P02", "transaction was aborted on the server")),
     }
+}
+
+/// What a constraint says, or a trigger of the user's that stands for one.
+fn breaks_constraint(failure: &Failure) -> bool {
+    let Failure::Statement(fields) = failure else { return false };
+    fields.sqlstate().starts_with("23") || fields.sqlstate() == "P0001"
 }
 
 /// The client's cancel request found its statement on its way to a server.
