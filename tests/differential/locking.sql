@@ -96,3 +96,35 @@ UPDATE walked SET v = 'quoted', n = NULL WHERE CURRENT OF "W x";
 FETCH "W x";
 COMMIT;
 SELECT * FROM walked;
+
+-- A cursor that ROLLBACK TO has taken away.
+CREATE TABLE undeclared (id int PRIMARY KEY, v text);
+--@ cluster: SELECT create_distributed_table('undeclared', 'id')
+INSERT INTO undeclared SELECT g, 'v' || g FROM generate_series(1, 5) g;
+BEGIN;
+SAVEPOINT a;
+DECLARE gone CURSOR FOR SELECT * FROM undeclared WHERE id = 3 FOR UPDATE;
+FETCH gone;
+ROLLBACK TO a;
+--@ error: 34000
+UPDATE undeclared SET v = 'changed' WHERE CURRENT OF gone;
+ROLLBACK;
+BEGIN;
+SAVEPOINT a;
+SAVEPOINT b;
+DECLARE stays CURSOR FOR SELECT * FROM undeclared WHERE id = 3 FOR UPDATE;
+FETCH stays;
+RELEASE b;
+RELEASE a;
+SAVEPOINT c;
+DECLARE gone CURSOR FOR SELECT * FROM undeclared WHERE id = 4 FOR UPDATE;
+FETCH gone;
+ROLLBACK TO c;
+UPDATE undeclared SET v = 'changed' WHERE CURRENT OF stays RETURNING *;
+SAVEPOINT d;
+--@ error: 34000
+DELETE FROM undeclared WHERE CURRENT OF gone;
+ROLLBACK TO d;
+DELETE FROM undeclared WHERE CURRENT OF stays RETURNING *;
+COMMIT;
+SELECT * FROM undeclared;

@@ -478,6 +478,9 @@ impl Session {
                 for told in self.txn.told_mut().filter(|told| **told > position) {
                     *told -= 1;
                 }
+                for cursor in self.declared_cursors.values_mut().filter(|cursor| cursor.log > position) {
+                    cursor.log -= 1;
+                }
             } else {
                 position += 1;
             }
@@ -505,6 +508,7 @@ impl Session {
         }
         self.follow_encoding();
         self.txn.log.truncate(index + 1);
+        self.declared_cursors.retain(|_, cursor| cursor.kept || cursor.log <= index);
         self.forget_search_path();
         // Some may be there again; which, the coordinator says before the next statement.
         self.temp.extend(std::mem::take(&mut self.txn.dropped_temporary));

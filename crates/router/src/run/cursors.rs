@@ -56,7 +56,8 @@ impl Session {
                 self.declared_cursors.remove(name);
                 if sql.as_written() != call.prepared.source() {
                     let source = call.prepared.source().to_owned();
-                    let declared = DeclaredCursor { source, hold: *hold, kept: false, followed };
+                    let log = self.txn.log.len();
+                    let declared = DeclaredCursor { source, hold: *hold, kept: false, log, followed };
                     self.declared_cursors.insert(name.clone(), declared);
                 }
             }

@@ -141,6 +141,8 @@ pub struct DeclaredCursor {
     pub hold: bool,
     /// Committed: no rollback takes it away.
     pub kept: bool,
+    /// How long the transaction's log was: a rollback to a savepoint behind that takes it away.
+    pub log: usize,
     /// Its rows may be named by WHERE CURRENT OF.
     pub followed: Option<crate::run::Followed>,
 }
