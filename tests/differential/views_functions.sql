@@ -148,3 +148,25 @@ SELECT typed FROM typed WHERE k = 1;
 SELECT (k, s) FROM typed;
 ALTER TYPE mood ADD VALUE 'ecstatic';
 INSERT INTO typed (k, m) VALUES (9, 'ecstatic') RETURNING m;
+
+-- Views that call functions which write.
+CREATE TABLE bumped_d (k int PRIMARY KEY, n int);
+--@ cluster: SELECT create_distributed_table('bumped_d', 'k')
+INSERT INTO bumped_d SELECT g, 0 FROM generate_series(1, 6) g;
+CREATE FUNCTION bump_d() RETURNS int LANGUAGE plpgsql AS $$ DECLARE c int; BEGIN UPDATE bumped_d SET n = n + 1 WHERE k < 4; INSERT INTO bumped_d VALUES ((SELECT max(k) + 1 FROM bumped_d), 100); SELECT sum(n) INTO c FROM bumped_d; RETURN c; END $$;
+CREATE VIEW bumped AS SELECT bump_d() AS n;
+CREATE VIEW bumped_twice AS SELECT n + 1 AS n FROM bumped;
+SELECT * FROM bumped;
+SELECT * FROM bumped_twice;
+BEGIN;
+SELECT n FROM bumped;
+ROLLBACK;
+SELECT * FROM bumped_d;
+CREATE OPERATOR @+@ (leftarg = int, rightarg = int, function = int4pl);
+CREATE FUNCTION bump_by(int, int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN UPDATE bumped_d SET n = n + $1; RETURN $2; END $$;
+CREATE OPERATOR @!@ (leftarg = int, rightarg = int, function = bump_by);
+CREATE VIEW bumped_by AS SELECT 5 @!@ 6 AS v, 1 @+@ 2 AS w;
+SELECT * FROM bumped_by;
+SELECT sum(n) FROM bumped_d;
+DROP VIEW bumped_by;
+DROP OPERATOR @+@ (int, int), @!@ (int, int);

@@ -111,6 +111,8 @@ pub struct Snapshot {
     /// Names of relations that are not distributed a write to which may change others: views, foreign tables, and those
     /// with triggers, rules or keys that cascade.
     pub passing_on: HashSet<String>,
+    /// Names of views behind which volatile functions of users' are called.
+    pub calling_views: HashSet<String>,
     /// Names of relations (not distributed ones), types and functions whose columns or values may have a collation that
     /// is not the database's default.
     pub collated: HashSet<String>,

@@ -333,6 +333,7 @@ impl<'a> Context<'a> {
     pub fn needs_coordinator_block(&self) -> bool {
         self.statement.has_modifying && self.snapshot.local_triggers
             || self.statement.calls.iter().any(|(_, name)| self.snapshot.user_functions.contains(name))
+            || self.statement.relations.iter().any(|r| self.snapshot.calling_views.contains(&r.name))
     }
 
     /// Why a statement on several servers would not see one time; none: it does.

@@ -753,6 +753,19 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
                AND (c.relkind IN ('v', 'f') OR c.relhasrules OR EXISTS (SELECT FROM pg_catalog.pg_trigger t \
                  JOIN pg_catalog.pg_proc f ON f.oid = t.tgfoid WHERE t.tgrelid = c.oid \
                    AND (NOT t.tgisinternal OR f.proname ~ '^RI_FKey_(cascade|setnull|setdefault)_'))) \
+             UNION SELECT 'x', c.relname FROM (WITH RECURSIVE named AS MATERIALIZED ( \
+                 SELECT r.ev_class AS view, d.refclassid, d.refobjid FROM pg_catalog.pg_rewrite r \
+                 JOIN pg_catalog.pg_class c ON c.oid = r.ev_class AND c.relkind = 'v' \
+                   AND c.relnamespace <> 'pgherd'::pg_catalog.regnamespace \
+                 JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass \
+                   AND d.objid = r.oid AND d.refobjid <> r.ev_class AND d.refobjid >= 16384), \
+               calling (view) AS (SELECT n.view FROM named n LEFT JOIN pg_catalog.pg_operator o ON o.oid = n.refobjid \
+                     AND n.refclassid = 'pg_catalog.pg_operator'::pg_catalog.regclass \
+                   JOIN pg_catalog.pg_proc p ON p.provolatile = 'v' AND p.oid = CASE n.refclassid \
+                     WHEN 'pg_catalog.pg_proc'::pg_catalog.regclass THEN n.refobjid ELSE o.oprcode END \
+                 UNION SELECT n.view FROM calling k JOIN named n ON n.refobjid = k.view \
+                   AND n.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass) \
+               SELECT view FROM calling) k JOIN pg_catalog.pg_class c ON c.oid = k.view \
              UNION SELECT 'c', c.relname FROM pg_catalog.pg_class c \
                JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid \
                WHERE a.attnum > 0 AND c.relkind IN ('r', 'v', 'm', 'f', 'p') \
@@ -805,6 +818,7 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
             Some("t") => &mut snapshot.user_types,
             Some("r") => &mut snapshot.ruled_relations,
             Some("p") => &mut snapshot.passing_on,
+            Some("x") => &mut snapshot.calling_views,
             Some("c") => &mut snapshot.collated,
             Some("i") => &mut snapshot.immutable_functions,
             Some("v") => &mut snapshot.volatile_functions,

@@ -419,12 +419,14 @@ impl Session {
         Ok((0..bodies.rows.len()).any(|row| bodies.text(row, 0).is_none_or(ends_transactions)))
     }
 
+    /// By itself, or by a view.
     pub(super) fn calls_user_function(&self, call: &Call<'_>) -> bool {
         let catalog = self.catalog();
         call.prepared.statement.as_ref().is_some_and(|s| {
             s.calls
                 .iter()
                 .any(|(schema, name)| schema.as_deref() != Some("pg_catalog") && catalog.user_functions.contains(name))
+                || s.relations.iter().any(|r| catalog.calling_views.contains(&r.name))
         })
     }
 
