@@ -208,3 +208,35 @@ CREATE VIEW old_jobs AS SELECT k, n FROM jobs WHERE k < 20;
 CREATE TRIGGER instead INSTEAD OF UPDATE ON old_jobs FOR EACH ROW EXECUTE FUNCTION route_view();
 UPDATE old_jobs SET n = 55 WHERE k = 14;
 SELECT n FROM jobs WHERE k = 14;
+
+-- Procedures that end transactions in those that they call, and bodies that only have the words.
+CREATE TABLE ended (k int PRIMARY KEY, commit int DEFAULT 0);
+CREATE TABLE ended_here (k int);
+--@ cluster: SELECT create_distributed_table('ended', 'k')
+INSERT INTO ended SELECT g FROM generate_series(1, 4) g;
+CREATE PROCEDURE inner_end(n int) LANGUAGE plpgsql AS $$ BEGIN INSERT INTO ended_here VALUES (n); COMMIT; INSERT INTO ended_here VALUES (n + 1); ROLLBACK; END $$;
+CREATE PROCEDURE outer_end(n int) LANGUAGE plpgsql AS $$ DECLARE c int; BEGIN SELECT count(*) INTO c FROM ended; IF c > 0 THEN CALL inner_end(n + c); END IF; END $$;
+CREATE PROCEDURE outermost_end(n int) LANGUAGE plpgsql AS $$ BEGIN DO $x$ BEGIN CALL outer_end(300); END $x$; CALL public.outer_end(n); END $$;
+CALL outer_end(100);
+CALL outermost_end(200);
+DO $$ BEGIN CALL outer_end(400); END $$;
+SELECT * FROM ended_here;
+BEGIN;
+--@ error: 2D000
+CALL outer_end(500);
+ROLLBACK;
+CREATE PROCEDURE only_says(n int) LANGUAGE plpgsql AS $$
+DECLARE rollback int := n;
+BEGIN
+  -- No commit; nor a rollback;
+  UPDATE ended SET commit = commit + rollback WHERE k < 3;
+  RAISE NOTICE '; commit; %', rollback;
+  INSERT INTO ended (k, commit) VALUES (rollback + 100, 1);
+END $$;
+CALL only_says(1);
+CREATE PROCEDURE calls_it(n int) LANGUAGE plpgsql AS $$ BEGIN CALL only_says(n); END $$;
+CALL calls_it(2);
+DO $$ /* commit; */ BEGIN CALL calls_it(3); UPDATE ended SET commit = 7 WHERE k = 4; END $$;
+CREATE PROCEDURE in_sql(n int) LANGUAGE sql AS $$ UPDATE ended SET commit = commit + n $$;
+CALL in_sql(1);
+SELECT * FROM ended;

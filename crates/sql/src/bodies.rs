@@ -104,6 +104,47 @@ fn may_do_anything(tokens: &Tokens, at: usize, body: &str) -> bool {
     }
 }
 
+/// Procedures that a body calls by statements of its own; the last parts of their names. `None`: it may end
+/// transactions by itself.
+pub fn procedures_called(body: &str, language: &str) -> Option<Vec<String>> {
+    match language {
+        // It can neither end transactions nor let others do it.
+        "sql" => return Some(Vec::new()),
+        "plpgsql" => {}
+        _ => return (!names_an_end(body)).then(Vec::new),
+    }
+    let Some(tokens) = Tokens::scan(body) else { return (!names_an_end(body)).then(Vec::new) };
+    let mut called = Vec::new();
+    for at in (0..tokens.list.len()).filter(|at| begins_statement(&tokens, *at, body)) {
+        match tokens.kind(at) {
+            Token::Commit | Token::Rollback => return None,
+            Token::Call => called.push(name_ending(&tokens, tokens.after_name(at + 1) - 1, body).1),
+            Token::Do => {
+                let end = (at..tokens.list.len()).find(|at| tokens.kind(*at) == Token::Ascii59);
+                let inner = split(tokens.span(at, end.unwrap_or(tokens.list.len())).of(body)).ok()?.pop()?;
+                let StatementKind::Do { body, language } = inner.kind else { return None };
+                called.extend(procedures_called(&body, language.as_deref().unwrap_or("plpgsql"))?);
+            }
+            _ => {}
+        }
+    }
+    Some(called)
+}
+
+/// Whether a text names a word that ends transactions. ON COMMIT is a clause of temporary tables.
+fn names_an_end(body: &str) -> bool {
+    let lower = body.to_ascii_lowercase();
+    let words = lower.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| !word.is_empty());
+    let mut before = "";
+    for word in words {
+        if word == "rollback" || word == "commit" && before != "on" {
+            return true;
+        }
+        before = word;
+    }
+    false
+}
+
 /// Elsewhere such a word may be a name: of a variable where it is declared or assigned, or in an expression.
 fn begins_statement(tokens: &Tokens, at: usize, body: &str) -> bool {
     let is_assigned =
@@ -261,6 +302,27 @@ mod tests {
             assert_eq!(calls(body, "plpgsql"), expected, "{body}");
         }
         assert_eq!(calls("return 1", "plpython3u"), None);
+    }
+
+    #[test]
+    fn what_ends_transactions_is_told_from_its_words() {
+        let some = |names: &[&str]| Some(names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>());
+        for (body, expected) in [
+            ("BEGIN COMMIT; END", None),
+            ("BEGIN IF a THEN ROLLBACK; END IF; END", None),
+            ("<<o>> BEGIN LOOP <<i>> COMMIT AND CHAIN; END LOOP; END", None),
+            ("BEGIN -- commit\n PERFORM 1; /* rollback; */ commit /* x */; END", None),
+            ("BEGIN -- commit\n INSERT INTO t VALUES ('; rollback;'); END", some(&[])),
+            ("DECLARE a int; rollback int := 1; BEGIN SELECT commit, t.rollback INTO rollback FROM t; END", some(&[])),
+            ("BEGIN CREATE TEMP TABLE x (a int) ON COMMIT DROP; commit := 1; END", some(&[])),
+            ("BEGIN CALL s.\"P\"(1); IF a THEN CALL q; END IF; END", some(&["P", "q"])),
+            ("BEGIN DO $x$ BEGIN CALL p(); END $x$ LANGUAGE plpgsql; DO 'BEGIN PERFORM 1; END'; END", some(&["p"])),
+            ("BEGIN DO $x$ BEGIN COMMIT; END $x$; END", None),
+        ] {
+            assert_eq!(procedures_called(body, "plpgsql"), expected, "{body}");
+        }
+        assert_eq!(procedures_called("plpy.commit()", "plpython3u"), None);
+        assert_eq!(procedures_called("SELECT commit FROM t", "sql"), some(&[]));
     }
 
     #[test]

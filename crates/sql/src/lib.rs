@@ -21,7 +21,7 @@ mod walk;
 
 pub use alter::{detached_concurrently, using_clauses};
 pub use ast::Span;
-pub use bodies::{Body, read_body};
+pub use bodies::{Body, procedures_called, read_body};
 pub use kind::*;
 pub use lift::{Lifter, Literal, LiteralKind, liftable, write_value};
 pub use outline::Outline;

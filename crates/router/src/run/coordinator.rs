@@ -1,6 +1,8 @@
 //! Statements that the coordinator runs: local tables, functions, and everything that only PostgreSQL itself can
 //! answer. Distributed tables that it reads call back into this session meanwhile.
 
+use std::collections::HashSet;
+
 use pgherd_backend::QueryResult;
 use pgherd_catalog::{COORDINATOR_GROUP, Resolved, Snapshot};
 use pgherd_control::schema::{CATALOG_VIEWS, NOT_OURS};
@@ -340,8 +342,15 @@ impl Session {
         self.check_constraints_inside(call)?;
         self.note_session_calls(call);
         let own_transactions = match kind {
-            StatementKind::Do { body, .. } => ends_transactions(body),
-            StatementKind::Call => self.procedure_ends_transactions(call).await?,
+            StatementKind::Do { body, language } => {
+                let called = pgherd_sql::procedures_called(body, language.as_deref().unwrap_or("plpgsql"));
+                self.procedures_end_transactions(called).await?
+            }
+            StatementKind::Call => {
+                let called: Option<Vec<String>> =
+                    call.prepared.statement.as_ref().map(|s| s.calls.iter().map(|(_, name)| name.clone()).collect());
+                self.procedures_end_transactions(called.filter(|called| !called.is_empty())).await?
+            }
             _ => true,
         };
         self.let_functions_sample(call, !own_transactions).await?;
@@ -407,16 +416,26 @@ impl Session {
         Ok(())
     }
 
-    /// Whether any procedure or function of a name that is called has a word in its body that ends transactions.
-    async fn procedure_ends_transactions(&mut self, call: &Call<'_>) -> Result<bool> {
-        let Some(statement) = &call.prepared.statement else { return Ok(true) };
-        let names: Vec<String> = statement.calls.iter().map(|(_, name)| crate::settings::quote_literal(name)).collect();
-        if names.is_empty() {
-            return Ok(true);
+    /// Whether a procedure of these names, or one that it calls, may end transactions. None: what calls them does.
+    async fn procedures_end_transactions(&mut self, called: Option<Vec<String>>) -> Result<bool> {
+        let Some(mut waiting) = called else { return Ok(true) };
+        let mut seen: HashSet<String> = waiting.iter().cloned().collect();
+        while !waiting.is_empty() {
+            let names: Vec<String> = waiting.drain(..).map(|name| crate::settings::quote_literal(&name)).collect();
+            let sql = format!(
+                "SELECT p.prosrc, l.lanname FROM pg_catalog.pg_proc p \
+                 JOIN pg_catalog.pg_language l ON l.oid = p.prolang WHERE p.prokind = 'p' AND p.proname IN ({})",
+                names.join(", ")
+            );
+            let bodies = self.ask_coordinator(&sql).await?;
+            for row in 0..bodies.rows.len() {
+                let (body, language) =
+                    (bodies.text(row, 0).unwrap_or_default(), bodies.text(row, 1).unwrap_or_default());
+                let Some(called) = pgherd_sql::procedures_called(body, language) else { return Ok(true) };
+                waiting.extend(called.into_iter().filter(|name| seen.insert(name.clone())));
+            }
         }
-        let sql = format!("SELECT prosrc FROM pg_catalog.pg_proc WHERE proname IN ({})", names.join(", "));
-        let bodies = self.ask_coordinator(&sql).await?;
-        Ok((0..bodies.rows.len()).any(|row| bodies.text(row, 0).is_none_or(ends_transactions)))
+        Ok(false)
     }
 
     /// By itself, or by a view.
@@ -599,20 +618,6 @@ fn has_table_oid(name: &str, view: &str) -> bool {
 /// A `*` that might stand for columns: a stand-in with one more would show.
 fn expands_columns(text: &str) -> bool {
     text.replace(' ', "").replace("(*)", "").contains('*')
-}
-
-/// Whether a body names a word that ends transactions; in doubt it does. ON COMMIT is a clause of temporary tables.
-fn ends_transactions(body: &str) -> bool {
-    let lower = body.to_ascii_lowercase();
-    let words = lower.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| !word.is_empty());
-    let mut before = "";
-    for word in words {
-        if word == "rollback" || word == "commit" && before != "on" {
-            return true;
-        }
-        before = word;
-    }
-    false
 }
 
 /// Asks for settings: names, values, and what they are where nobody has set them.
