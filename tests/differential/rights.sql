@@ -586,3 +586,26 @@ DROP TABLE kinds_ref;
 DROP FUNCTION kinds_stamp;
 DROP OWNED BY rights_ann, rights_ben, rights_own, rights_other CASCADE;
 DROP ROLE rights_ann, rights_ben, rights_own, rights_other;
+
+-- Who writes, as triggers are told: inside a SECURITY DEFINER function its owner.
+CREATE ROLE stamp_boss;
+CREATE ROLE stamp_clerk;
+CREATE TABLE stamped (k int PRIMARY KEY, who text, role text, usr text, v int);
+--@ cluster: SELECT create_distributed_table('stamped', 'k')
+CREATE FUNCTION stamp() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.who := current_user; NEW.role := current_role; NEW.usr := (SELECT user); RETURN NEW; END $$;
+CREATE TRIGGER stamp BEFORE INSERT OR UPDATE ON stamped FOR EACH ROW EXECUTE FUNCTION stamp();
+GRANT SELECT, INSERT, UPDATE ON stamped TO stamp_boss, stamp_clerk;
+CREATE FUNCTION stamp_for(n int) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN INSERT INTO stamped (k) VALUES (n), (n + 1); UPDATE stamped SET v = n WHERE k = 1; END $$;
+ALTER FUNCTION stamp_for(int) OWNER TO stamp_boss;
+SET ROLE stamp_clerk;
+INSERT INTO stamped (k) VALUES (1), (2);
+--@ repeat: 1
+SELECT stamp_for(3);
+INSERT INTO stamped (k) SELECT 5;
+SELECT k, who, role, usr, v FROM stamped;
+UPDATE stamped SET v = 5 WHERE k < 4 RETURNING k, who;
+RESET ROLE;
+DROP TABLE stamped;
+DROP FUNCTION stamp;
+DROP OWNED BY stamp_boss, stamp_clerk CASCADE;
+DROP ROLE stamp_boss, stamp_clerk;

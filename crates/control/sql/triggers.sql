@@ -39,10 +39,11 @@ DECLARE
     brackets text[] := '{}';
     called text[] := '{}';
     named text[] := '{}';
-    -- They read, write, define, or tell the server's state or the table's. Partitions have the table's name.
+    -- They read, write, define, or tell the server's state or the table's, or whose function writes. Partitions have the table's
+    -- name, and the session's user is the same everywhere.
     reads CONSTANT text[] := '{insert,update,delete,merge,execute,call,copy,lock,truncate,create,alter,drop,notify,listen,unlisten,'
         'set,reset,table,grant,revoke,comment,vacuum,analyze,analyse,refresh,import,do,load,discard,checkpoint,cluster,reindex,prepare,'
-        'deallocate,fetch,move,current_catalog,current_schema,pg_context,tg_relid,tg_table_schema}';
+        'deallocate,fetch,move,current_catalog,current_schema,current_user,current_role,user,pg_context,tg_relid,tg_table_schema}';
     physical CONSTANT text[] := '{tableoid,ctid,xmin,xmax,cmin,cmax}';
     keywords CONSTANT text[] := '{if,elsif,elseif,and,or,not,in,values,coalesce,nullif,greatest,least,case,when,then,else,exists,any,'
         'all,some,array,row,cast,return,over,filter,within,using,by,on,as,is,between,like,ilike,similar,escape,numeric,decimal,dec,'
