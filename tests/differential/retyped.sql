@@ -90,3 +90,28 @@ UPDATE typed_keys SET v = 'float' WHERE k = $1 RETURNING v;
 --@ params: 18
 DELETE FROM typed_keys WHERE k = $1 RETURNING k;
 DROP TABLE typed_keys, typed_big, typed_text;
+
+-- Expressions of USING see all columns as they were, those that go included.
+CREATE TABLE swapped (k int PRIMARY KEY, a int, b int, v text NOT NULL, w int);
+CREATE TABLE swapped_r (k int PRIMARY KEY, a int, b int, v text NOT NULL, w int);
+--@ cluster: SELECT create_distributed_table('swapped', 'k'), create_reference_table('swapped_r')
+INSERT INTO swapped SELECT g, g, 100 + g, CASE WHEN g % 2 = 0 THEN '' ELSE g::text END, g * g FROM generate_series(1, 12) g;
+INSERT INTO swapped_r SELECT * FROM swapped;
+ALTER TABLE swapped ALTER a TYPE bigint USING b, ALTER b TYPE bigint USING a;
+ALTER TABLE swapped_r ALTER a TYPE bigint USING b, ALTER b TYPE bigint USING a;
+ALTER TABLE swapped ALTER v DROP NOT NULL, ALTER v TYPE int USING nullif(v, '')::int;
+ALTER TABLE swapped_r ALTER v DROP NOT NULL, ALTER v TYPE int USING nullif(v, '')::int;
+SELECT * FROM swapped ORDER BY k;
+SELECT s.k FROM swapped s JOIN swapped_r r USING (k, a, b) WHERE s.v IS NOT DISTINCT FROM r.v ORDER BY k;
+ALTER TABLE swapped ALTER v TYPE text USING w || 'w', DROP COLUMN w;
+ALTER TABLE swapped_r ALTER v TYPE text USING w || 'w', DROP COLUMN w;
+ALTER TABLE swapped ALTER v SET DEFAULT 'none', ALTER v SET NOT NULL, ALTER a TYPE numeric(9, 1) USING a / 2.0, DROP COLUMN b, ADD COLUMN b text DEFAULT 'new';
+SELECT s.*, r.a, r.b FROM swapped s JOIN swapped_r r USING (k, v) ORDER BY k;
+CREATE TABLE swapped_p (k int, day int, a text, b text, PRIMARY KEY (k, day)) PARTITION BY RANGE (day);
+CREATE TABLE swapped_p1 (b text, a text, day int NOT NULL, k int NOT NULL);
+ALTER TABLE swapped_p ATTACH PARTITION swapped_p1 FOR VALUES FROM (0) TO (10);
+--@ cluster: SELECT create_distributed_table('swapped_p', 'k')
+INSERT INTO swapped_p SELECT g, g % 10, g::text, (-g)::text FROM generate_series(1, 20) g;
+ALTER TABLE swapped_p ALTER a TYPE int USING b::int, ALTER b TYPE int USING a::int;
+SELECT * FROM swapped_p ORDER BY k;
+DROP TABLE swapped, swapped_r, swapped_p;

@@ -485,27 +485,28 @@ impl Site<'_> {
     ) {
         let table = after.qualified_name();
         let is_kept = |c: &Column| after.columns.iter().any(|n| n.number == c.number);
-        for column in before.columns.iter().filter(|c| !follows && !is_kept(c)) {
-            // CASCADE: the coordinator has decided what goes with it.
-            out.push(format!("ALTER TABLE {table} DROP COLUMN IF EXISTS {} CASCADE", quote_ident(&column.name)));
-        }
+        // CASCADE: the coordinator has decided what goes with it.
+        let gone = before.columns.iter().filter(|c| !follows && !is_kept(c));
+        let drops = gone.map(|column| format!("DROP COLUMN IF EXISTS {} CASCADE", quote_ident(&column.name)));
         let kept: Vec<(&Column, &Column)> = before
             .columns
             .iter()
             .filter_map(|old| after.columns.iter().find(|n| n.number == old.number).map(|new| (old, new)))
             .collect();
-        for (old, new) in &kept {
-            if old.name != new.name && !follows {
-                out.push(format!(
-                    "ALTER TABLE {table} RENAME COLUMN {} TO {}",
-                    quote_ident(&old.name),
-                    quote_ident(&new.name)
-                ));
-            }
+        let renamed: Vec<_> = kept.iter().filter(|(old, new)| old.name != new.name && !follows).collect();
+        // One statement: expressions of USING see all columns as they were. A name that is given again must be free.
+        let mut actions = Vec::new();
+        match renamed.is_empty() {
+            true => actions.extend(drops),
+            false => out.extend(drops.map(|drop| format!("ALTER TABLE {table} {drop}"))),
+        }
+        for (old, new) in renamed {
+            let (old, new) = (quote_ident(&old.name), quote_ident(&new.name));
+            out.push(format!("ALTER TABLE {table} RENAME COLUMN {old} TO {new}"));
         }
         for (old, new) in &kept {
             match follows {
-                false => out.extend(alter_column(old, new, &table, hints)),
+                false => actions.extend(alter_column(old, new, hints)),
                 true => {
                     let old = Column {
                         type_name: new.type_name.clone(),
@@ -514,9 +515,12 @@ impl Site<'_> {
                         generation_expression: new.generation_expression.clone(),
                         ..(*old).clone()
                     };
-                    out.extend(alter_column(&old, new, &table, Hints::default()));
+                    actions.extend(alter_column(&old, new, Hints::default()));
                 }
             }
+        }
+        if !actions.is_empty() {
+            out.push(format!("ALTER TABLE {table} {}", actions.join(", ")));
         }
         let retyped = !follows && kept.iter().any(|(old, new)| is_retyped(old, new, hints));
         if retyped && !self.is_reference && !self.leaves.is_empty() {
@@ -745,8 +749,9 @@ fn is_retyped(old: &Column, new: &Column, hints: Hints<'_>) -> bool {
         || hints.using.iter().any(|(column, _)| *column == old.name)
 }
 
-fn alter_column(old: &Column, new: &Column, table: &str, hints: Hints<'_>) -> Vec<String> {
-    let alter = format!("ALTER TABLE {table} ALTER COLUMN {}", quote_ident(&new.name));
+/// Subcommands of ALTER TABLE.
+fn alter_column(old: &Column, new: &Column, hints: Hints<'_>) -> Vec<String> {
+    let alter = format!("ALTER COLUMN {}", quote_ident(&new.name));
     let default = |c: &Column| c.default.clone().filter(|_| !c.default_on_coordinator);
     let using = hints.using.iter().find(|(column, _)| *column == old.name).map(|(_, expression)| expression);
     let retyped = is_retyped(old, new, hints);
