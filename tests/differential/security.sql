@@ -317,3 +317,36 @@ DROP OWNED BY corpus_ann, corpus_ben, corpus_team, corpus_boss;
 DROP ROLE corpus_ann, corpus_ben, corpus_team, corpus_boss;
 --@ error: 22023
 SET ROLE corpus_ann;
+
+-- Who is under his own policies moves all rows, where his table is distributed and where it is not any more.
+CREATE ROLE corpus_forced;
+GRANT CREATE ON SCHEMA public TO corpus_forced;
+SET ROLE corpus_forced;
+CREATE TABLE forced (k int PRIMARY KEY, v int);
+CREATE TABLE forced_r (k int PRIMARY KEY, v int);
+INSERT INTO forced SELECT g, g FROM generate_series(1, 10) g;
+INSERT INTO forced_r SELECT g, g FROM generate_series(1, 10) g;
+ALTER TABLE forced ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE forced_r ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY small ON forced USING (v < 4);
+CREATE POLICY small ON forced_r USING (v < 4);
+--@ cluster: SELECT create_distributed_table('forced', 'k')
+--@ cluster: SELECT create_reference_table('forced_r')
+SELECT count(*) FROM forced;
+SELECT count(*) FROM forced_r;
+--@ error: 42501
+INSERT INTO forced VALUES (11, 11);
+RESET ROLE;
+SELECT count(*), sum(v) FROM forced;
+SELECT count(*), sum(r.v) FROM forced f JOIN forced_r r USING (k);
+SET ROLE corpus_forced;
+--@ cluster: SELECT undistribute_table('forced')
+SELECT count(*) FROM forced;
+--@ error: 42501
+INSERT INTO forced VALUES (11, 11);
+RESET ROLE;
+SELECT count(*), sum(v) FROM forced;
+SELECT relname, relforcerowsecurity FROM pg_class WHERE relname IN ('forced', 'forced_r');
+DROP TABLE forced, forced_r;
+DROP OWNED BY corpus_forced;
+DROP ROLE corpus_forced;

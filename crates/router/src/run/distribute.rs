@@ -75,6 +75,7 @@ impl Session {
         }
         self.run_ddl_on(before).await?;
         self.changed_catalog_in_block().await?;
+        self.force_policies(COORDINATOR_GROUP, &table, false).await?;
         if self.has_rows(&table).await? {
             self.notice("Copying data from local table...");
             self.client.flush().await?;
@@ -89,6 +90,7 @@ impl Session {
             fields.set(b'D', format!("{rows} rows were moved to the workers."));
             backend::write_notice(&mut self.client.out, &fields);
         }
+        self.force_policies(COORDINATOR_GROUP, &table, true).await?;
         self.run_ddl_on(after).await?;
         for sql in distribute::coordinator_ddl(&table) {
             self.run_quiet(COORDINATOR_GROUP, &sql).await.map_err(super::own::without_position)?;
@@ -149,12 +151,24 @@ impl Session {
         let groups = state.worker_groups();
         self.run_ddl_on(groups.iter().map(|g| (*g, ddl.before_rows.clone())).collect()).await?;
         self.changed_catalog_in_block().await?;
+        self.force_policies(COORDINATOR_GROUP, &table, false).await?;
         if self.has_rows(&table).await? {
             self.notice("Copying data from local table...");
             self.client.flush().await?;
             self.copy_reference_rows(&table, &groups).await?;
         }
+        self.force_policies(COORDINATOR_GROUP, &table, true).await?;
         self.run_ddl_on(groups.iter().map(|g| (*g, ddl.after_rows.clone())).collect()).await
+    }
+
+    /// While rows are moved, policies that their owner has forced upon himself hide none of them from him.
+    async fn force_policies(&mut self, group: GroupId, table: &TableDescription, forces: bool) -> Result<()> {
+        if !(table.row_security && table.force_row_security) {
+            return Ok(());
+        }
+        let word = if forces { "FORCE" } else { "NO FORCE" };
+        let sql = format!("ALTER TABLE ONLY {} {word} ROW LEVEL SECURITY", table.qualified_name());
+        self.run_quiet(group, &sql).await
     }
 
     /// The coordinator's copy goes to every group as it is.
@@ -363,9 +377,12 @@ impl Session {
         // Triggers of the user's must not see rows that only come home.
         self.run_quiet(COORDINATOR_GROUP, &format!("ALTER TABLE {} DISABLE TRIGGER USER", table.qualified_name()))
             .await?;
+        self.force_policies(COORDINATOR_GROUP, table, false).await?;
         self.start_copy_on(&mut copy, COORDINATOR_GROUP).await?;
         for group in holders {
             self.join(*group).await?;
+            self.mark_writer(*group);
+            self.force_policies(*group, table, false).await?;
             let sql = format!("COPY (SELECT {} FROM {}) TO STDOUT", list.join(", "), table.qualified_name());
             let styled = self.with_plain_styles(*group).await?;
             let mut participant = self.take(*group)?;
@@ -392,6 +409,7 @@ impl Session {
             }
         }
         self.finish_copy_in(copy).await?;
+        self.force_policies(COORDINATOR_GROUP, table, true).await?;
         for trigger in table.triggers.iter().filter(|t| t.enabled != 'D') {
             let word = match trigger.enabled {
                 'R' => "ENABLE REPLICA TRIGGER",
