@@ -350,3 +350,39 @@ SELECT relname, relforcerowsecurity FROM pg_class WHERE relname IN ('forced', 'f
 DROP TABLE forced, forced_r;
 DROP OWNED BY corpus_forced;
 DROP ROLE corpus_forced;
+
+-- Who may execute what a constraint calls.
+CREATE ROLE corpus_calls;
+CREATE ROLE corpus_calls_not;
+CREATE ROLE corpus_owns_calls;
+CREATE FUNCTION called(v int) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN v > 0; END $$;
+REVOKE EXECUTE ON FUNCTION called(int) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION called(int) TO corpus_calls WITH GRANT OPTION;
+ALTER FUNCTION called(int) OWNER TO corpus_owns_calls;
+CREATE TABLE calls (k int PRIMARY KEY, v int CHECK (called(v)));
+--@ cluster: SELECT create_distributed_table('calls', 'k')
+GRANT SELECT, INSERT, UPDATE ON calls TO corpus_calls, corpus_calls_not;
+SET ROLE corpus_calls;
+INSERT INTO calls VALUES (1, 1);
+INSERT INTO calls VALUES (2, 2), (3, 3);
+--@ error: 23514
+INSERT INTO calls VALUES (4, 0);
+RESET ROLE;
+SET ROLE corpus_calls_not;
+--@ error: 42501
+INSERT INTO calls VALUES (5, 1);
+--@ error: 42501
+INSERT INTO calls VALUES (6, 2), (7, 3);
+--@ error: 42501
+UPDATE calls SET v = 9;
+RESET ROLE;
+SET ROLE corpus_calls;
+GRANT EXECUTE ON FUNCTION called(int) TO corpus_calls_not;
+RESET ROLE;
+SET ROLE corpus_calls_not;
+INSERT INTO calls VALUES (5, 1);
+RESET ROLE;
+SELECT * FROM calls;
+DROP TABLE calls;
+DROP FUNCTION called;
+DROP ROLE corpus_calls, corpus_calls_not, corpus_owns_calls;

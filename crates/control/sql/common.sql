@@ -22,7 +22,7 @@ BEGIN
     SELECT max(version) INTO found FROM pgherd.schema_version;
     IF found > 10 THEN
         RAISE EXCEPTION USING ERRCODE = '55000',
-            MESSAGE = format('schema "pgherd" of this database has version %s, newer than this program''s version 9', found),
+            MESSAGE = format('schema "pgherd" of this database has version %s, newer than this program''s version 10', found),
             HINT = 'Use the newer program.';
     END IF;
 END

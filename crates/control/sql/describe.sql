@@ -301,6 +301,35 @@ WHERE EXISTS (SELECT FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_operator o O
     WHERE d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass AND d.refobjid = e.oid AND d.deptype = 'e'
         AND d.classid = 'pg_catalog.pg_operator'::pg_catalog.regclass AND o.oprleft < 16384 AND o.oprright < 16384);
 
+-- Makes a function that is no aggregate, with its owner and who may execute it. What the role that makes it has been given comes
+-- last: until then it is the owner.
+CREATE OR REPLACE FUNCTION pgherd.function_ddl(function oid) RETURNS jsonb
+LANGUAGE sql STABLE AS $$
+    SELECT pg_catalog.jsonb_build_array(pg_catalog.pg_get_functiondef(p.oid))
+        || CASE WHEN p.proacl IS NULL THEN '[]' ELSE
+            pg_catalog.jsonb_build_array(pg_catalog.format('REVOKE ALL ON ROUTINE %s FROM PUBLIC', f.name)) END
+        || coalesce(g.others, '[]')
+        || pg_catalog.jsonb_build_array(pg_catalog.format('ALTER ROUTINE %s OWNER TO %I', f.name,
+            pg_catalog.pg_get_userbyid(p.proowner)))
+        || coalesce(g.own, '[]')
+        || CASE WHEN NOT g.owner_may AND pg_catalog.pg_has_role(p.proowner, 'USAGE') THEN
+            pg_catalog.jsonb_build_array(pg_catalog.format('REVOKE ALL ON ROUTINE %s FROM %I', f.name,
+                pg_catalog.pg_get_userbyid(p.proowner))) ELSE '[]' END
+    FROM pg_catalog.pg_proc p,
+        LATERAL (SELECT (pg_catalog.pg_identify_object('pg_catalog.pg_proc'::pg_catalog.regclass, p.oid, 0)).identity AS name) f,
+        LATERAL (SELECT
+            pg_catalog.jsonb_agg(x.ddl) FILTER (WHERE x.grantee <> p.proowner AND NOT x.is_own) AS others,
+            pg_catalog.jsonb_agg(x.ddl) FILTER (WHERE x.grantee <> p.proowner AND x.is_own
+                AND pg_catalog.pg_has_role(p.proowner, 'USAGE')) AS own,
+            p.proacl IS NULL OR coalesce(pg_catalog.bool_or(x.grantee = p.proowner), false) AS owner_may
+            FROM (SELECT a.grantee, a.grantee <> 0 AND pg_catalog.pg_get_userbyid(a.grantee) = current_user AS is_own,
+                    pg_catalog.format('GRANT EXECUTE ON ROUTINE %s TO %s%s', f.name, CASE WHEN a.grantee = 0 THEN 'PUBLIC'
+                            ELSE pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(a.grantee)) END,
+                        CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END) AS ddl
+                FROM pg_catalog.aclexplode(p.proacl) a) x) g
+    WHERE p.oid = $1
+$$;
+
 -- What must exist before the table can be made on another server. Objects of extensions stand for the extension;
 -- built-in objects do not appear in pg_depend. 'guard' is an SQL condition that is true where the object is missing;
 -- 'depends_on' names other members of the list by 'id'. An object that has no 'ddl' cannot be made elsewhere.
@@ -456,9 +485,7 @@ LANGUAGE sql STABLE AS $$
             UNION ALL
             SELECT 'function', p.oid::pg_catalog.regprocedure::text,
                 pg_catalog.format('to_regprocedure(%L) IS NULL', p.oid::pg_catalog.regprocedure::text),
-                CASE WHEN p.prokind <> 'a' THEN pg_catalog.jsonb_build_array(pg_catalog.pg_get_functiondef(p.oid),
-                    pg_catalog.format('ALTER ROUTINE %s OWNER TO %I', p.oid::pg_catalog.regprocedure,
-                        pg_catalog.pg_get_userbyid(p.proowner))) END
+                CASE WHEN p.prokind <> 'a' THEN pgherd.function_ddl(p.oid) END
             FROM pg_catalog.pg_proc p
             WHERE r.classid = 'pg_proc'::pg_catalog.regclass AND p.oid = r.objid
                 AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend e

@@ -372,7 +372,8 @@ impl Session {
         let list: Vec<String> = functions.iter().map(Oid::to_string).collect();
         let sql = format!(
             "SELECT (pg_catalog.pg_identify_object('pg_catalog.pg_proc'::pg_catalog.regclass, p.oid, 0)).identity, \
-                 pg_catalog.pg_get_functiondef(p.oid), pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(p.proowner)) \
+                 (SELECT pg_catalog.string_agg(d.sql, E';\n' ORDER BY d.n) FROM \
+                     pg_catalog.jsonb_array_elements_text(pgherd.function_ddl(p.oid)) WITH ORDINALITY d(sql, n)) \
              FROM pg_catalog.pg_proc p WHERE p.oid IN ({}) AND p.prokind = 'f' \
                  AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e' \
                      AND d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass)",
@@ -381,13 +382,12 @@ impl Session {
         let found = self.collect_on(COORDINATOR_GROUP, &sql).await?;
         let function = |row| {
             let text = |column| found.text(row, column).unwrap_or_default();
-            let owner = format!("ALTER ROUTINE {} OWNER TO {}", text(0), text(2));
             Prerequisite {
                 id: text(0).to_owned(),
                 kind: "function".to_owned(),
                 name: text(0).to_owned(),
                 guard: format!("to_regprocedure({}) IS NULL", quote_literal(text(0))),
-                ddl: Some(vec![Some(text(1).to_owned()), Some(owner)]),
+                ddl: Some(vec![Some(text(1).to_owned())]),
                 depends_on: Vec::new(),
             }
         };
