@@ -349,3 +349,46 @@ SELECT k FROM worded WHERE k <-> 4 < 2;
 DROP EXTENSION btree_gist;
 DROP TABLE worded;
 DROP EXTENSION intarray;
+
+-- Objects of one name in several schemas, of which workers have the later one only.
+CREATE SCHEMA objects_one;
+CREATE SCHEMA objects_two;
+CREATE TYPE objects_one.shade AS ENUM ('a', 'b');
+CREATE TYPE objects_two.shade AS ENUM ('a', 'b');
+CREATE DOMAIN objects_one.level AS int;
+CREATE DOMAIN objects_two.level AS int;
+CREATE TYPE objects_one.duo AS (x int);
+CREATE TYPE objects_two.duo AS (x int);
+CREATE FUNCTION objects_one.fine(v int) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN v > 0; END $$;
+CREATE FUNCTION objects_one.fine(v text) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN v <> ''; END $$;
+CREATE FUNCTION objects_two.fine(v int) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN v > 0; END $$;
+CREATE TABLE objects_two.shaded (k int PRIMARY KEY, s objects_two.shade, l objects_two.level, p objects_two.duo, v int CHECK (objects_two.fine(v)));
+--@ cluster: SELECT create_distributed_table('objects_two.shaded', 'k')
+INSERT INTO objects_two.shaded VALUES (1, 'a', 1, ROW(1), 1), (2, 'b', 2, ROW(2), 2);
+SET search_path = objects_one, objects_two, public;
+ALTER TYPE shade RENAME VALUE 'a' TO 'z';
+SELECT k, s FROM shaded WHERE s = 'a';
+ALTER DOMAIN level ADD CHECK (VALUE < 0);
+INSERT INTO shaded VALUES (3, 'a', 3, ROW(3), 3);
+ALTER TYPE duo ADD ATTRIBUTE y int;
+ALTER TYPE duo RENAME ATTRIBUTE x TO w;
+SELECT k, (p).x FROM shaded;
+ALTER FUNCTION fine(int) RENAME TO finer;
+DROP FUNCTION fine(text);
+DROP FUNCTION finer;
+INSERT INTO shaded VALUES (4, 'b', 4, ROW(4), 4);
+--@ error: 23514
+INSERT INTO shaded VALUES (5, 'b', 5, ROW(5), -5);
+DO $$ BEGIN DROP DOMAIN level CASCADE; ALTER TYPE duo RENAME TO duet; END $$;
+DROP TYPE IF EXISTS shade, duet, never_made CASCADE;
+SELECT * FROM shaded;
+ALTER TYPE shade RENAME VALUE 'a' TO 'y';
+ALTER DOMAIN level ADD CHECK (VALUE < 10);
+--@ error: 23514
+INSERT INTO shaded VALUES (6, 'y', 60, ROW(6), 6);
+INSERT INTO shaded VALUES (6, 'y', 6, ROW(6), 6);
+DROP TYPE shade CASCADE;
+SELECT * FROM shaded;
+RESET search_path;
+DROP TABLE objects_two.shaded;
+DROP SCHEMA objects_one, objects_two CASCADE;

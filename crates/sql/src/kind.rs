@@ -333,6 +333,8 @@ pub struct DdlInfo {
     pub relations: Vec<Name>,
     /// Names of the objects that DROP, COMMENT, RENAME … speak of.
     pub objects: Vec<Name>,
+    /// Of `objects` that are functions, as `regprocedure` reads them. None: no arguments are written, or not as types.
+    pub signatures: Vec<Option<String>>,
     /// GRANT … ON ALL TABLES IN SCHEMA: `objects` are schemas.
     pub all_in_schema: bool,
     pub concurrently: bool,
@@ -340,7 +342,7 @@ pub struct DdlInfo {
     pub if_not_exists: bool,
     pub cascade: bool,
     pub temp: bool,
-    /// ALTER TABLE's subcommands, `add_column`, `set_statistics`, … (PostgreSQL's AlterTableType).
+    /// ALTER TABLE's subcommands, `add_column`, `set_statistics`, … (PostgreSQL's AlterTableType); ALTER DOMAIN's that add.
     pub subcommands: Vec<String>,
     /// RENAME TO, or the schema of SET SCHEMA.
     pub new_name: Option<String>,
@@ -845,6 +847,7 @@ impl Kinds<'_> {
                 info.new_name = opt(&r.newname);
                 if let Some(list) = r.object.as_deref() {
                     info.objects = object_names(list);
+                    info.signatures = vec![signature_of(list)];
                 }
                 if !r.subname.is_empty() {
                     info.renamed_part = Some((object_word(r.rename_type), r.subname.clone()));
@@ -857,12 +860,14 @@ impl Kinds<'_> {
                 info.if_exists = a.missing_ok;
                 if let Some(list) = a.object.as_deref() {
                     info.objects = object_names(list);
+                    info.signatures = vec![signature_of(list)];
                 }
                 ("SET SCHEMA", object_word(a.object_type))
             }
             NodeEnum::AlterOwnerStmt(a) => {
                 if let Some(list) = a.object.as_deref() {
                     info.objects = object_names(list);
+                    info.signatures = vec![signature_of(list)];
                 }
                 ("ALTER OWNER", object_word(a.object_type))
             }
@@ -871,6 +876,7 @@ impl Kinds<'_> {
                 info.if_exists = d.missing_ok;
                 info.cascade = d.behavior == cascade;
                 info.objects = d.objects.iter().flat_map(object_names).collect();
+                info.signatures = d.objects.iter().map(signature_of).collect();
                 let word = object_word(d.remove_type);
                 if matches!(word, "table" | "view" | "materialized view" | "foreign table" | "sequence") {
                     info.relations = info.objects.clone();
@@ -905,6 +911,7 @@ impl Kinds<'_> {
                 info.cascade = g.behavior == cascade;
                 info.all_in_schema = g.targtype == pb::GrantTargetType::AclTargetAllInSchema as i32;
                 info.objects = g.objects.iter().flat_map(object_names).collect();
+                info.signatures = g.objects.iter().map(signature_of).collect();
                 (if g.is_grant { "GRANT" } else { "REVOKE" }, object_word(g.objtype))
             }
             NodeEnum::GrantRoleStmt(g) => (if g.is_grant { "GRANT ROLE" } else { "REVOKE ROLE" }, "role"),
@@ -956,6 +963,7 @@ impl Kinds<'_> {
             }
             NodeEnum::AlterFunctionStmt(f) => {
                 info.objects = f.func.iter().map(|o| name_of_list(&o.objname)).collect();
+                info.signatures = f.func.iter().map(signature).collect();
                 ("ALTER FUNCTION", object_word(f.objtype))
             }
             NodeEnum::DefineStmt(d) => {
@@ -996,6 +1004,12 @@ impl Kinds<'_> {
             }
             NodeEnum::AlterDomainStmt(c) => {
                 info.objects = vec![name_of_list(&c.type_name)];
+                let adds = match c.subtype.as_str() {
+                    "C" => Some("add_constraint"),
+                    "T" if c.def.is_some() => Some("column_default"),
+                    _ => None,
+                };
+                info.subcommands.extend(adds.map(str::to_owned));
                 ("ALTER DOMAIN", "domain")
             }
             NodeEnum::CreateExtensionStmt(c) => {
@@ -1086,6 +1100,29 @@ fn object_names(n: &Node) -> Vec<Name> {
         Some(NodeEnum::ObjectWithArgs(o)) => vec![name_of_list(&o.objname)],
         _ => Vec::new(),
     }
+}
+
+fn signature_of(n: &Node) -> Option<String> {
+    match &n.node {
+        Some(NodeEnum::ObjectWithArgs(o)) => signature(o),
+        _ => None,
+    }
+}
+
+/// A function's name and the types of its arguments, all quoted.
+fn signature(o: &pb::ObjectWithArgs) -> Option<String> {
+    let quoted = |list: &[Node]| -> String {
+        strings(list).iter().map(|part| format!("\"{}\"", part.replace('"', "\"\""))).collect::<Vec<_>>().join(".")
+    };
+    let argument = |n: &Node| match &n.node {
+        Some(NodeEnum::TypeName(t)) if !t.pct_type => {
+            let array = if t.array_bounds.is_empty() { "" } else { "[]" };
+            Some(format!("{}{array}", quoted(&t.names)))
+        }
+        _ => None,
+    };
+    let arguments: Vec<String> = o.objargs.iter().map(argument).collect::<Option<_>>()?;
+    (!o.args_unspecified).then(|| format!("{}({})", quoted(&o.objname), arguments.join(", ")))
 }
 
 fn object_word(kind: i32) -> &'static str {

@@ -262,6 +262,7 @@ impl Session {
         }
         let checks = if detaches && !of_leaf { self.checks_of_detached(info, &before).await? } else { Vec::new() };
         let drops = info.tag.starts_with("DROP");
+        let meant = self.meant_objects(info).await?;
         let sql = self.coordinator_text(call).await?;
         self.pin |= self.makes_temporary(call);
         self.let_schema_follow(info, true).await?;
@@ -275,7 +276,7 @@ impl Session {
         self.let_schema_follow(info, false).await?;
         let object_first = renames_value(info);
         if object_first {
-            self.follow_object(call.prepared.text(), info).await?;
+            self.follow_object(call.prepared.text(), info, meant.clone()).await?;
         }
         self.follow_tables(&before, info, call.prepared.text()).await?;
         if drops {
@@ -285,7 +286,7 @@ impl Session {
             self.keep_temporary(left);
         }
         if !object_first {
-            self.follow_object(call.prepared.text(), info).await?;
+            self.follow_object(call.prepared.text(), info, meant).await?;
         }
         if matches!(info.object, "role" | "database") || is_role_grant(info) {
             self.txn.changed_defaults = true;

@@ -15,7 +15,7 @@ use pgherd_wire::frontend::{FrontendMessage, parse_frontend};
 use tokio::sync::{mpsc, oneshot};
 
 use super::ddl::{renames_value, using_clauses};
-use super::objects::concerns_workers;
+use super::objects::{Meant, concerns_workers};
 use super::request::next_batch;
 use crate::callback::{Batch, command_of, reads_definitions};
 use crate::database::Source;
@@ -117,6 +117,7 @@ struct Begun {
     text: String,
     info: DdlInfo,
     before: Vec<(Arc<Table>, TableDescription)>,
+    meant: Option<Meant>,
 }
 
 impl Session {
@@ -218,7 +219,8 @@ impl Session {
         }
         let before = if affected.is_empty() { Vec::new() } else { self.before_definition(&info, &around).await? };
         self.let_schema_follow(&info, true).await?;
-        self.definitions.begun.push(Begun { context: context.to_owned(), text, info, before });
+        let meant = self.meant_objects(&info).await?;
+        self.definitions.begun.push(Begun { context: context.to_owned(), text, info, before, meant });
         Ok(())
     }
 
@@ -231,11 +233,11 @@ impl Session {
 
     async fn end_inside(&mut self, context: &str) -> Result<()> {
         let Some(at) = self.definitions.begun.iter().position(|begun| begun.context == context) else { return Ok(()) };
-        let Begun { text, info, before, .. } = self.definitions.begun.remove(at);
+        let Begun { text, info, before, meant, .. } = self.definitions.begun.remove(at);
         self.let_schema_follow(&info, false).await?;
         let object_first = renames_value(&info);
         if object_first {
-            self.follow_object_inside(&text, &info).await?;
+            self.follow_object_inside(&text, &info, meant.clone()).await?;
         }
         let path = match using_clauses(&text, &info).is_empty() {
             true => None,
@@ -249,7 +251,7 @@ impl Session {
             self.drop_on_workers().await?;
         }
         if !object_first {
-            self.follow_object_inside(&text, &info).await?;
+            self.follow_object_inside(&text, &info, meant).await?;
         }
         self.cursors.rights.clear();
         self.txn.changed_catalog = true;
@@ -257,9 +259,9 @@ impl Session {
     }
 
     /// Names in the text mean on the workers what they mean in the function.
-    async fn follow_object_inside(&mut self, text: &str, info: &DdlInfo) -> Result<()> {
+    async fn follow_object_inside(&mut self, text: &str, info: &DdlInfo, meant: Option<Meant>) -> Result<()> {
         let path = self.take_path_inside().await?;
-        self.follow_object(text, info).await?;
+        self.follow_object(text, info, meant).await?;
         match path {
             Some(path) => self.run_everywhere(&set_path(&path)).await,
             None => Ok(()),

@@ -31,6 +31,15 @@ const WHERE_PRESENT: &[(&str, &str, &str)] = &[
     ("extension", "pg_extension", "extname"),
 ];
 
+/// The objects that a definition names and that there were before it.
+#[derive(Debug, Clone)]
+pub(super) struct Meant {
+    /// What finds them by name, on any server.
+    finder: &'static str,
+    /// Their names, with schemas.
+    identities: Vec<String>,
+}
+
 /// Whether statements of a command tag, as event triggers tell it, may define what workers have, and no table.
 pub(super) fn concerns_workers(tag: &str) -> bool {
     const OTHERS: &[&str] = &["GRANT", "REVOKE", "COMMENT", "DROP OWNED", "REASSIGN OWNED", "SECURITY LABEL"];
@@ -57,8 +66,89 @@ impl Session {
         }
     }
 
+    /// What names in a definition mean on the coordinator, before it is run there: a worker has not all schemas' objects
+    /// of a name. None: it is not told, and names are believed.
+    pub(super) async fn meant_objects(&mut self, info: &DdlInfo) -> Result<Option<Meant>> {
+        let (catalog, finder) = match info.object {
+            "type" | "domain" | "attribute" => ("pg_type", "to_regtype"),
+            "domain constraint" if info.tag == "RENAME" => ("pg_type", "to_regtype"),
+            "function" | "procedure" | "routine" => ("pg_proc", "to_regprocedure"),
+            "collation" => ("pg_collation", "to_regcollation"),
+            _ => return Ok(None),
+        };
+        let names = if info.objects.is_empty() { &info.relations } else { &info.objects };
+        if info.tag.starts_with("CREATE")
+            || info.all_in_schema
+            || names.is_empty()
+            || self.catalog().worker_groups().is_empty()
+        {
+            return Ok(None);
+        }
+        let is_function = catalog == "pg_proc";
+        let found = |(at, name): (usize, &pgherd_sql::Name)| {
+            let parts = name.schema.iter().chain([&name.name]).map(|part| quote_ident(part));
+            let written = parts.collect::<Vec<_>>().join(".");
+            let (finder, written) = match info.signatures.get(at) {
+                Some(Some(signature)) if is_function => (finder, signature.clone()),
+                _ if is_function => ("to_regproc", written),
+                _ => (finder, written),
+            };
+            format!("(pg_catalog.{finder}({})::pg_catalog.oid)", quote_literal(&written))
+        };
+        let found: Vec<String> = names.iter().enumerate().map(found).collect();
+        let sql = format!(
+            "SELECT i.identity, i.schema ~ '^pg_temp' FROM (VALUES {}) o(oid) LEFT JOIN LATERAL \
+                 pg_catalog.pg_identify_object('pg_catalog.{catalog}'::pg_catalog.regclass, o.oid, 0) i ON true",
+            found.join(", ")
+        );
+        let found = self.ask_coordinator(&sql).await?;
+        let rows = 0..found.rows.len();
+        // What is no type does not exist; a function's arguments may be written otherwise.
+        if is_function && rows.clone().any(|row| found.text(row, 0).is_none()) {
+            return Ok(None);
+        }
+        let lasting = rows.filter(|row| found.text(*row, 1) == Some("f"));
+        let identities = lasting.filter_map(|row| found.text(row, 0)).map(str::to_owned).collect();
+        Ok(Some(Meant { finder, identities }))
+    }
+
+    /// Those of the objects that a worker has.
+    async fn present(&mut self, group: GroupId, meant: &Meant) -> Result<Vec<String>> {
+        if meant.identities.is_empty() {
+            return Ok(Vec::new());
+        }
+        let names: Vec<String> = meant.identities.iter().map(|identity| quote_literal(identity)).collect();
+        let sql = format!(
+            "SELECT i FROM pg_catalog.unnest(ARRAY[{}]) i WHERE pg_catalog.{}(i) IS NOT NULL",
+            names.join(", "),
+            meant.finder
+        );
+        self.join(group).await?;
+        let found = self.collect_on(group, &sql).await?;
+        Ok((0..found.rows.len()).filter_map(|row| found.text(row, 0).map(str::to_owned)).collect())
+    }
+
+    /// Workers that have some of the objects follow. There they are the first of their names in the path, as on the
+    /// coordinator, which has whatever workers have.
+    async fn follow_meant(&mut self, text: &str, info: &DdlInfo, meant: &Meant) -> Result<()> {
+        for group in self.catalog().worker_groups() {
+            let present = self.present(group, meant).await?;
+            if present.is_empty() {
+                continue;
+            }
+            let drop = format!(
+                "DROP {} {}{}",
+                info.object.to_ascii_uppercase(),
+                present.join(", "),
+                if info.cascade { " CASCADE" } else { "" }
+            );
+            self.run_where_present(&[group], if info.tag == "DROP" { &drop } else { text }).await?;
+        }
+        Ok(())
+    }
+
     /// After a definition that was run on the coordinator: the same on the workers that it concerns.
-    pub(super) async fn follow_object(&mut self, text: &str, info: &DdlInfo) -> Result<()> {
+    pub(super) async fn follow_object(&mut self, text: &str, info: &DdlInfo, meant: Option<Meant>) -> Result<()> {
         if ON_EVERY_NODE.contains(&info.object) || is_role_grant(info) {
             let bare = self.bare_schema(info, text).await?;
             return self.run_everywhere(bare.as_deref().unwrap_or(text)).await;
@@ -89,6 +179,7 @@ impl Session {
             "CREATE FUNCTION" | "CREATE PROCEDURE" => self.replace_function(info).await,
             "CREATE EXTENSION" => self.follow_extension().await,
             _ if creates => Ok(()),
+            _ if let Some(meant) = &meant => self.follow_meant(text, info, meant).await,
             _ => {
                 let groups = self.groups_with(catalog, column, info).await?;
                 self.run_where_present(&groups, text).await
