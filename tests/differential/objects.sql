@@ -392,3 +392,25 @@ SELECT * FROM shaded;
 RESET search_path;
 DROP TABLE objects_two.shaded;
 DROP SCHEMA objects_one, objects_two CASCADE;
+
+-- Schemas named after their owners, with what only the coordinator has.
+CREATE TABLE objects_local (k int);
+CREATE ROLE objects_named;
+CREATE SCHEMA AUTHORIZATION objects_named CREATE VIEW seen AS SELECT * FROM public.objects_local CREATE TABLE held (k int PRIMARY KEY);
+--@ cluster: SELECT create_distributed_table('objects_named.held', 'k')
+INSERT INTO objects_named.held VALUES (1), (2);
+SELECT * FROM objects_named.held;
+SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = 'objects_named';
+DROP SCHEMA objects_named CASCADE;
+GRANT CREATE ON SCHEMA public TO objects_named;
+DO $$ BEGIN EXECUTE format('GRANT CREATE ON DATABASE %I TO objects_named', current_database()); END $$;
+SET ROLE objects_named;
+CREATE SCHEMA AUTHORIZATION CURRENT_USER CREATE VIEW seen AS SELECT * FROM public.objects_local CREATE TABLE held (k int PRIMARY KEY);
+--@ cluster: SELECT create_distributed_table('objects_named.held', 'k')
+INSERT INTO objects_named.held VALUES (1), (2);
+SELECT * FROM objects_named.held;
+RESET ROLE;
+DROP SCHEMA objects_named CASCADE;
+DROP OWNED BY objects_named;
+DROP ROLE objects_named;
+DROP TABLE objects_local;

@@ -918,7 +918,10 @@ impl Kinds<'_> {
             NodeEnum::AlterDefaultPrivilegesStmt(_) => ("ALTER DEFAULT PRIVILEGES", "default privileges"),
             NodeEnum::CreateSchemaStmt(s) => {
                 info.if_not_exists = s.if_not_exists;
-                info.objects = vec![Name { schema: None, name: s.schemaname.clone() }];
+                // Without a name it has its owner's; CURRENT_USER and its like are empty.
+                let owner = || s.authrole.as_ref().map(|role| role.rolename.clone()).unwrap_or_default();
+                let name = if s.schemaname.is_empty() { owner() } else { s.schemaname.clone() };
+                info.objects = vec![Name { schema: None, name }];
                 ("CREATE SCHEMA", "schema")
             }
             NodeEnum::CreateRoleStmt(r) => {

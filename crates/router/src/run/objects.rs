@@ -224,16 +224,21 @@ impl Session {
     async fn bare_schema(&mut self, info: &DdlInfo, text: &str) -> Result<Option<String>> {
         let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         let makes = words.filter(|w| ["create", "grant"].iter().any(|m| w.eq_ignore_ascii_case(m))).count();
-        let name = info.objects.first().map_or("", |o| o.name.as_str());
-        if info.tag != "CREATE SCHEMA" || makes < 2 || name.is_empty() {
+        if info.tag != "CREATE SCHEMA" || makes < 2 {
             return Ok(None);
         }
+        let name = info.objects.first().map_or("", |o| o.name.as_str());
+        let named = match name {
+            // CURRENT_USER and its like.
+            "" => "nspname IN (current_user, session_user)".to_owned(),
+            name => format!("nspname = {}", quote_literal(name)),
+        };
         let sql = format!(
-            "SELECT pg_catalog.pg_get_userbyid(nspowner) FROM pg_catalog.pg_namespace WHERE nspname = {}",
-            quote_literal(name)
+            "SELECT nspname, pg_catalog.pg_get_userbyid(nspowner) FROM pg_catalog.pg_namespace WHERE {named} \
+             ORDER BY oid DESC LIMIT 1"
         );
         let result = self.collect_on(COORDINATOR_GROUP, &sql).await?;
-        Ok(result.text(0, 0).map(|owner| {
+        Ok(result.text(0, 0).zip(result.text(0, 1)).map(|(name, owner)| {
             format!("CREATE SCHEMA IF NOT EXISTS {} AUTHORIZATION {}", quote_ident(name), quote_ident(owner))
         }))
     }
