@@ -414,3 +414,36 @@ DROP SCHEMA objects_named CASCADE;
 DROP OWNED BY objects_named;
 DROP ROLE objects_named;
 DROP TABLE objects_local;
+
+-- What types on workers are made of newly.
+CREATE COLLATION objects_mine (provider = icu, locale = 'und');
+CREATE DOMAIN word AS text;
+CREATE DOMAIN wide AS int;
+CREATE TYPE sized AS (a int);
+CREATE TABLE objects_words (k int PRIMARY KEY, w word, n wide, s sized);
+--@ cluster: SELECT create_distributed_table('objects_words', 'k')
+CREATE TYPE color AS ENUM ('red', 'green');
+CREATE DOMAIN small AS int CHECK (VALUE < 10);
+CREATE FUNCTION objects_odd(v int) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN v % 2 = 1; END $$;
+INSERT INTO objects_words VALUES (1, 'a', 1, ROW(1)), (2, 'b', 3, ROW(2));
+ALTER DOMAIN word ADD CONSTRAINT low CHECK (VALUE < 'm' COLLATE objects_mine);
+--@ error: 23514
+INSERT INTO objects_words VALUES (3, 'z', 1, ROW(3));
+ALTER DOMAIN wide ADD CONSTRAINT odd CHECK (objects_odd(VALUE));
+--@ error: 23514
+INSERT INTO objects_words VALUES (3, 'c', 2, ROW(3));
+ALTER TYPE sized ADD ATTRIBUTE col color, ADD ATTRIBUTE n small;
+INSERT INTO objects_words VALUES (4, 'd', 5, ROW(4, 'red', 9));
+--@ error: 22P02
+INSERT INTO objects_words VALUES (5, 'e', 5, '(4,blue,1)');
+SELECT k, w, n, (s).a, (s).col, (s).n FROM objects_words ORDER BY k;
+DO $$ BEGIN CREATE TYPE taste AS ENUM ('sweet'); ALTER TYPE sized ADD ATTRIBUTE t taste; END $$;
+INSERT INTO objects_words VALUES (6, 'f', 7, ROW(6, 'green', 8, 'sweet'));
+SELECT k, (s).t FROM objects_words ORDER BY k;
+ALTER DOMAIN word DROP CONSTRAINT low;
+INSERT INTO objects_words VALUES (7, 'z', 9, NULL);
+DROP TABLE objects_words;
+DROP TYPE sized, color, taste;
+DROP DOMAIN word, wide, small;
+DROP FUNCTION objects_odd;
+DROP COLLATION objects_mine;

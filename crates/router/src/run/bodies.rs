@@ -293,8 +293,8 @@ impl Session {
         self.bring_prerequisites(&tables).await
     }
 
-    /// Functions that functions on workers call now.
-    async fn bring_prerequisites(&mut self, tables: &[Oid]) -> Result<()> {
+    /// What tables need now on workers: functions that functions there call.
+    pub(super) async fn bring_prerequisites(&mut self, tables: &[Oid]) -> Result<()> {
         for oid in tables {
             let table = self.describe_table(*oid).await?;
             self.make_on_workers(&table.prerequisites).await?;

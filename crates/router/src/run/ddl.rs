@@ -14,7 +14,7 @@ use pgherd_control::operation;
 use pgherd_sql::{CreateTable, CreateTableAs, DdlInfo, Name, Splice, StatementKind};
 
 use super::distribute::refusal;
-use super::objects::is_role_grant;
+use super::objects::{Followed, is_role_grant};
 use super::{Call, Completion, Definer};
 use crate::error::{Failure, Result};
 use crate::session::Session;
@@ -263,10 +263,11 @@ impl Session {
         let checks = if detaches && !of_leaf { self.checks_of_detached(info, &before).await? } else { Vec::new() };
         let drops = info.tag.starts_with("DROP");
         let meant = self.meant_objects(info).await?;
+        let followed = Followed { meant, tables: before.iter().map(|(table, _)| table.oid).collect() };
         let sql = self.coordinator_text(call).await?;
         self.pin |= self.makes_temporary(call);
         self.let_schema_follow(info, true).await?;
-        self.definitions.outer = before.iter().map(|(table, _)| table.oid).collect();
+        self.definitions.outer = followed.tables.clone();
         let completion = self.run_coordinator_plan(call, &sql, true, true).await;
         self.definitions.outer.clear();
         let completion = completion?;
@@ -276,7 +277,7 @@ impl Session {
         self.let_schema_follow(info, false).await?;
         let object_first = renames_value(info);
         if object_first {
-            self.follow_object(call.prepared.text(), info, meant.clone()).await?;
+            self.follow_object(call.prepared.text(), info, followed.clone()).await?;
         }
         self.follow_tables(&before, info, call.prepared.text()).await?;
         if drops {
@@ -286,7 +287,7 @@ impl Session {
             self.keep_temporary(left);
         }
         if !object_first {
-            self.follow_object(call.prepared.text(), info, meant).await?;
+            self.follow_object(call.prepared.text(), info, followed).await?;
         }
         if matches!(info.object, "role" | "database") || is_role_grant(info) {
             self.txn.changed_defaults = true;

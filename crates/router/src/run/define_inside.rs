@@ -15,7 +15,7 @@ use pgherd_wire::frontend::{FrontendMessage, parse_frontend};
 use tokio::sync::{mpsc, oneshot};
 
 use super::ddl::{renames_value, using_clauses};
-use super::objects::{Meant, concerns_workers};
+use super::objects::{Followed, Meant, concerns_workers};
 use super::request::next_batch;
 use crate::callback::{Batch, command_of, reads_definitions};
 use crate::database::Source;
@@ -236,8 +236,9 @@ impl Session {
         let Begun { text, info, before, meant, .. } = self.definitions.begun.remove(at);
         self.let_schema_follow(&info, false).await?;
         let object_first = renames_value(&info);
+        let followed = Followed { meant, tables: before.iter().map(|(table, _)| table.oid).collect() };
         if object_first {
-            self.follow_object_inside(&text, &info, meant.clone()).await?;
+            self.follow_object_inside(&text, &info, followed.clone()).await?;
         }
         let path = match using_clauses(&text, &info).is_empty() {
             true => None,
@@ -251,7 +252,7 @@ impl Session {
             self.drop_on_workers().await?;
         }
         if !object_first {
-            self.follow_object_inside(&text, &info, meant).await?;
+            self.follow_object_inside(&text, &info, followed).await?;
         }
         self.cursors.rights.clear();
         self.txn.changed_catalog = true;
@@ -259,9 +260,9 @@ impl Session {
     }
 
     /// Names in the text mean on the workers what they mean in the function.
-    async fn follow_object_inside(&mut self, text: &str, info: &DdlInfo, meant: Option<Meant>) -> Result<()> {
+    async fn follow_object_inside(&mut self, text: &str, info: &DdlInfo, followed: Followed) -> Result<()> {
         let path = self.take_path_inside().await?;
-        self.follow_object(text, info, meant).await?;
+        self.follow_object(text, info, followed).await?;
         match path {
             Some(path) => self.run_everywhere(&set_path(&path)).await,
             None => Ok(()),

@@ -3,12 +3,13 @@
 //! of a function's definition only where it has one of that name, and of the rest where it has the object. Extensions
 //! with operators of built-in types are on all workers.
 
-use pgherd_catalog::{COORDINATOR_GROUP, GroupId};
+use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Oid};
 use pgherd_control::describe::Prerequisite;
 use pgherd_control::distribute;
 use pgherd_sql::DdlInfo;
 
 use super::ddl::touches_unnamed;
+use super::own::without_position;
 use crate::error::{Failure, Result};
 use crate::session::Session;
 use crate::settings::{quote_ident, quote_literal};
@@ -38,6 +39,14 @@ pub(super) struct Meant {
     finder: &'static str,
     /// Their names, with schemas.
     identities: Vec<String>,
+}
+
+/// What was found out before a definition.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Followed {
+    pub meant: Option<Meant>,
+    /// Distributed and reference tables that it may change.
+    pub tables: Vec<Oid>,
 }
 
 /// Whether statements of a command tag, as event triggers tell it, may define what workers have, and no table.
@@ -128,12 +137,29 @@ impl Session {
         Ok((0..found.rows.len()).filter_map(|row| found.text(row, 0).map(str::to_owned)).collect())
     }
 
+    /// Workers get what a type is made of newly; whether they can follow then whatever is said of it.
+    async fn bring_parts(&mut self, info: &DdlInfo, tables: &[Oid]) -> Result<bool> {
+        let adds =
+            |s: &String| matches!(s.as_str(), "add_constraint" | "column_default" | "add_column" | "alter_column_type");
+        let is_made_of_more = matches!(info.object, "type" | "domain") && info.subcommands.iter().any(adds);
+        if is_made_of_more {
+            self.bring_prerequisites(tables).await?;
+        }
+        Ok(is_made_of_more && !tables.is_empty())
+    }
+
     /// Workers that have some of the objects follow. There they are the first of their names in the path, as on the
     /// coordinator, which has whatever workers have.
-    async fn follow_meant(&mut self, text: &str, info: &DdlInfo, meant: &Meant) -> Result<()> {
+    async fn follow_meant(&mut self, text: &str, info: &DdlInfo, meant: &Meant, tables: &[Oid]) -> Result<()> {
+        let must = self.bring_parts(info, tables).await?;
         for group in self.catalog().worker_groups() {
             let present = self.present(group, meant).await?;
             if present.is_empty() {
+                continue;
+            }
+            if must {
+                self.mark_writer(group);
+                self.run_defining(group, text).await.map_err(without_position)?;
                 continue;
             }
             let drop = format!(
@@ -148,7 +174,7 @@ impl Session {
     }
 
     /// After a definition that was run on the coordinator: the same on the workers that it concerns.
-    pub(super) async fn follow_object(&mut self, text: &str, info: &DdlInfo, meant: Option<Meant>) -> Result<()> {
+    pub(super) async fn follow_object(&mut self, text: &str, info: &DdlInfo, followed: Followed) -> Result<()> {
         if ON_EVERY_NODE.contains(&info.object) || is_role_grant(info) {
             let bare = self.bare_schema(info, text).await?;
             return self.run_everywhere(bare.as_deref().unwrap_or(text)).await;
@@ -179,7 +205,7 @@ impl Session {
             "CREATE FUNCTION" | "CREATE PROCEDURE" => self.replace_function(info).await,
             "CREATE EXTENSION" => self.follow_extension().await,
             _ if creates => Ok(()),
-            _ if let Some(meant) = &meant => self.follow_meant(text, info, meant).await,
+            _ if let Some(meant) = &followed.meant => self.follow_meant(text, info, meant, &followed.tables).await,
             _ => {
                 let groups = self.groups_with(catalog, column, info).await?;
                 self.run_where_present(&groups, text).await
