@@ -218,3 +218,22 @@ BEGIN;
 DELETE FROM branches b WHERE b.id IN (SELECT k - 1 FROM picks) OR b.parent IN (SELECT k - 1 FROM picks) RETURNING b.*;
 ROLLBACK;
 DROP TABLE branches, toys, pets, owners, picks;
+
+-- Tables like distributed ones, with keys to others or none.
+CREATE TABLE fk_events (k int PRIMARY KEY, v int);
+CREATE TABLE fk_regions (r int PRIMARY KEY);
+CREATE TABLE fk_places (p int PRIMARY KEY);
+--@ cluster: SELECT create_distributed_table('fk_events', 'k'), create_reference_table('fk_regions')
+CREATE TABLE fk_staging (LIKE fk_events, region int REFERENCES fk_places);
+CREATE TABLE fk_noted (LIKE fk_events INCLUDING ALL, note text DEFAULT 'references');
+INSERT INTO fk_places VALUES (1);
+INSERT INTO fk_staging VALUES (1, 1, 1);
+--@ error: 23503
+INSERT INTO fk_staging VALUES (1, 1, 2);
+INSERT INTO fk_noted VALUES (1, 1);
+SELECT * FROM fk_staging, fk_noted;
+--@ refused: 0A000
+CREATE TABLE fk_bad (LIKE fk_events, e int REFERENCES fk_events);
+--@ refused: 0A000
+CREATE TABLE fk_bad (e int, note text DEFAULT 'x', CONSTRAINT c FOREIGN KEY (e) REFERENCES fk_events (k));
+DROP TABLE fk_staging, fk_noted, fk_events, fk_regions, fk_places;

@@ -792,12 +792,16 @@ impl Kinds<'_> {
     fn create_table(&self, c: &pb::CreateStmt, is_foreign: bool) -> CreateTable {
         let own = c.relation.as_ref().map(name_of).unwrap_or_default();
         let parents = relation_names(&c.inh_relations);
-        let references = self
-            .relations
-            .iter()
-            .map(|r| Name { schema: opt(&r.schema), name: r.name.clone() })
-            .filter(|n| *n != own && !parents.contains(n))
-            .collect();
+        let elements = c.table_elts.iter().chain(&c.constraints);
+        let constraints = elements.flat_map(|n| match &n.node {
+            Some(NodeEnum::ColumnDef(column)) => column.constraints.as_slice(),
+            _ => std::slice::from_ref(n),
+        });
+        let referenced = constraints.filter_map(|n| match &n.node {
+            Some(NodeEnum::Constraint(key)) => key.pktable.as_ref().map(name_of),
+            _ => None,
+        });
+        let references = referenced.filter(|n| *n != own && !parents.contains(n)).collect();
         CreateTable {
             temp: c.relation.as_ref().is_some_and(|r| r.relpersistence == "t"),
             unlogged: c.relation.as_ref().is_some_and(|r| r.relpersistence == "u"),

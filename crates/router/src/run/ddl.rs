@@ -46,7 +46,7 @@ impl Session {
                 if create.temp || create.name.schema.as_deref() == Some("pg_temp") {
                     return self.run_create_temp(call, &create.name).await;
                 }
-                match self.created_below(create, call.prepared.text()).await? {
+                match self.created_below(create).await? {
                     Some(info) => self.run_definition(call, &info).await,
                     None => self.run_local_ddl(call).await,
                 }
@@ -88,7 +88,7 @@ impl Session {
     }
 
     /// What CREATE TABLE does to a distributed table, as whose partition it makes the new one.
-    pub(super) async fn created_below(&mut self, create: &CreateTable, text: &str) -> Result<Option<DdlInfo>> {
+    pub(super) async fn created_below(&mut self, create: &CreateTable) -> Result<Option<DdlInfo>> {
         for parent in &create.parents {
             if let Some(table) = self.distributed(parent).await? {
                 if create.partition_of && table.is_partitioned {
@@ -102,9 +102,7 @@ impl Session {
                 return Err(Failure::refused(format!("cannot create a child of distributed table \"{}\"", table.name)));
             }
         }
-        // The list has the tables of LIKE too.
-        let has_keys = text.to_ascii_lowercase().contains("references");
-        for referenced in create.references.iter().filter(|_| has_keys) {
+        for referenced in &create.references {
             if let Some(table) = self.distributed(referenced).await?
                 && !table.is_reference()
             {

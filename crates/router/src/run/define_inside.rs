@@ -199,7 +199,7 @@ impl Session {
         let Statement { text, kind, .. } = *statement;
         let info = match kind {
             StatementKind::Ddl(info) if !info.temp && !info.concurrently => info,
-            StatementKind::CreateTable(create) if !create.temp => match self.created_below(&create, &text).await? {
+            StatementKind::CreateTable(create) if !create.temp => match self.created_below(&create).await? {
                 Some(info) => info,
                 None => return Ok(()),
             },
