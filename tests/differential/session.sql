@@ -523,3 +523,34 @@ SELECT count(*) FROM users u JOIN clicks c ON c.user_id = u.id WHERE c.ms = NULL
 UPDATE clicks SET ms = 1 WHERE user_id = NULL AND url = 'nowhere';
 RESET transform_null_equals;
 SELECT count(*) FROM clicks WHERE user_id = NULL;
+-- A path makes relations temporary; they hide distributed ones.
+CREATE TABLE hidden (k int PRIMARY KEY, v text);
+CREATE TABLE hidden_too (k int PRIMARY KEY, v text);
+--@ cluster: SELECT create_distributed_table('hidden', 'k'), create_distributed_table('hidden_too', 'k')
+INSERT INTO hidden SELECT g, 'far' FROM generate_series(1, 5) g;
+INSERT INTO hidden_too SELECT g, 'far' FROM generate_series(1, 5) g;
+SET search_path = pg_temp, public;
+CREATE TABLE hidden (k int, v text);
+INSERT INTO hidden VALUES (1, 'near');
+SELECT * FROM hidden;
+SELECT v FROM hidden WHERE k = 1;
+UPDATE hidden SET v = 'nearer';
+CREATE TABLE hidden_too AS SELECT 2 AS k, 'near' AS v;
+SELECT * FROM hidden_too;
+DROP TABLE hidden_too;
+CREATE VIEW hidden_too AS SELECT 3 AS k, v FROM hidden;
+SELECT * FROM hidden_too;
+RESET search_path;
+SELECT * FROM hidden;
+SELECT * FROM public.hidden ORDER BY k;
+DROP VIEW hidden_too;
+DROP TABLE hidden;
+SELECT count(*) FROM hidden;
+BEGIN;
+SET LOCAL search_path = pg_temp, public;
+CREATE TABLE hidden (k int, v text);
+INSERT INTO hidden VALUES (1, 'near');
+SELECT * FROM hidden;
+ROLLBACK;
+SELECT count(*) FROM hidden;
+DROP TABLE hidden, hidden_too;

@@ -19,7 +19,7 @@ use super::{Call, Completion, Definer};
 use crate::error::{Failure, Result};
 use crate::session::Session;
 use crate::settings::{quote_ident, quote_literal};
-use crate::transaction::Block;
+use crate::transaction::{Block, LogItem};
 
 /// How often the affected tables are looked up again because others changed them meanwhile.
 pub(super) const LOCK_ROUNDS_MAX: usize = 20;
@@ -146,14 +146,27 @@ impl Session {
     /// looking; other objects are not.
     fn makes_temporary(&self, call: &Call<'_>) -> bool {
         let is_named = |text: &str| text.to_ascii_lowercase().contains("pg_temp");
-        is_named(call.prepared.text()) || self.settings.get("search_path").is_some_and(|path| is_named(path))
+        let is_path = |item: &LogItem| matches!(item, LogItem::Set { name, value, .. } if name == "search_path" && is_named(value));
+        is_named(call.prepared.text())
+            || self.settings.get("search_path").is_some_and(|path| is_named(path))
+            || self.txn.log.iter().any(is_path)
+    }
+
+    /// Relations that a path made temporary, and no word.
+    async fn notice_made_temporary(&mut self, call: &Call<'_>) -> Result<()> {
+        match self.makes_temporary(call) {
+            true => self.notice_temporary_tables().await,
+            false => Ok(()),
+        }
     }
 
     /// A definition that only the coordinator has.
     async fn run_local_ddl(&mut self, call: &Call<'_>) -> Result<Completion> {
         self.open_implicit_block();
         let sql = self.created_text(call).await?;
-        self.run_local_ddl_as(call, &sql).await
+        let completion = self.run_local_ddl_as(call, &sql).await?;
+        self.notice_made_temporary(call).await?;
+        Ok(completion)
     }
 
     /// The text that the coordinator gets. The query of CREATE TABLE AS reads the transaction's time.
@@ -195,7 +208,9 @@ impl Session {
         let completion = if temp {
             self.run_create_temp_as(call, &create.name, &sql).await?
         } else {
-            self.run_local_ddl_as(call, &sql).await?
+            let completion = self.run_local_ddl_as(call, &sql).await?;
+            self.notice_made_temporary(call).await?;
+            completion
         };
         self.run_quiet(COORDINATOR_GROUP, &format!("DEALLOCATE {lent}")).await?;
         Ok(completion)
@@ -289,6 +304,9 @@ impl Session {
         }
         if matches!(info.object, "role" | "database") || is_role_grant(info) {
             self.txn.changed_defaults = true;
+        }
+        if matches!(info.tag, "CREATE VIEW" | "CREATE SEQUENCE") {
+            self.notice_made_temporary(call).await?;
         }
         // A function may take samples of what has this name now.
         match matches!(info.tag, "RENAME" | "SET SCHEMA") && matches!(info.object, "table" | "schema") {
