@@ -602,3 +602,53 @@ COPY dst (k, v) FROM STDIN;
 \.
 SELECT * FROM total WHERE owner LIKE 'v%';
 DROP TRIGGER count_by ON dst;
+
+-- Triggers that give new rows another distribution column.
+CREATE TABLE mails (email text PRIMARY KEY, n int, note text);
+CREATE TABLE mails_late (id int, email text, n int);
+CREATE TABLE mails_same (email text PRIMARY KEY, n int);
+CREATE FUNCTION lower_mail() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    -- NEW.n is none of these: "new.email := 1;"
+    NEW.email := lower(trim(NEW.email));
+    RETURN NEW;
+END $$;
+CREATE FUNCTION lower_into() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN SELECT lower(NEW.email), NEW.n + 1 INTO NEW.email, NEW.n; RETURN NEW; END $$;
+CREATE FUNCTION note_mail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.email = 'none' THEN NEW.n := 0; END IF; RETURN NEW; END $$;
+CREATE TRIGGER lower_mail BEFORE INSERT ON mails FOR EACH ROW EXECUTE FUNCTION lower_mail();
+--@ cluster: SELECT create_distributed_table('mails', 'email'), create_distributed_table('mails_late', 'email'), create_distributed_table('mails_same', 'email')
+CREATE TRIGGER lower_into BEFORE INSERT ON mails_late FOR EACH ROW EXECUTE FUNCTION lower_into();
+CREATE TRIGGER note_mail BEFORE INSERT OR UPDATE ON mails_same FOR EACH ROW EXECUTE FUNCTION note_mail();
+--@ params: 'Ann@Example.org', 1
+--@ params: 'ben@example.org', 2
+INSERT INTO mails (email, n) VALUES ($1, $2);
+INSERT INTO mails (email, n) VALUES (' CAL@example.org', 3), ('Dan@example.org', 4) RETURNING *;
+INSERT INTO mails_late SELECT g, 'User' || g, g FROM generate_series(1, 20) g;
+COPY mails (email, n) FROM STDIN;
+EVE@example.org	5
+fay@example.org	6
+\.
+--@ error: 23505
+INSERT INTO mails VALUES ('ANN@example.org', 7);
+INSERT INTO mails VALUES ('ANN@example.org', 7), ('GUS@example.org', 8) ON CONFLICT DO NOTHING;
+INSERT INTO mails AS m VALUES ('BEN@example.org', 9) ON CONFLICT (email) DO UPDATE SET n = m.n + excluded.n RETURNING *;
+SELECT n FROM mails WHERE email = 'ann@example.org';
+SELECT n FROM mails WHERE email = 'ben@example.org';
+UPDATE mails SET note = 'seen' WHERE email = 'eve@example.org';
+DELETE FROM mails WHERE email = 'fay@example.org';
+SELECT * FROM mails;
+SELECT * FROM mails_late WHERE email = 'user7';
+SELECT count(*), sum(n), min(email) FROM mails_late;
+INSERT INTO mails_same VALUES ('none', 1), ('some', 2);
+MERGE INTO mails_same m USING (VALUES ('none', 5), ('more', 6)) v(email, n) ON m.email = v.email
+WHEN MATCHED THEN UPDATE SET n = v.n WHEN NOT MATCHED THEN INSERT VALUES (v.email, v.n);
+SELECT * FROM mails_same;
+CREATE OR REPLACE FUNCTION lower_into() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.mail := upper(NEW.mail); RETURN NEW; END $$;
+ALTER TABLE mails_late RENAME email TO mail;
+INSERT INTO mails_late VALUES (21, 'new', 21), (22, 'newer', 22);
+SELECT * FROM mails_late WHERE mail = 'NEW';
+CREATE OR REPLACE FUNCTION lower_into() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.n := NEW.n * 2; RETURN NEW; END $$;
+INSERT INTO mails_late VALUES (23, 'newest', 23) RETURNING *;
+SELECT * FROM mails_late WHERE id > 20;
+DROP TABLE mails, mails_late, mails_same;
+DROP FUNCTION lower_mail, lower_into, note_mail;

@@ -134,40 +134,81 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WHERE t.tgrelid = $1 AND NOT t.tgisinternal AND t.tgname !~* '^[!~]?pgherd_guard' AND coalesce(w.enabled, t.tgenabled) <> 'D'
 $$;
 
--- Whether all triggers of a table are to fire on the coordinator: some may not fire on the workers. Their order is kept so.
+-- Whether PL/pgSQL code of a trigger may give the row another value for a column. In doubt it does.
+CREATE OR REPLACE FUNCTION pgherd.assigns(code text, field text) RETURNS bool
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT c.code ~ ('(^|;|>>|\m(begin|then|else|loop)\M)\s*"?new"?' || f.path || '\s*:?=')
+        OR c.code ~ ('\minto\s+(strict\s+)?([^;]*,\s*)?"?new"?' || f.path || '\s*(,|;|\mfrom\M|$)')
+        OR c.code ~ '\mreturn\s+(?!("?(new|old)"?|null)\s*;)'
+    FROM (SELECT lower(string_agg(CASE WHEN p.piece ~ '^(--|/\*)' THEN ' ' WHEN p.piece ~ '^([eE]?''|\$)' THEN '''''' ELSE p.piece END,
+                '' ORDER BY p.n)) FROM unnest(pgherd.pieces($1)) WITH ORDINALITY p(piece, n)) c(code),
+        (SELECT '(\s*\.\s*"?' || regexp_replace(lower($2), '(\W)', '\\\1', 'g')
+            || '"?(?![a-z0-9_$])(\s*\[[^]]*\]|\s*\.\s*"?\w+"?)*)?') f(path)
+$$;
+
+-- The column that a table is distributed by; NULL for partitions and what has them.
+CREATE OR REPLACE FUNCTION pgherd.distribution_column(relation oid) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF to_regclass('pgherd.pg_dist_partition') IS NULL THEN
+        RETURN NULL;
+    END IF;
+    RETURN (SELECT p.partkey FROM pgherd.pg_dist_partition p JOIN pg_class c ON c.oid = p.logicalrelid
+        WHERE c.oid = $1 AND p.partmethod = 'h' AND c.relkind = 'r' AND NOT c.relispartition);
+END
+$$;
+
+-- Whether a trigger may give new rows another value for the column that says where they belong: they have gone there by then.
+CREATE OR REPLACE FUNCTION pgherd.moves_rows(trigger oid) RETURNS bool
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT t.tgtype & 7 = 7 AND l.lanname = 'plpgsql'
+        AND coalesce(pgherd.assigns(p.prosrc, pgherd.distribution_column(t.tgrelid)), false)
+    FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_language l ON l.oid = p.prolang
+    WHERE t.oid = $1
+$$;
+
+-- Why triggers cannot fire on the coordinator as in PostgreSQL; NULL: they can. Changed rows are those of a foreign table there.
+CREATE OR REPLACE FUNCTION pgherd.refusal_to_fire(relation oid) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT w.why FROM pgherd.enabled_triggers($1) t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_language l ON l.oid = p.prolang
+        CROSS JOIN LATERAL (SELECT CASE
+            WHEN t.tgtype & 24 <> 0 AND (t.tgoldtable IS NOT NULL OR t.tgnewtable IS NOT NULL) THEN
+                format('Trigger "%s" has a transition table for UPDATE or DELETE, and the rows are on the workers.', t.tgname)
+            WHEN t.tgconstraint <> 0 AND t.tgdeferrable AND NOT pgherd.fires_anywhere(t.oid) THEN
+                format('Constraint trigger "%s" can be deferred, and reads or writes more than the row.', t.tgname)
+            WHEN t.tgconstraint <> 0 AND t.tgtype & 24 <> 0 THEN
+                format('Constraint trigger "%s" is for UPDATE or DELETE, and reads or writes more than the row.', t.tgname)
+            WHEN t.tgtype & 1 = 1 AND t.tgtype & 24 <> 0 AND l.lanname NOT IN ('plpgsql', 'internal') THEN
+                format('Trigger "%s" for UPDATE or DELETE has a function in language %s, to which the table could not be named.',
+                    t.tgname, l.lanname)
+            WHEN t.tgtype & 1 = 1 AND t.tgtype & 24 <> 0 AND concat(p.prosrc, pg_get_triggerdef(t.oid))
+                    ~* '\mpg_typeof\s*\(\s*(new|old)\s*\)|\m(new|old)\s*\.\s*(tableoid|ctid|xmin|xmax|cmin|cmax)\M' THEN
+                format('Trigger "%s" for UPDATE or DELETE asks where the row is.', t.tgname)
+            WHEN t.tgtype & 8 <> 0 AND t.tgenabled IN ('A', 'R') THEN
+                format('Trigger "%s" for DELETE is enabled ALWAYS or REPLICA: it would see rows leave the coordinator.', t.tgname)
+            WHEN t.tgtype & 5 = 5 AND (t.tgtype & 2 = 2 AND t.tgname::text COLLATE "C" >= '~pgherd'
+                    OR t.tgtype & 2 = 0 AND t.tgname::text COLLATE "C" <= '!pgherd~') THEN
+                format('The name of trigger "%s" has it fire before or after what the coordinator does itself.', t.tgname)
+            WHEN EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = $1 AND k.contype = 'f'
+                    AND (k.confdeltype = 'c' AND t.tgtype & 8 <> 0 OR k.confdeltype IN ('n', 'd') AND t.tgtype & 16 <> 0
+                        OR k.confupdtype IN ('c', 'n', 'd') AND t.tgtype & 16 <> 0)) THEN
+                format('Trigger "%s" would not fire for rows that a foreign key of the table changes, by CASCADE or SET.', t.tgname)
+            END) w(why)
+    WHERE w.why IS NOT NULL ORDER BY t.tgname LIMIT 1
+$$;
+
+-- Whether all triggers of a table are to fire on the coordinator: some may not fire on the workers. Their order is kept so. Those that
+-- move new rows fire there where nothing is refused for it.
 CREATE OR REPLACE FUNCTION pgherd.fires_here(relation oid) RETURNS bool
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT EXISTS (SELECT FROM pgherd.enabled_triggers($1) t WHERE NOT pgherd.fires_anywhere(t.oid))
+        OR EXISTS (SELECT FROM pgherd.enabled_triggers($1) t WHERE pgherd.moves_rows(t.oid))
+            AND NOT EXISTS (SELECT FROM pgherd.enabled_triggers($1) t WHERE t.tgtype & 16 <> 0 OR t.tgtype & 6 = 4)
+            AND pgherd.refusal_to_fire($1) IS NULL
 $$;
 
--- Why triggers that are to fire on the coordinator cannot do so as in PostgreSQL; NULL: they can. Changed rows are those of a
--- foreign table there.
+-- Why triggers that are to fire on the coordinator cannot.
 CREATE OR REPLACE FUNCTION pgherd.trigger_refusal(relation oid) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN pgherd.fires_here($1) THEN (
-        SELECT w.why FROM pgherd.enabled_triggers($1) t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_language l ON l.oid = p.prolang
-            CROSS JOIN LATERAL (SELECT CASE
-                WHEN t.tgtype & 24 <> 0 AND (t.tgoldtable IS NOT NULL OR t.tgnewtable IS NOT NULL) THEN
-                    format('Trigger "%s" has a transition table for UPDATE or DELETE, and the rows are on the workers.', t.tgname)
-                WHEN t.tgconstraint <> 0 AND t.tgdeferrable AND NOT pgherd.fires_anywhere(t.oid) THEN
-                    format('Constraint trigger "%s" can be deferred, and reads or writes more than the row.', t.tgname)
-                WHEN t.tgconstraint <> 0 AND t.tgtype & 24 <> 0 THEN
-                    format('Constraint trigger "%s" is for UPDATE or DELETE, and reads or writes more than the row.', t.tgname)
-                WHEN t.tgtype & 1 = 1 AND t.tgtype & 24 <> 0 AND l.lanname NOT IN ('plpgsql', 'internal') THEN
-                    format('Trigger "%s" for UPDATE or DELETE has a function in language %s, to which the table could not be named.',
-                        t.tgname, l.lanname)
-                WHEN t.tgtype & 1 = 1 AND t.tgtype & 24 <> 0 AND concat(p.prosrc, pg_get_triggerdef(t.oid))
-                        ~* '\mpg_typeof\s*\(\s*(new|old)\s*\)|\m(new|old)\s*\.\s*(tableoid|ctid|xmin|xmax|cmin|cmax)\M' THEN
-                    format('Trigger "%s" for UPDATE or DELETE asks where the row is.', t.tgname)
-                WHEN t.tgtype & 8 <> 0 AND t.tgenabled IN ('A', 'R') THEN
-                    format('Trigger "%s" for DELETE is enabled ALWAYS or REPLICA: it would see rows leave the coordinator.', t.tgname)
-                WHEN t.tgtype & 5 = 5 AND (t.tgtype & 2 = 2 AND t.tgname::text COLLATE "C" >= '~pgherd'
-                        OR t.tgtype & 2 = 0 AND t.tgname::text COLLATE "C" <= '!pgherd~') THEN
-                    format('The name of trigger "%s" has it fire before or after what the coordinator does itself.', t.tgname)
-                WHEN EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = $1 AND k.contype = 'f'
-                        AND (k.confdeltype = 'c' AND t.tgtype & 8 <> 0 OR k.confdeltype IN ('n', 'd') AND t.tgtype & 16 <> 0
-                            OR k.confupdtype IN ('c', 'n', 'd') AND t.tgtype & 16 <> 0)) THEN
-                    format('Trigger "%s" would not fire for rows that a foreign key of the table changes, by CASCADE or SET.', t.tgname)
-                END) w(why)
-        WHERE w.why IS NOT NULL ORDER BY t.tgname LIMIT 1) END
+    SELECT CASE WHEN pgherd.fires_here($1) THEN pgherd.refusal_to_fire($1) END
 $$;

@@ -585,6 +585,12 @@ impl Session {
         let (mut trees, single): (Vec<_>, Vec<_>) = altered.into_iter().partition(|(_, old, new)| is_partial(old, new));
         for (table, old, new) in &single {
             self.check_followed(table, old, new, &state, true).await?;
+            // Where triggers fire depends on the distribution column, which may have another name now.
+            let again = match new.triggers.is_empty() || table.is_reference() {
+                true => None,
+                false => Some(self.describe_table(table.oid).await?),
+            };
+            let new = again.as_ref().unwrap_or(new);
             let (fixed, defaults) = self.fixed_columns(old, new).await?;
             let known = state.table(table.oid);
             let mut lists = Vec::new();

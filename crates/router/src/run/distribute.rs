@@ -66,6 +66,8 @@ impl Session {
             self.collect_on(COORDINATOR_GROUP, &distribute::register_distributed_sql(&table, key, &placement)).await?;
         let registered = distribute::parse_registered(registered.text(0, 0).unwrap_or_default()).map_err(garbled)?;
         self.mark_writer(COORDINATOR_GROUP);
+        // Where its triggers fire depends on the distribution column.
+        let table = if table.triggers.is_empty() { table } else { self.describe_table(oid).await? };
         let mut before = Vec::new();
         let mut after = Vec::new();
         for group in state.worker_groups() {
