@@ -523,6 +523,7 @@ SELECT count(*) FROM users u JOIN clicks c ON c.user_id = u.id WHERE c.ms = NULL
 UPDATE clicks SET ms = 1 WHERE user_id = NULL AND url = 'nowhere';
 RESET transform_null_equals;
 SELECT count(*) FROM clicks WHERE user_id = NULL;
+
 -- A path makes relations temporary; they hide distributed ones.
 CREATE TABLE hidden (k int PRIMARY KEY, v text);
 CREATE TABLE hidden_too (k int PRIMARY KEY, v text);

@@ -259,8 +259,8 @@ BEGIN
     GET DIAGNOSTICS context = PG_CONTEXT;
     IF pass <> '' THEN
         PERFORM pgherd.check_pass(pass, 'definition ' || pg_current_xact_id(), current_setting('pgherd.definer', true));
-    ELSIF EXISTS (SELECT FROM regexp_split_to_table(context, E'\n') line WHERE line !~ '^[^"]* pgherd\.[a-z_]+\('
-            AND line !~ '"SELECT pgherd\.[a-z_]+\([a-z_.]+\)"$' AND line !~ '^[^"(]* inline_code_block [^(]*$') THEN
+    ELSIF EXISTS (SELECT FROM regexp_split_to_table(context, E'\n') line WHERE line !~ E'^[^"]* pgherd\\.[a-z_]+\\('
+            AND line !~ E'"SELECT pgherd\\.[a-z_]+\\([a-z_.]+\\)"$' AND line !~ '^[^"(]* inline_code_block [^(]*$') THEN
         RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = 'only the router may change what it knows of distributed tables';
     END IF;
     IF NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = relation AND pg_has_role(pgherd.who_defines(), c.relowner, 'MEMBER')) THEN
@@ -594,7 +594,7 @@ BEGIN
     -- CONCURRENTLY cannot be nested in anything, so its text is the client's own.
     IF changed.oid IS NULL AND TG_EVENT = 'ddl_command_end'
         AND (TG_TAG IN ('COMMENT', 'SECURITY LABEL', 'REINDEX')
-            OR TG_TAG = 'CREATE INDEX' AND current_query() ~* '\mconcurrently\M') THEN
+            OR TG_TAG = 'CREATE INDEX' AND current_query() ~* E'\\mconcurrently\\M') THEN
         RETURN;
     END IF;
     IF changed.oid IS NOT NULL THEN
@@ -693,9 +693,9 @@ BEGIN
     context := nullif(substr(context, strpos(context, E'\n') + 1), context);
     IF context ~ '^SQL (statement|function) "'
         -- Each statement of an extension's script has the context of the one that makes the extension.
-        AND (TG_TAG ~ ' EXTENSION$' OR context !~* '^SQL statement "\s*(create|alter)\s+extension\M')
+        AND (TG_TAG ~ ' EXTENSION$' OR context !~* E'^SQL statement "\\s*(create|alter)\\s+extension\\M')
         -- What functions of ours do is known to the router.
-        AND context !~ '(^|\n)PL/pgSQL function pgherd\.'
+        AND context !~ E'(^|\\n)PL/pgSQL function pgherd\\.'
         AND current_setting('postgres_fdw.application_name', true) LIKE 'pgherd:%'
         AND TG_TAG !~ '^(CREATE (VIEW|MATERIALIZED VIEW|TABLE AS|SEQUENCE)|REFRESH MATERIALIZED VIEW|SELECT INTO)$'
         AND NOT (TG_TAG = 'CREATE TABLE' AND context ~ '^SQL statement' AND context !~* 'partition|inherits|references')
@@ -763,7 +763,7 @@ BEGIN
             is_query := left(command, 4) <> 'run ';
             used_path := CASE left(command, 4) WHEN 'see ' THEN 'pg_catalog, pg_temp' ELSE path END;
             -- Functions of ours only: whatever else is run might hand it on.
-            is_ours := command ~ '^(run|ask) SELECT pgherd\.';
+            is_ours := command ~ E'^(run|ask) SELECT pgherd\\.';
             used_key := CASE WHEN is_ours THEN pgherd.pass_of_definer(key, current_user) ELSE '' END;
             command := substr(command, 5);
             BEGIN
@@ -1363,7 +1363,7 @@ LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     written text := statement;
 BEGIN
-    IF statement ~* 'tablesample|\monly\M' THEN
+    IF statement ~* E'tablesample|\\monly\\M' THEN
         EXECUTE format('SELECT r.result FROM pgherd.remote_statement r WHERE r.command = %L',
             format(E'sample %s\n%s', language, statement)) INTO STRICT written;
     END IF;
@@ -1387,8 +1387,8 @@ BEGIN
     SELECT p.prosrc AS body, l.lanname AS language, CASE WHEN p.prosqlbody IS NOT NULL THEN pg_get_functiondef(p.oid) END AS parsed
         INTO defined FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
         WHERE p.oid = function AND p.prokind <> 'a' AND p.pronamespace <> 'pgherd'::regnamespace AND l.lanname IN ('sql', 'plpgsql')
-            AND (p.prosrc ~* 'tablesample|\monly\M' OR p.prosqlbody::text ~ ':tablesample [{]'
-                OR pg_get_function_sqlbody(p.oid) ~ '\mONLY\M');
+            AND (p.prosrc ~* E'tablesample|\\monly\\M' OR p.prosqlbody::text ~ ':tablesample [{]'
+                OR pg_get_function_sqlbody(p.oid) ~ E'\\mONLY\\M');
     IF defined.parsed IS NOT NULL THEN
         written := pgherd.sampled_text(defined.parsed, 'sql');
         IF written <> defined.parsed THEN
@@ -1410,8 +1410,8 @@ DECLARE
     function oid;
 BEGIN
     FOR function IN SELECT p.oid FROM pg_proc p
-        WHERE p.oid >= 16384 AND (p.prosrc ~* 'tablesample|\monly\M' OR p.prosqlbody::text ~ ':tablesample [{]'
-            OR pg_get_function_sqlbody(p.oid) ~ '\mONLY\M')
+        WHERE p.oid >= 16384 AND (p.prosrc ~* E'tablesample|\\monly\\M' OR p.prosqlbody::text ~ ':tablesample [{]'
+            OR pg_get_function_sqlbody(p.oid) ~ E'\\mONLY\\M')
     LOOP
         BEGIN
             PERFORM pgherd.let_function_sample(function);
@@ -1433,7 +1433,7 @@ BEGIN
             UNION ALL SELECT r.ev_action::text FROM pg_rewrite r WHERE d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
             UNION ALL SELECT concat(y.polqual::text, y.polwithcheck::text) FROM pg_policy y
                 WHERE d.classid = 'pg_policy'::regclass AND y.oid = d.objid) kept(tree)
-        CROSS JOIN LATERAL regexp_matches(kept.tree, ':relid ([0-9]+) (?::\w+ \w+ )*:tablesample [{]', 'g') AS m(parts)
+        CROSS JOIN LATERAL regexp_matches(kept.tree, E':relid ([0-9]+) (?::\\w+ \\w+ )*:tablesample [{]', 'g') AS m(parts)
         JOIN pgherd.pg_dist_partition p ON p.partmethod = 'h' AND p.logicalrelid = m.parts[1]::oid)
     THEN
         RAISE EXCEPTION USING ERRCODE = '0A000', MESSAGE = 'cannot take a sample of a distributed table in this statement',
@@ -1457,15 +1457,15 @@ DECLARE
     statement text;
 BEGIN
     GET DIAGNOSTICS context = PG_CONTEXT;
-    IF context !~* 'tablesample|\nSQL function "|\mexecute\M' THEN
+    IF context !~* E'tablesample|\\nSQL function "|\\mexecute\\M' THEN
         RETURN true;
     END IF;
     context := substr(context, strpos(context || E'\n', E'\n') + 1);
-    planned := regexp_match(context, '^(?:SQL statement|SQL expression|PL/pgSQL \w+) "(.*?)"(?:\n(?:PL/|SQL |COPY ).*)?$');
+    planned := regexp_match(context, E'^(?:SQL statement|SQL expression|PL/pgSQL \\w+) "(.*?)"(?:\\n(?:PL/|SQL |COPY ).*)?$');
     IF planned IS NULL THEN
         planned := ARRAY(SELECT coalesce(pg_get_function_sqlbody(p.oid), p.prosrc) FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
             WHERE l.lanname = 'sql' AND p.proname = (regexp_match(context, '^SQL function "(.*?)" (?:statement|during) '))[1]);
-    ELSIF planned[1] ~* '\mexecute\M' THEN
+    ELSIF planned[1] ~* E'\\mexecute\\M' THEN
         planned := planned || ARRAY(SELECT s.statement FROM pg_prepared_statements s);
     END IF;
     FOREACH statement IN ARRAY planned LOOP

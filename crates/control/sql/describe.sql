@@ -81,7 +81,7 @@ $$;
 -- How volatile that is, and what its body has, may change while workers have the table.
 CREATE OR REPLACE FUNCTION pgherd.default_on_coordinator(attrdef oid, expression text) RETURNS bool
 LANGUAGE sql STABLE AS $$
-    SELECT $2 ~ '\m(nextval|currval|lastval|setval|pg_backend_pid|txid_current|pg_current_(xact_id|snapshot|wal_lsn))(_if_assigned)?\M'
+    SELECT $2 ~ E'\\m(nextval|currval|lastval|setval|pg_backend_pid|txid_current|pg_current_(xact_id|snapshot|wal_lsn))(_if_assigned)?\\M'
         OR EXISTS (
         SELECT FROM pg_catalog.pg_depend d
         LEFT JOIN pg_catalog.pg_class s ON d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND s.oid = d.refobjid
@@ -388,7 +388,7 @@ LANGUAGE sql STABLE AS $$
                 AND f.prolang IN (SELECT l.oid FROM pg_catalog.pg_language l WHERE l.lanname IN ('sql', 'plpgsql'))
                 AND g.oid >= 16384 AND g.oid <> f.oid AND g.pronamespace <> 'pgherd'::pg_catalog.regnamespace
                 AND g.prokind = 'f' AND strpos(lower(f.prosrc), lower(g.proname)) > 0
-                AND f.prosrc ~* ('(^|[^a-z0-9_$])' || regexp_replace(g.proname, '(\W)', '\\\1', 'g') || '"?\s*[(]')
+                AND f.prosrc ~* ('(^|[^a-z0-9_$])' || regexp_replace(g.proname, E'(\\W)', E'\\\\\\1', 'g') || E'"?\\s*[(]')
         ) e
         -- Other relations are named, not entered.
         WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_class c WHERE r.classid = 'pg_class'::pg_catalog.regclass

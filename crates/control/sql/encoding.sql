@@ -68,7 +68,7 @@ BEGIN
 
     FOR one IN 128..255 LOOP
         BEGIN
-            found := encode(convert_to(convert_from(set_byte('\x00', 0, one), other), 'UTF8'), 'hex');
+            found := encode(convert_to(convert_from(set_byte(E'\\x00', 0, one), other), 'UTF8'), 'hex');
             learned := learned || format('b - %s %s', to_hex(one), found);
             singles := singles || one;
         EXCEPTION WHEN untranslatable_character OR character_not_in_repertoire THEN
@@ -80,7 +80,7 @@ BEGIN
     FOR prefix, begins, ends, hit IN
         SELECT to_hex(a), 48, 255, true FROM generate_series(128, 255) a WHERE a <> ALL (singles)
         UNION ALL
-        SELECT '8f' || to_hex(a), 161, 254, other LIKE 'EUC\_J%' FROM generate_series(161, 254) a
+        SELECT '8f' || to_hex(a), 161, 254, other LIKE E'EUC\\_J%' FROM generate_series(161, 254) a
         UNION ALL
         SELECT '8e' || to_hex(a) || to_hex(b), 161, 254, other = 'EUC_TW'
         FROM generate_series(161, 176) a, generate_series(161, 254) b

@@ -234,7 +234,7 @@ CREATE OR REPLACE FUNCTION pgherd.statement_of(context text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN strpos(context, E'\n') = 0 THEN current_query()
         ELSE (regexp_match(substr(context, strpos(context, E'\n') + 1),
-            '^SQL statement "(.*?)"(\n(PL/pgSQL function|SQL function|SQL statement|COPY|PL/\w+) .*)?$'))[1] END
+            E'^SQL statement "(.*?)"(\\n(PL/pgSQL function|SQL function|SQL statement|COPY|PL/\\w+) .*)?$'))[1] END
 $$;
 
 -- The INSERT of a loop over its rows, or of an SQL function that is nothing else, whose text no context has: as the function's
@@ -246,7 +246,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     ), asked AS (
         SELECT name, line ~ '^PL/pgSQL function inline_code_block line [0-9]+ at FOR over SELECT rows$' AND strpos(context, E'\n') > 0
                 AND split_part(context, E'\n', 3) = '' AS in_block,
-            (regexp_match(line, '^PL/pgSQL function (?:[^(]*\.)?"?([^(" ]+)"?\(.*\) line ([0-9]+) at FOR over SELECT rows$')) AS loop,
+            (regexp_match(line, E'^PL/pgSQL function (?:[^(]*\\.)?"?([^(" ]+)"?\\(.*\\) line ([0-9]+) at FOR over SELECT rows$')) AS loop,
             (regexp_match(line, '^SQL function "([^"]+)" statement 1$'))[1] AS sql_function
         FROM caller
     ), body AS (
@@ -254,7 +254,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         UNION ALL SELECT p.prosrc, a.loop[2]::int FROM asked a JOIN pg_proc p ON p.proname = a.loop[1]
     ), found AS (
         SELECT b.text, b.line, m.at, m.match[1] AS before, m.match[2] AS statement
-        FROM body b, LATERAL regexp_matches(b.text, '(\mfor\s[^;]*?\sin\s+)(insert\s+into\s.*?)\sloop\M', 'gi')
+        FROM body b, LATERAL regexp_matches(b.text, E'(\\mfor\\s[^;]*?\\sin\\s+)(insert\\s+into\\s.*?)\\sloop\\M', 'gi')
             WITH ORDINALITY AS m(match, at)
     ), fitting AS (
         SELECT f.statement FROM found f, asked a WHERE strpos(lower(f.statement), lower(a.name)) > 0
@@ -262,7 +262,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
                 - length(replace(substr(f.text, 1, strpos(f.text, f.before || f.statement) - 1), E'\n', '')))
         UNION ALL SELECT p.prosrc FROM asked a JOIN pg_proc p ON p.proname = a.sql_function AND p.prosqlbody IS NULL
     )
-    SELECT CASE WHEN count(DISTINCT statement) = 1 AND NOT EXISTS (SELECT FROM body WHERE text ~* '\min\s+with\M') THEN min(statement) END
+    SELECT CASE WHEN count(DISTINCT statement) = 1 AND NOT EXISTS (SELECT FROM body WHERE text ~* E'\\min\\s+with\\M') THEN min(statement) END
     FROM fitting
 $$;
 
@@ -273,7 +273,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WITH bodies AS (
         SELECT coalesce(pg_get_function_sqlbody(p.oid), p.prosrc) AS body FROM pg_proc p
         WHERE statement IS NULL
-            AND p.proname = (regexp_match(split_part(context, E'\n', 2), '^(?:SQL|PL/\w+) function (?:[^(]*\.)?"?([^(" ]+)'))[1]
+            AND p.proname = (regexp_match(split_part(context, E'\n', 2), E'^(?:SQL|PL/\\w+) function (?:[^(]*\\.)?"?([^(" ]+)'))[1]
     )
     SELECT coalesce(statement, (SELECT string_agg(body, E'\n') FROM bodies), current_query())
 $$;
@@ -296,7 +296,7 @@ BEGIN
     END IF;
     GET DIAGNOSTICS context = PG_CONTEXT;
     statement := coalesce(pgherd.statement_of(context), pgherd.insert_in_body(context, TG_RELID));
-    IF pgherd.text_or_bodies(context, statement) !~* 'on\s+conflict|merge\s+into' THEN
+    IF pgherd.text_or_bodies(context, statement) !~* E'on\\s+conflict|merge\\s+into' THEN
         statement := CASE WHEN EXISTS (SELECT FROM pgherd.worker_trigger w JOIN pg_trigger t ON t.oid = w.trigger
             WHERE w.relation = TG_RELID AND t.tgtype & 5 = 5) THEN 'INSERT' ELSE '' END;
         -- A rule's action has no text of its own.
@@ -307,13 +307,13 @@ BEGIN
                 DETAIL = 'There is a rule that inserts into it with ON CONFLICT, and this statement may be that.',
                 HINT = 'Have the rule insert without ON CONFLICT.';
         END IF;
-    ELSIF statement IS NULL OR statement ~* 'merge\s+into' THEN
+    ELSIF statement IS NULL OR statement ~* E'merge\\s+into' THEN
         RAISE EXCEPTION USING ERRCODE = 'PH001',
             MESSAGE = format('cannot run ON CONFLICT or MERGE on distributed table "%s" from inside the coordinator', TG_TABLE_NAME),
             HINT = 'Send the statement through the router by itself.', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME;
     END IF;
     -- A row that is there already is none that triggers for INSERT should see.
-    IF statement ~* '\mdo\s+update\M' AND EXISTS (SELECT FROM pgherd.fires_here h CROSS JOIN pgherd.enabled_triggers(h.relation) t
+    IF statement ~* E'\\mdo\\s+update\\M' AND EXISTS (SELECT FROM pgherd.fires_here h CROSS JOIN pgherd.enabled_triggers(h.relation) t
         WHERE h.relation = TG_RELID AND (t.tgtype & 17 = 17 OR t.tgtype & 7 = 5 OR t.tgnewtable IS NOT NULL)) THEN
         RAISE EXCEPTION USING ERRCODE = '0A000', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME,
             MESSAGE = format('cannot run ON CONFLICT DO UPDATE on distributed table "%s"', TG_TABLE_NAME),
@@ -572,7 +572,7 @@ DECLARE
 BEGIN
     SELECT p.*, l.lanname, format('%I.%I', n.nspname, p.proname) AS full_name INTO STRICT source
         FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang JOIN pg_namespace n ON n.oid = p.pronamespace WHERE p.oid = function;
-    IF source.lanname <> 'plpgsql' OR source.prosrc !~* '\mtg_(relid|relname|table_name|table_schema)\M' THEN
+    IF source.lanname <> 'plpgsql' OR source.prosrc !~* E'\\mtg_(relid|relname|table_name|table_schema)\\M' THEN
         RETURN source.full_name;
     END IF;
     FOREACH piece IN ARRAY pgherd.pieces(source.prosrc) LOOP
@@ -667,7 +667,7 @@ DECLARE
     context text;
 BEGIN
     GET DIAGNOSTICS context = PG_CONTEXT;
-    IF pgherd.text_or_bodies(context, pgherd.statement_of(context)) ~* 'on\s+conflict(?!\s+do\s+nothing)|merge\s+into' THEN
+    IF pgherd.text_or_bodies(context, pgherd.statement_of(context)) ~* E'on\\s+conflict(?!\\s+do\\s+nothing)|merge\\s+into' THEN
         RAISE EXCEPTION USING ERRCODE = 'PH001',
             MESSAGE = format('cannot run ON CONFLICT or MERGE on distributed table "%s" from inside the coordinator', TG_TABLE_NAME),
             HINT = 'Send the statement through the router by itself.', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME;

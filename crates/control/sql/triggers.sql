@@ -13,7 +13,7 @@ BEGIN
     WHILE rest <> '' LOOP
         piece := (regexp_match(rest, $r$^(\s+|--[^\n]*|/\*(?:[^*]|\*+[^*/])*\*+/|[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|$r$
             || $r$"(?:[^"]|"")*"|\$(?:[[:alpha:]_][[:alnum:]_]*)?\$|[[:alpha:]_][[:alnum:]_$]*|[0-9]+|.)$r$))[1];
-        IF piece ~ '^\$.*\$$' THEN
+        IF piece ~ E'^\\$.*\\$$' THEN
             closes := strpos(substr(rest, length(piece) + 1), piece);
             piece := CASE closes WHEN 0 THEN rest ELSE left(rest, 2 * length(piece) + closes - 1) END;
         END IF;
@@ -57,11 +57,11 @@ DECLARE
         'array_to_string,text,substring,trim,overlay,position,left,right}';
 BEGIN
     -- Comments in comments are not told from what follows them.
-    IF code ~ '/\*(?:[^*]|\*+[^*/])*/\*' THEN
+    IF code ~ E'/\\*(?:[^*]|\\*+[^*/])*/\\*' THEN
         RETURN false;
     END IF;
     FOREACH piece IN ARRAY pgherd.pieces(code) LOOP
-        CONTINUE WHEN piece ~ '^(\s|--|/\*)';
+        CONTINUE WHEN piece ~ E'^(\\s|--|/\\*)';
         is_name := piece ~ '^[[:alpha:]_"]' AND piece !~ '''$';
         word := CASE WHEN piece ~ '^"' THEN replace(substr(piece, 2, length(piece) - 2), '""', '"') WHEN is_name THEN lower(piece)
             ELSE piece END;
@@ -108,7 +108,7 @@ $f$;
 -- The condition of a trigger; NULL: it has none.
 CREATE OR REPLACE FUNCTION pgherd.trigger_condition(trigger oid) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT (regexp_match(substr(d.definition, strpos(d.definition, ' FOR EACH ') + 10), '^\w+ WHEN \((.*)\) EXECUTE FUNCTION '))[1]
+    SELECT (regexp_match(substr(d.definition, strpos(d.definition, ' FOR EACH ') + 10), E'^\\w+ WHEN \\((.*)\\) EXECUTE FUNCTION '))[1]
     FROM (SELECT pg_get_triggerdef($1) AS definition) d
 $$;
 
@@ -137,13 +137,13 @@ $$;
 -- Whether PL/pgSQL code of a trigger may give the row another value for a column. In doubt it does.
 CREATE OR REPLACE FUNCTION pgherd.assigns(code text, field text) RETURNS bool
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT c.code ~ ('(^|;|>>|\m(begin|then|else|loop)\M)\s*"?new"?' || f.path || '\s*:?=')
-        OR c.code ~ ('\minto\s+(strict\s+)?([^;]*,\s*)?"?new"?' || f.path || '\s*(,|;|\mfrom\M|$)')
-        OR c.code ~ '\mreturn\s+(?!("?(new|old)"?|null)\s*;)'
-    FROM (SELECT lower(string_agg(CASE WHEN p.piece ~ '^(--|/\*)' THEN ' ' WHEN p.piece ~ '^([eE]?''|\$)' THEN '''''' ELSE p.piece END,
+    SELECT c.code ~ (E'(^|;|>>|\\m(begin|then|else|loop)\\M)\\s*"?new"?' || f.path || E'\\s*:?=')
+        OR c.code ~ (E'\\minto\\s+(strict\\s+)?([^;]*,\\s*)?"?new"?' || f.path || E'\\s*(,|;|\\mfrom\\M|$)')
+        OR c.code ~ E'\\mreturn\\s+(?!("?(new|old)"?|null)\\s*;)'
+    FROM (SELECT lower(string_agg(CASE WHEN p.piece ~ E'^(--|/\\*)' THEN ' ' WHEN p.piece ~ E'^([eE]?''|\\$)' THEN '''''' ELSE p.piece END,
                 '' ORDER BY p.n)) FROM unnest(pgherd.pieces($1)) WITH ORDINALITY p(piece, n)) c(code),
-        (SELECT '(\s*\.\s*"?' || regexp_replace(lower($2), '(\W)', '\\\1', 'g')
-            || '"?(?![a-z0-9_$])(\s*\[[^]]*\]|\s*\.\s*"?\w+"?)*)?') f(path)
+        (SELECT E'(\\s*\\.\\s*"?' || regexp_replace(lower($2), E'(\\W)', E'\\\\\\1', 'g')
+            || E'"?(?![a-z0-9_$])(\\s*\\[[^]]*\\]|\\s*\\.\\s*"?\\w+"?)*)?') f(path)
 $$;
 
 -- The column that a table is distributed by; NULL for partitions and what has them.
@@ -182,7 +182,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
                 format('Trigger "%s" for UPDATE or DELETE has a function in language %s, to which the table could not be named.',
                     t.tgname, l.lanname)
             WHEN t.tgtype & 1 = 1 AND t.tgtype & 24 <> 0 AND concat(p.prosrc, pg_get_triggerdef(t.oid))
-                    ~* '\mpg_typeof\s*\(\s*(new|old)\s*\)|\m(new|old)\s*\.\s*(tableoid|ctid|xmin|xmax|cmin|cmax)\M' THEN
+                    ~* E'\\mpg_typeof\\s*\\(\\s*(new|old)\\s*\\)|\\m(new|old)\\s*\\.\\s*(tableoid|ctid|xmin|xmax|cmin|cmax)\\M' THEN
                 format('Trigger "%s" for UPDATE or DELETE asks where the row is.', t.tgname)
             WHEN t.tgtype & 8 <> 0 AND t.tgenabled IN ('A', 'R') THEN
                 format('Trigger "%s" for DELETE is enabled ALWAYS or REPLICA: it would see rows leave the coordinator.', t.tgname)
