@@ -35,9 +35,11 @@ const WHERE_PRESENT: &[(&str, &str, &str)] = &[
 /// The objects that a definition names and that there were before it.
 #[derive(Debug, Clone)]
 pub(super) struct Meant {
-    /// What finds them by name, on any server.
-    finder: &'static str,
-    /// Their names, with schemas.
+    /// The catalog and the column that have their names.
+    catalog: &'static str,
+    column: &'static str,
+    names: Vec<String>,
+    /// Their names as `pg_identify_object` tells them, with schemas.
     identities: Vec<String>,
 }
 
@@ -78,11 +80,11 @@ impl Session {
     /// What names in a definition mean on the coordinator, before it is run there: a worker has not all schemas' objects
     /// of a name. None: it is not told, and names are believed.
     pub(super) async fn meant_objects(&mut self, info: &DdlInfo) -> Result<Option<Meant>> {
-        let (catalog, finder) = match info.object {
-            "type" | "domain" | "attribute" => ("pg_type", "to_regtype"),
-            "domain constraint" if info.tag == "RENAME" => ("pg_type", "to_regtype"),
-            "function" | "procedure" | "routine" => ("pg_proc", "to_regprocedure"),
-            "collation" => ("pg_collation", "to_regcollation"),
+        let (catalog, column, finder) = match info.object {
+            "type" | "domain" | "attribute" => ("pg_type", "typname", "to_regtype"),
+            "domain constraint" if info.tag == "RENAME" => ("pg_type", "typname", "to_regtype"),
+            "function" | "procedure" | "routine" => ("pg_proc", "proname", "to_regprocedure"),
+            "collation" => ("pg_collation", "collname", "to_regcollation"),
             _ => return Ok(None),
         };
         let names = if info.objects.is_empty() { &info.relations } else { &info.objects };
@@ -118,7 +120,8 @@ impl Session {
         }
         let lasting = rows.filter(|row| found.text(*row, 1) == Some("f"));
         let identities = lasting.filter_map(|row| found.text(row, 0)).map(str::to_owned).collect();
-        Ok(Some(Meant { finder, identities }))
+        let names = names.iter().map(|name| name.name.clone()).collect();
+        Ok(Some(Meant { catalog, column, names, identities }))
     }
 
     /// Those of the objects that a worker has.
@@ -126,11 +129,16 @@ impl Session {
         if meant.identities.is_empty() {
             return Ok(Vec::new());
         }
-        let names: Vec<String> = meant.identities.iter().map(|identity| quote_literal(identity)).collect();
+        let list = |texts: &[String]| texts.iter().map(|text| quote_literal(text)).collect::<Vec<_>>().join(", ");
+        let catalog = meant.catalog;
+        // No name is resolved: the session's role may have no right on its schema.
         let sql = format!(
-            "SELECT i FROM pg_catalog.unnest(ARRAY[{}]) i WHERE pg_catalog.{}(i) IS NOT NULL",
-            names.join(", "),
-            meant.finder
+            "SELECT i.identity FROM pg_catalog.{catalog} o, LATERAL \
+                 pg_catalog.pg_identify_object('pg_catalog.{catalog}'::pg_catalog.regclass, o.oid, 0) i \
+             WHERE o.{} IN ({}) AND i.identity IN ({})",
+            meant.column,
+            list(&meant.names),
+            list(&meant.identities)
         );
         self.join(group).await?;
         let found = self.collect_on(group, &sql).await?;
