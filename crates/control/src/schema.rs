@@ -306,12 +306,12 @@ mod tests {
                     escaped = is_escape && c == '\\' && !escaped;
                     ends
                 });
-                let (literal, next) = inside.split_at(end.unwrap());
+                let (literal, next) = inside.split_at(end.unwrap_or(inside.len()));
                 assert!(is_escape || !literal.contains('\\'), "{literal}");
                 // Of two quotes, which stand for one, the second begins what is of the same kind.
                 rest = match next.strip_prefix("''") {
                     Some(more) if is_escape => more.find('\'').map_or("", |end| &more[end + 1..]),
-                    _ => &next[1..],
+                    _ => next.get(1..).unwrap_or(""),
                 };
             }
         }
