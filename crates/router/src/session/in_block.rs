@@ -16,6 +16,9 @@ use crate::run::Errors;
 use crate::settings::quote_ident;
 use crate::transaction::{Block, LogItem, Participant};
 
+/// Bytes of a Bind that is kept, and what follows it.
+const RECALLED_MAX: usize = 16 * 1024;
+
 impl Session {
     /// Runs the messages at the front of the client's buffer, if they are one execution of a single-shard statement.
     /// False: they go the long way.
@@ -47,6 +50,8 @@ impl Session {
         self.remove_portal("");
         let messages = self.client.read.split_to(group.end).freeze();
         match self.run_group(&group, messages.slice(group.values.clone())).await {
+            // More is not worth its memory.
+            Ok(()) if messages.len() > RECALLED_MAX => {}
             Ok(()) => {
                 // Copied: the client's buffer is to be used again.
                 self.bind_in_block.clear();
