@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use pgherd_testkit::client::{
-    Client, Message, bind, close, describe, execute, message, parse, query, show_message, startup, sync,
+    Client, Fields, Message, bind, close, describe, execute, message, parse, query, show_message, startup, sync,
 };
 use pgherd_testkit::{Cluster, Plain, Side, Target};
 
@@ -612,6 +612,34 @@ fn copy_says_what_is_wrong_before_it_asks_for_data() {
         Ready(query("SELECT k, v FROM r ORDER BY k"), 1),
         Ready(query("TRUNCATE r"), 1),
     ]);
+}
+
+#[test]
+fn errors_in_copy_name_the_lines_of_the_client() {
+    let rows = |wrong: usize| -> String {
+        (100..400).map(|k| if k == wrong { format!("{k}\ta\tno number\n") } else { format!("{k}\ta\t1\n") }).collect()
+    };
+    let quoted: String =
+        (100..200).map(|k| format!("{k},\"two\nlines\",{}\n", if k == 180 { "x" } else { "1" })).collect();
+    let data = [
+        ("COPY p FROM STDIN", rows(371)),
+        ("COPY p FROM STDIN", format!("{}7\ttwice\t1\n", rows(0))),
+        ("COPY p FROM STDIN (FORMAT csv, HEADER)", format!("k,v,n\n{quoted}")),
+        ("COPY p FROM STDIN", format!("{}400\ttoo few\n", rows(0))),
+    ];
+    let sides = sides();
+    let _turn = alone();
+    for (copy, data) in data {
+        let context = |side: &Side| {
+            side.connect("protocol").unwrap().run("DELETE FROM p WHERE k > 10").unwrap();
+            let mut client = Client::connect(&side.target.with_database("protocol")).unwrap();
+            client.send(&[query(copy), message(b'd', data.as_bytes()), message(b'c', &[])].concat()).unwrap();
+            let messages = client.receive_until_ready(1).unwrap();
+            let error = messages.iter().find(|m| m.kind == b'E').unwrap();
+            Fields::parse(&error.body).0.get(&'W').cloned().unwrap()
+        };
+        assert_eq!(context(&sides.oracle), context(&sides.tested), "{copy}");
+    }
 }
 
 #[test]

@@ -38,7 +38,8 @@ impl Fields {
         self.get('M')
     }
 
-    fn parse(body: &[u8]) -> Fields {
+    /// Of an ErrorResponse or a NoticeResponse.
+    pub fn parse(body: &[u8]) -> Fields {
         let mut fields = BTreeMap::new();
         for part in body.split(|&b| b == 0).filter(|p| !p.is_empty()) {
             fields.insert(part[0] as char, String::from_utf8_lossy(&part[1..]).into_owned());

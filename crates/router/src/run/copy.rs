@@ -327,6 +327,7 @@ impl Session {
     ) -> Result<Feed> {
         let table = copy.table.clone();
         let reference = table.is_reference();
+        let mut last_line = 0;
         loop {
             let frame = self.client.frame().await?;
             let frame = self.client.decoded(&frame)?;
@@ -359,6 +360,7 @@ impl Session {
                         let is_read = behind.count == 0 || matches!(error.kind, CopyErrorKind::MissingColumn { .. });
                         if let (false, true, Some(line)) = (reference, is_read, &error.row) {
                             let line = [line, b"\n".as_slice()].concat();
+                            copy.row_lines = Some((error.line.saturating_sub(last_line), error.line));
                             self.copy_line(copy, 0, &line).await?;
                             self.end_copies(copy).await?;
                         }
@@ -369,9 +371,13 @@ impl Session {
                     && let Some(header) = splitter.header()
                 {
                     let header = behind.header(header);
-                    self.copy_header(copy, header).await?;
+                    let lines = header.iter().filter(|byte| **byte == b'\n').count().max(1) as u64;
+                    last_line = lines;
+                    self.copy_header(copy, header, lines).await?;
                 }
                 let row = splitter.row();
+                copy.row_lines = Some((row.line.saturating_sub(last_line), row.line));
+                last_line = row.line;
                 if reference {
                     self.copy_everywhere(copy, row.raw).await?;
                     continue;

@@ -8,6 +8,7 @@ use bytes::BytesMut;
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Table};
 use pgherd_wire::{backend, frontend};
 
+use super::copy_lines::Lines;
 use super::request::Errors;
 use crate::error::{Failure, Result};
 use crate::session::Session;
@@ -23,7 +24,11 @@ pub struct CopyIn {
     pub(super) header: Vec<u8>,
     /// Bytes put after the last (the binary trailer).
     pub(super) trailer: Vec<u8>,
-    pub(super) started: BTreeMap<GroupId, u64>,
+    pub(super) started: BTreeMap<GroupId, Lines>,
+    /// Lines of the header, where it is lines.
+    pub(super) header_lines: u64,
+    /// How many lines the next row covers, and the number of the last in the client's data; where it has numbers.
+    pub(super) row_lines: Option<(u64, u64)>,
     /// Of a reference table: the coordinator's copy alone, whose triggers forward the rows.
     pub(super) forwards: bool,
     /// A server has reported an error: the rest is not wanted any more.
@@ -40,8 +45,17 @@ impl CopyIn {
             header: Vec::new(),
             trailer: Vec::new(),
             started: BTreeMap::new(),
+            header_lines: 0,
+            row_lines: None,
             forwards: false,
             failed: false,
+        }
+    }
+
+    fn in_client_lines(&self, group: GroupId, failure: Failure) -> Failure {
+        match self.started.get(&group) {
+            Some(lines) => lines.translate(failure, &self.table.name),
+            None => failure,
         }
     }
 
@@ -74,7 +88,7 @@ impl Session {
         {
             frontend::write_copy_data(participant.lease.buffer(), &copy.header);
         }
-        copy.started.insert(group, 0);
+        copy.started.entry(group).or_default().header(copy.header_lines);
         Ok(())
     }
 
@@ -117,6 +131,9 @@ impl Session {
         if !copy.started.contains_key(&group) {
             self.start_copy_on(copy, group).await?;
         }
+        if let (Some((lines, number)), Some(started)) = (copy.row_lines, copy.started.get_mut(&group)) {
+            started.row(lines, number);
+        }
         copy.failed |= self.copy_bytes(group, line).await?;
         Ok(())
     }
@@ -150,9 +167,10 @@ impl Session {
     }
 
     /// The header line, of which each server skips its own.
-    pub(super) async fn copy_header(&mut self, copy: &mut CopyIn, header: Vec<u8>) -> Result<()> {
+    pub(super) async fn copy_header(&mut self, copy: &mut CopyIn, header: Vec<u8>, lines: u64) -> Result<()> {
         self.copy_to_started(copy, &header).await?;
-        copy.header = header;
+        copy.started.values_mut().for_each(|started| started.header(lines));
+        (copy.header, copy.header_lines) = (header, lines);
         Ok(())
     }
 
@@ -204,7 +222,7 @@ impl Session {
         let mut failure = None;
         let everywhere = groups.contains(&COORDINATOR_GROUP) && !copy.forwards;
         for group in groups {
-            let result = self.collect_started(group).await;
+            let result = self.collect_started(group).await.map_err(|failure| copy.in_client_lines(group, failure));
             match result {
                 Ok(result) if copy.table.is_reference() && group != COORDINATOR_GROUP => drop(result),
                 Ok(result) => rows += backend::command_tag_rows(&result.tag).unwrap_or(0),
@@ -226,18 +244,18 @@ impl Session {
 
     /// Ends the COPY on every worker before its time.
     pub(super) async fn end_copies(&mut self, copy: &mut CopyIn) -> Result<()> {
-        let groups: Vec<GroupId> = std::mem::take(&mut copy.started).into_keys().collect();
         let mut result = Ok(());
-        for group in groups {
+        for group in copy.started.keys().copied().collect::<Vec<_>>() {
             if let Some(participant) = self.txn.participants.get_mut(&group) {
                 frontend::write_copy_done(participant.lease.buffer());
             }
             if let Err(failure) = self.collect_started(group).await
                 && result.is_ok()
             {
-                result = Err(failure);
+                result = Err(copy.in_client_lines(group, failure));
             }
         }
+        copy.started.clear();
         result
     }
 
@@ -252,7 +270,7 @@ impl Session {
                 let ours =
                     matches!(&failure, Failure::Statement(f) if f.message().contains("pgherd: not wanted any more"));
                 if !ours {
-                    explained.get_or_insert(failure);
+                    explained.get_or_insert(copy.in_client_lines(group, failure));
                 }
             }
         }

@@ -8,6 +8,7 @@ mod control;
 mod coordinator;
 mod copy;
 mod copy_in;
+mod copy_lines;
 mod current_row;
 mod cursors;
 mod database;
