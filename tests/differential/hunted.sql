@@ -418,3 +418,31 @@ SELECT v FROM merged WHERE k IS NULL;
 SELECT count(DISTINCT p) FROM (SELECT k, (SELECT string_agg(b::text, ',') FROM on_s) AS p FROM on_x) q;
 SELECT count(*), sum(n) FROM on_x JOIN (SELECT k, row_number() OVER () AS n FROM on_s) s USING (k);
 SELECT count(*) FROM on_x JOIN (SELECT DISTINCT ON (b % 2) k, b FROM on_s) s ON s.b % 2 = on_x.v % 2;
+
+-- HAVING without GROUP BY: every row counts.
+CREATE TABLE kept_t (k int, a int);
+CREATE TABLE kept_u (k int, a int);
+--@ cluster: SELECT create_distributed_table('kept_t', 'k'), create_distributed_table('kept_u', 'k')
+INSERT INTO kept_t VALUES (1, 7), (2, 8);
+INSERT INTO kept_u VALUES (1, 7), (2, 7), (3, 8);
+SELECT kept_t.k FROM kept_t WHERE EXISTS (SELECT 1 FROM kept_u WHERE kept_u.a = kept_t.a HAVING count(*) > 1);
+SELECT kept_t.k FROM kept_t WHERE 2 IN (SELECT 2 FROM kept_u WHERE kept_u.a = kept_t.a HAVING count(*) = 2);
+SELECT kept_t.k FROM kept_t WHERE EXISTS (SELECT 1 FROM kept_u WHERE kept_u.a = kept_t.a HAVING count(*) = 1);
+SELECT kept_t.k FROM kept_t WHERE EXISTS (SELECT 1 FROM kept_u WHERE kept_u.a = kept_t.a ORDER BY count(*));
+
+-- Subqueries in RETURNING of rows that move.
+CREATE TABLE moving (k int, v int);
+CREATE TABLE beside_moving (n int);
+--@ cluster: SELECT create_distributed_table('moving', 'k')
+INSERT INTO moving SELECT g, g FROM generate_series(1, 10) g;
+INSERT INTO beside_moving VALUES (5);
+UPDATE moving SET k = k + 100 WHERE v = 3 RETURNING k, (SELECT count(*) FROM kept_u);
+UPDATE moving SET k = k + 100 WHERE v = 4 RETURNING k, (SELECT count(*) FROM moving x);
+UPDATE moving SET k = k + 100 WHERE v = 5 RETURNING k, (SELECT n FROM beside_moving);
+SELECT * FROM moving ORDER BY v;
+
+-- Subqueries behind set operations and VALUES.
+SELECT count(*) FROM (SELECT v FROM moving WHERE k = 1 UNION ALL SELECT a FROM kept_u WHERE k = 1 LIMIT (SELECT count(*) - 2 FROM kept_u)) s;
+SELECT count(*) FROM (SELECT v FROM moving WHERE k = 1 UNION ALL SELECT v FROM moving WHERE k = 1 LIMIT (SELECT n - 4 FROM beside_moving)) s;
+SELECT v FROM moving WHERE k = 1 AND v IN (VALUES (1), (2), (3) LIMIT (SELECT n FROM beside_moving));
+SELECT v FROM moving WHERE k = 1 AND v IN (VALUES (1), (2), (3) OFFSET (SELECT count(*) - 3 FROM kept_u));

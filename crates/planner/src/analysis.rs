@@ -634,7 +634,7 @@ impl<'a> Analysis<'a> {
         match &query.body {
             Body::Select(select) => self.select(select, query, level, own, env),
             Body::Values(rows) => {
-                let exprs: Vec<&'a Expr> = rows.iter().flatten().collect();
+                let exprs: Vec<&'a Expr> = rows.iter().flatten().chain(tail_of(query)).collect();
                 self.sublinks_of(&exprs, &[], level, own, env);
                 let mut outputs: Vec<(String, Option<ColumnId>)> =
                     (1..=rows.first().map_or(0, Vec::len)).map(|i| (format!("column{i}"), None)).collect();
@@ -653,7 +653,7 @@ impl<'a> Analysis<'a> {
                     .outputs
                     .as_ref()
                     .map(|outputs| outputs.iter().map(|(name, _)| (name.clone(), None)).collect());
-                let exprs: Vec<&'a Expr> = query.order_by.iter().map(|s| &s.expr).collect();
+                let exprs: Vec<&'a Expr> = tail_of(query).collect();
                 self.sublinks_of(&exprs, &[], level, own, env);
             }
         }
@@ -1298,6 +1298,11 @@ impl<'a> Analysis<'a> {
         }
         self.has_system_column = !system.is_empty();
     }
+}
+
+/// What stands behind the body of a query.
+fn tail_of(query: &Query) -> impl Iterator<Item = &Expr> {
+    query.order_by.iter().map(|s| &s.expr).chain(&query.limit).chain(&query.offset)
 }
 
 /// A call of a built-in function that returns a set of one scalar column.

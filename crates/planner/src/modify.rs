@@ -246,6 +246,10 @@ impl Context<'_> {
             words.trim_start().trim_start_matches("returning").trim_start().starts_with("with")
         });
         for item in &update.returning {
+            // A worker has them while the rows are on their way.
+            if let Some(reason) = safety::field_reason(&item.expr, &self.names()) {
+                return Err(format!("RETURNING: {reason}"));
+            }
             item.expr.walk_deep(&mut |e| match &e.kind {
                 ExprKind::Column(path) | ExprKind::Star(path) => old |= path.first().is_some_and(|q| q == "old"),
                 _ => {}
@@ -479,6 +483,7 @@ impl Context<'_> {
         }
         let mut ordered = false;
         self.statement.tree.walk_all(&mut |_, e| {
+            ordered |= matches!(&e.kind, ExprKind::Sublink(link) if link.kind == SublinkKind::Array);
             if let ExprKind::Call(call) = &e.kind {
                 ordered |=
                     call.over.is_some() || self.analysis.is_aggregate(call) && !ORDERLESS.contains(&call.name.as_str());

@@ -294,6 +294,9 @@ impl Context<'_> {
         let exprs = select.items.iter().map(|i| &i.expr).chain(&select.having);
         for expr in exprs.chain(query.order_by.iter().map(|s| &s.expr)) {
             expr.walk(&mut |e| {
+                if let ExprKind::Sublink(link) = &e.kind {
+                    found |= link.kind == SublinkKind::Array && link.query.order_by.is_empty();
+                }
                 let ExprKind::Call(call) = &e.kind else { return };
                 found |= match &call.over {
                     Some(window) => BY_PLACE.contains(&call.name.as_str()) && !is_ordered(window),

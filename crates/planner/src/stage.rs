@@ -807,10 +807,12 @@ impl Context<'_> {
     /// Neither grouped nor cut off: as many rows as its tables have.
     pub fn is_plain(&self, level: usize) -> bool {
         match self.analysis.levels[level].query {
-            Some(Query { body: Body::Select(select), limit: None, offset: None, .. }) => {
+            Some(Query { body: Body::Select(select), limit: None, offset: None, order_by, .. }) => {
                 let mut calls = crate::spread::Calls::default();
-                select.items.iter().for_each(|i| self.calls_of(&i.expr, &mut calls));
+                let sorts = order_by.iter().map(|s| &s.expr);
+                select.items.iter().map(|i| &i.expr).chain(sorts).for_each(|e| self.calls_of(e, &mut calls));
                 select.group_by.is_empty()
+                    && select.having.is_none()
                     && !calls.aggregate
                     && calls.windows.is_empty()
                     && matches!(select.distinct, Distinct::No)
