@@ -146,7 +146,10 @@ impl Session {
     /// looking; other objects are not.
     fn makes_temporary(&self, call: &Call<'_>) -> bool {
         let is_named = |text: &str| text.to_ascii_lowercase().contains("pg_temp");
-        let is_path = |item: &LogItem| matches!(item, LogItem::Set { name, value, .. } if name == "search_path" && is_named(value));
+        let is_path = |item: &LogItem| match item {
+            LogItem::Set { name, value, .. } => name == "search_path" && is_named(value),
+            _ => false,
+        };
         is_named(call.prepared.text())
             || self.settings.get("search_path").is_some_and(|path| is_named(path))
             || self.txn.log.iter().any(is_path)
