@@ -232,8 +232,12 @@ INSERT INTO fk_staging VALUES (1, 1, 1);
 INSERT INTO fk_staging VALUES (1, 1, 2);
 INSERT INTO fk_noted VALUES (1, 1);
 SELECT * FROM fk_staging, fk_noted;
+BEGIN;
 --@ refused: 0A000
 CREATE TABLE fk_bad (LIKE fk_events, e int REFERENCES fk_events);
+ROLLBACK;
+BEGIN;
 --@ refused: 0A000
 CREATE TABLE fk_bad (e int, note text DEFAULT 'x', CONSTRAINT c FOREIGN KEY (e) REFERENCES fk_events (k));
+ROLLBACK;
 DROP TABLE fk_staging, fk_noted, fk_events, fk_regions, fk_places;

@@ -259,7 +259,6 @@ fn own_foreign_table(query: &str) -> Option<&str> {
 pub const COUNT_SCANS: &str = "count scans";
 /// Where a row is on its worker: partition and ctid.
 pub(crate) const PLACE: &str = "tableoid::pg_catalog.text || ' ' || ctid::pg_catalog.text";
-/// Settings that say how values are written as text.
 impl Session {
     /// Answers one batch. `in_block`: the coordinator runs inside a transaction block, so that writes made here commit
     /// with it.

@@ -668,8 +668,8 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
     let names = connection
         .query(
             "WITH bodies AS MATERIALIZED (SELECT p.proname, b.body, \
-                 b.body ~ E'\\\\m((next|curr|last|set)val|setseed|lo_open|pg_(try_)?advisory_(un)?lock(_shared)?)\\\\M' \
-                   AS direct \
+                 b.body ~ E'\\\\m((next|curr|last|set)val|setseed|lo_open)\\\\M' \
+                   OR b.body ~ E'\\\\mpg_(try_)?advisory_(un)?lock(_shared)?\\\\M' AS direct \
                FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang, \
                LATERAL (SELECT pg_catalog.lower( \
                  coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc)) AS body) b \
@@ -720,7 +720,8 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
                  JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
                  WHERE p.oid >= 16384 AND p.provolatile <> 'v' AND l.lanname NOT IN ('c', 'internal') \
                    AND p.pronamespace <> 'pgherd'::pg_catalog.regnamespace \
-                   AND coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc) ~* E'\\\\m(from|execute|table)\\\\M') \
+                   AND coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc) \
+                     ~* E'\\\\m(from|execute|table)\\\\M') \
              UNION SELECT 'L', b.proname FROM bodies b WHERE b.direct OR EXISTS (SELECT FROM bodies d \
                  WHERE d.direct AND pg_catalog.strpos(b.body, pg_catalog.lower(d.proname)) > 0) \
              UNION SELECT 'N', '' FROM ( \

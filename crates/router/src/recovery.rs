@@ -62,7 +62,8 @@ pub async fn recover(shared: &Shared, database: &Database, age_seconds: u64) -> 
         let found = connection
             .query(&format!(
                 "SELECT gid FROM pg_catalog.pg_prepared_xacts WHERE database = pg_catalog.current_database() \
-                 AND gid LIKE E'pgherd\\\\_%' AND prepared <= pg_catalog.now() - pg_catalog.make_interval(secs => {age_seconds})"
+                 AND gid LIKE E'pgherd\\\\_%' \
+                 AND prepared <= pg_catalog.now() - pg_catalog.make_interval(secs => {age_seconds})"
             ))
             .await?;
         for row in 0..found.rows.len() {

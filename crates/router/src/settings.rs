@@ -228,7 +228,7 @@ impl Initial {
     }
 }
 
-/// How values are written: each is read back as it was, whoever reads it.
+/// Settings that say how values are written as text.
 pub const STYLES: [&str; 4] = ["datestyle", "intervalstyle", "extra_float_digits", "array_nulls"];
 
 /// Whether a style is one that every server reads.

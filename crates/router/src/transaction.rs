@@ -715,13 +715,9 @@ impl Session {
                         }
                         participant.lease.applied.insert(name.clone(), value.clone());
                     }
-                    LogItem::Raw(sql) if sql == "RESET ALL" => {
-                        participant.lease.applied.retain(settings::outlives_reset_all);
-                    }
-                    LogItem::Raw(sql) if sql.starts_with("RESET ") => {
-                        let is_reset = |name: &str| *sql == format!("RESET {}", settings::quote_setting(name));
-                        let user = is_reset("session_authorization");
-                        participant.lease.applied.retain(|name| !(is_reset(name) || user && name == "role"));
+                    item @ LogItem::Raw(_) => {
+                        let user = item.resets("session_authorization");
+                        participant.lease.applied.retain(|name| !(item.resets(name) || user && name == "role"));
                     }
                     _ => {}
                 }

@@ -283,7 +283,7 @@ impl CopyOptions {
         ];
         for (name, columns) in columns {
             let Some(columns) = columns else { continue };
-            let quoted: Vec<String> = columns.iter().map(|c| format!("\"{}\"", c.replace('"', "\"\""))).collect();
+            let quoted: Vec<String> = columns.iter().map(|c| quoted(c)).collect();
             list.push(match quoted.is_empty() {
                 true => format!("{name} *"),
                 false => format!("{name} ({})", quoted.join(", ")),
@@ -342,7 +342,8 @@ pub struct DdlInfo {
     pub if_not_exists: bool,
     pub cascade: bool,
     pub temp: bool,
-    /// ALTER TABLE's subcommands, `add_column`, `set_statistics`, … (PostgreSQL's AlterTableType); ALTER DOMAIN's that add.
+    /// ALTER TABLE's subcommands, `add_column`, `set_statistics`, … (PostgreSQL's AlterTableType); ALTER DOMAIN's that
+    /// add.
     pub subcommands: Vec<String>,
     /// RENAME TO, or the schema of SET SCHEMA.
     pub new_name: Option<String>,
@@ -1116,20 +1117,22 @@ fn signature_of(n: &Node) -> Option<String> {
     }
 }
 
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
 /// A function's name and the types of its arguments, all quoted.
 fn signature(o: &pb::ObjectWithArgs) -> Option<String> {
-    let quoted = |list: &[Node]| -> String {
-        strings(list).iter().map(|part| format!("\"{}\"", part.replace('"', "\"\""))).collect::<Vec<_>>().join(".")
-    };
+    let path = |list: &[Node]| strings(list).iter().map(|part| quoted(part)).collect::<Vec<_>>().join(".");
     let argument = |n: &Node| match &n.node {
         Some(NodeEnum::TypeName(t)) if !t.pct_type => {
             let array = if t.array_bounds.is_empty() { "" } else { "[]" };
-            Some(format!("{}{array}", quoted(&t.names)))
+            Some(format!("{}{array}", path(&t.names)))
         }
         _ => None,
     };
     let arguments: Vec<String> = o.objargs.iter().map(argument).collect::<Option<_>>()?;
-    (!o.args_unspecified).then(|| format!("{}({})", quoted(&o.objname), arguments.join(", ")))
+    (!o.args_unspecified).then(|| format!("{}({})", path(&o.objname), arguments.join(", ")))
 }
 
 fn object_word(kind: i32) -> &'static str {

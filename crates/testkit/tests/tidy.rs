@@ -17,7 +17,7 @@ const PREFIX: &str = "pgherd-";
 const COLUMNS_MAX: usize = 120;
 
 /// Lines of Rust that were wider when the limit came, by crate. These numbers only ever get smaller.
-const WIDE_LINES: &[(&str, usize)] = &[("backend", 2), ("catalog", 5), ("pgherd", 4), ("planner", 3), ("router", 44)];
+const WIDE_LINES: &[(&str, usize)] = &[("backend", 2), ("catalog", 5), ("pgherd", 4), ("planner", 3), ("router", 40)];
 
 /// Crates that a pure crate must not use: sockets, async, random numbers, clocks, processes, environment, logging.
 const IMPURE_CRATES: &[&str] = &[

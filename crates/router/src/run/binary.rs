@@ -57,12 +57,13 @@ impl Session {
         if !bound.param_formats.contains(&1) {
             return Ok(None);
         }
-        let types = self.param_types(call).await?;
+        let described = self.described(call.prepared).await?;
+        let types = &described.param_types;
         let is_read = |index: usize| bound.is_binary(index) && bound.params.get(index).is_some_and(Option::is_some);
         if !(0..types.len()).any(|index| is_read(index) && types[index] >= FIRST_USER_OID) {
             return Ok(None);
         }
-        let holds = self.hold_numbers(&types).await?;
+        let holds = self.hold_numbers(types).await?;
         let is_own = |index: usize| holds[index] && types[index] >= FIRST_USER_OID;
         let list: Vec<usize> = (0..types.len()).filter(|index| is_own(*index) && is_read(*index)).collect();
         if list.is_empty() {

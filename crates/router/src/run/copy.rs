@@ -171,12 +171,11 @@ impl Session {
         let catalog = self.catalog();
         let mut rows = 0;
         let binary = info.options.format == CopyFormat::Binary;
+        let sql = format!("COPY (SELECT {} FROM {relation}) TO STDOUT {options}", columns.join(", "));
         if binary && self.has_numbered(&table, &info.columns).await? {
-            let sql = format!("COPY (SELECT {} FROM {relation}) TO STDOUT {options}", columns.join(", "));
             return self.copy_on_coordinator(call, &sql).await;
         }
         let with_header = info.options.header.as_deref().is_some_and(|h| h != "false");
-        let sql = format!("COPY (SELECT {} FROM {relation}) TO STDOUT {options}", columns.join(", "));
         let groups = catalog.groups_of(&table);
         for group in &groups {
             self.join(*group).await?;

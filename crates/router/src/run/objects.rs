@@ -77,8 +77,8 @@ impl Session {
         }
     }
 
-    /// What names in a definition mean on the coordinator, before it is run there: a worker has not all schemas' objects
-    /// of a name. None: it is not told, and names are believed.
+    /// What names in a definition mean on the coordinator, before it is run there: a worker has not all schemas'
+    /// objects of a name. None: it is not told, and names are believed.
     pub(super) async fn meant_objects(&mut self, info: &DdlInfo) -> Result<Option<Meant>> {
         let (catalog, column, finder) = match info.object {
             "type" | "domain" | "attribute" => ("pg_type", "typname", "to_regtype"),

@@ -147,7 +147,8 @@ impl Session {
         }
     }
 
-    /// A write is run to its end, however few of the rows that it returns are wanted now: the others wait in the portal.
+    /// A write is run to its end, however few of the rows that it returns are wanted now: the others wait in the
+    /// portal.
     async fn run_and_keep(&mut self, call: &Call<'_>) -> Result<Completion> {
         let outer = self.client.capture.replace(Box::new(Capture::raw()));
         let result = Box::pin(self.run_plan_once(&Call { max_rows: 0, ..*call })).await;
