@@ -446,3 +446,41 @@ SELECT count(*) FROM (SELECT v FROM moving WHERE k = 1 UNION ALL SELECT a FROM k
 SELECT count(*) FROM (SELECT v FROM moving WHERE k = 1 UNION ALL SELECT v FROM moving WHERE k = 1 LIMIT (SELECT n - 4 FROM beside_moving)) s;
 SELECT v FROM moving WHERE k = 1 AND v IN (VALUES (1), (2), (3) LIMIT (SELECT n FROM beside_moving));
 SELECT v FROM moving WHERE k = 1 AND v IN (VALUES (1), (2), (3) OFFSET (SELECT count(*) - 3 FROM kept_u));
+
+-- The same in transactions that have written.
+BEGIN;
+INSERT INTO on_x SELECT i, 100 - i FROM generate_series(13, 20) i;
+DELETE FROM on_z WHERE k IN (2, 3);
+INSERT INTO on_d SELECT i, i FROM generate_series(14, 18, 2) i;
+INSERT INTO on_s VALUES (13, 40), (14, 41);
+INSERT INTO kept_t SELECT i, i % 3 + 7 FROM generate_series(3, 12) i;
+DELETE FROM kept_u WHERE k = 3;
+INSERT INTO kept_u SELECT i, i % 2 + 8 FROM generate_series(4, 9) i;
+UPDATE moving SET k = k + 1000 WHERE v IN (6, 7);
+INSERT INTO moving SELECT 1, i FROM generate_series(30, 35) i;
+SELECT count(*) FROM on_x JOIN on_z USING (k), on_r JOIN on_s ON EXISTS (SELECT FROM on_d WHERE on_d.key = k);
+SELECT count(*) FROM on_x JOIN on_z USING (k), on_r LEFT JOIN on_s ON EXISTS (SELECT FROM on_d WHERE on_d.key = k);
+SELECT count(*) FROM on_x LEFT JOIN on_z ON EXISTS (SELECT FROM on_d WHERE on_d.key = on_x.k) AND on_x.k = on_z.k;
+SELECT '1' AS n, max(v) + '1' AS m FROM on_x GROUP BY n;
+SELECT '1' AS n, count(*) FILTER (WHERE v > 3) FROM on_x GROUP BY n HAVING max(v) > '1';
+--@ ordered
+SELECT -v AS v, k FROM on_x ORDER BY v, on_x.v LIMIT 3;
+--@ ordered
+SELECT v % 3 AS k, v FROM on_x ORDER BY k, on_x.k DESC LIMIT 9;
+--@ ordered
+SELECT k, generate_series(1, 3) FROM on_x ORDER BY v DESC LIMIT 5;
+--@ ordered
+SELECT k, generate_series(1, 3) AS g FROM on_x ORDER BY g DESC, k LIMIT 25;
+SELECT count(DISTINCT p) FROM (SELECT k, (SELECT string_agg(b::text, ',') FROM on_s) AS p FROM on_x) q;
+SELECT count(*), sum(n) FROM on_x JOIN (SELECT k, row_number() OVER () AS n FROM on_s) s USING (k);
+SELECT kept_t.k FROM kept_t WHERE EXISTS (SELECT 1 FROM kept_u WHERE kept_u.a = kept_t.a HAVING count(*) > 1);
+SELECT kept_t.k FROM kept_t WHERE 3 IN (SELECT 3 FROM kept_u WHERE kept_u.a = kept_t.a HAVING count(*) = 3);
+SELECT kept_t.k FROM kept_t WHERE EXISTS (SELECT 1 FROM kept_u WHERE kept_u.a = kept_t.a ORDER BY count(*));
+SELECT count(*) FROM (SELECT v FROM moving WHERE k = 1 UNION ALL SELECT a FROM kept_u WHERE k = 1 LIMIT (SELECT count(*) - 5 FROM kept_u)) s;
+SELECT v FROM moving WHERE k = 1 AND v IN (VALUES (1), (31), (33) LIMIT (SELECT n FROM beside_moving));
+SELECT v FROM moving WHERE k = 1 AND v IN (VALUES (1), (31), (33) OFFSET (SELECT count(*) - 6 FROM kept_u));
+SELECT a FROM kept_u UNION SELECT v FROM moving WHERE k = 1 EXCEPT SELECT a FROM kept_t ORDER BY 1;
+SELECT v FROM moving INTERSECT ALL SELECT k FROM on_x ORDER BY 1;
+MERGE INTO merged t USING (SELECT r.a, c.five FROM on_r r LEFT JOIN (SELECT 6 AS five, 2 AS a) c ON c.a = r.a) s ON t.k = 6 AND t.v = s.a WHEN NOT MATCHED THEN INSERT VALUES (s.five, s.a);
+SELECT * FROM merged ORDER BY k, v;
+ROLLBACK;

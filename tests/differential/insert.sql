@@ -287,3 +287,60 @@ WITH s AS (SELECT k, v FROM of_query WHERE k = 7) INSERT INTO numbered_of SELECT
 WITH s AS (SELECT k FROM of_query WHERE k = 8) INSERT INTO numbered_of (k) VALUES (8) RETURNING *, (SELECT k FROM s) AS s;
 INSERT INTO numbered_of (k, v) SELECT k, v FROM of_query WHERE k = 9 RETURNING *;
 SELECT k, id, v FROM numbered_of;
+
+-- Values that are too long for what a domain is made of are not cut.
+CREATE DOMAIN code3 AS varchar(3);
+CREATE DOMAIN char3 AS char(3) CHECK (VALUE <> 'no');
+CREATE DOMAIN bits3 AS bit(3);
+CREATE DOMAIN code3_again AS code3 CHECK (VALUE <> 'bad');
+CREATE DOMAIN cents AS numeric(10, 2);
+CREATE TABLE coded (k code3 PRIMARY KEY, c char3, b bits3, a code3_again, n cents, t varchar(3));
+CREATE TABLE centered (k cents PRIMARY KEY, a code3_again);
+--@ cluster: SELECT create_distributed_table('coded', 'k'), create_distributed_table('centered', 'k')
+--@ error: 22001
+INSERT INTO coded (k) VALUES ('abcd');
+--@ error: 22001
+INSERT INTO coded (k) SELECT name || 'abcd' FROM users WHERE id < 3;
+--@ error: 22001
+INSERT INTO coded (k) VALUES ((SELECT max(name) || 'abcd' FROM users));
+--@ error: 22001
+INSERT INTO coded (k, c) SELECT 'a', max(name) || 'abcd' FROM users;
+--@ error: 22001
+INSERT INTO coded (k, c) VALUES ('a', (SELECT max(name) || 'abcd' FROM users));
+--@ error: 22026
+INSERT INTO coded (k, b) SELECT 'a', repeat('1', max(length(name))::int + 3)::varbit FROM users;
+--@ error: 22026
+INSERT INTO coded (k, b) VALUES ('a', (SELECT repeat('1', max(length(name))::int + 3)::varbit FROM users));
+--@ error: 22001
+INSERT INTO coded (k, a) SELECT 'a', max(name) || 'abcd' FROM users;
+--@ error: 22001
+INSERT INTO coded (k, t) SELECT 'a', max(name) || 'abcd' FROM users;
+--@ error: 23514
+INSERT INTO coded (k, a) SELECT 'a', left(min(name), 0) || 'bad' FROM users;
+--@ error: 23514
+INSERT INTO coded (k, c) VALUES ('a', (SELECT left(min(name), 0) || 'no' FROM users));
+INSERT INTO coded SELECT left(name, 0) || id, 'x ', '101', 'y  ', id + 0.005, 'z' FROM users WHERE id < 5;
+INSERT INTO coded SELECT left(min(name), 0) || '7   ', 'x    ', '111', 'y     ', 1.239, 'z     ' FROM users;
+INSERT INTO coded (k, n) VALUES ((SELECT left(min(name), 0) || '8 ' FROM users), (SELECT min(id) + 0.129 FROM users));
+INSERT INTO centered SELECT id + 0.005 FROM users WHERE id < 5;
+INSERT INTO centered VALUES ((SELECT min(id) + 0.129 FROM users), 'abc   ');
+SELECT k || '|', c || '|', b, a || '|', n, t || '|' FROM coded ORDER BY k;
+SELECT n FROM coded WHERE k = '7';
+SELECT n FROM coded WHERE k = '8 ';
+SELECT a || '|' FROM centered WHERE k = 1.13;
+SELECT count(*) FROM centered WHERE k IN (1.01, 2.01);
+--@ error: 22001
+UPDATE coded SET k = k || 'abcd' WHERE k = '1';
+--@ error: 22001
+UPDATE coded SET k = (SELECT max(name) || 'abcd' FROM users) WHERE k = '1';
+--@ error: 22001
+UPDATE coded SET c = (SELECT max(name) || 'abcd' FROM users) WHERE k = '1';
+UPDATE coded SET k = (SELECT left(max(name), 0) || '9' FROM users) WHERE k = '1' RETURNING k, c;
+BEGIN;
+INSERT INTO coded (k, a) SELECT left(min(name), 0) || '10', 'abc' FROM users;
+--@ error: 22001
+INSERT INTO coded (k, a) SELECT left(min(name), 0) || '11', 'abcd' FROM users;
+ROLLBACK;
+SELECT count(*) FROM coded;
+DROP TABLE coded, centered;
+DROP DOMAIN code3_again, code3, char3, bits3, cents;

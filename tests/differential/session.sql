@@ -555,3 +555,87 @@ SELECT * FROM hidden;
 ROLLBACK;
 SELECT count(*) FROM hidden;
 DROP TABLE hidden, hidden_too;
+
+-- A setting of the user's own: missing before the session has set it, empty when it is reset. Another session's
+-- connection is not taken for one where it was never set.
+--@ on: never_1
+SELECT current_setting('own.a', true), current_setting('own.b', true);
+--@ on: sets_1
+SET own.a = '1';
+--@ on: sets_1
+SELECT current_setting('own.a', true), current_setting('own.b', true), count(*) FROM users;
+--@ on: sets_2
+SELECT set_config('own.b', '2', false);
+--@ on: sets_2
+SELECT count(*) FROM users WHERE current_setting('own.a', true) IS NULL AND current_setting('own.b', true) = '2';
+--@ on: never_1
+SELECT current_setting('own.a', true), current_setting('own.b', true);
+--@ on: never_2
+SELECT current_setting('own.a', true), current_setting('own.b', true);
+--@ on: never_2
+SELECT count(*) FROM users WHERE current_setting('own.a', true) IS NULL AND current_setting('own.b', true) IS NULL;
+--@ on: never_2
+SELECT count(*) FROM users WHERE id = 1 AND current_setting('own.a', true) IS NULL;
+--@ on: sets_1
+RESET own.a;
+--@ on: sets_1
+SELECT current_setting('own.a', true), count(*) FROM users WHERE current_setting('own.a', true) = '';
+--@ on: sets_2
+RESET ALL;
+--@ on: sets_2
+SELECT current_setting('own.a', true), current_setting('own.b', true);
+--@ on: sets_2
+SELECT count(*) FROM users WHERE current_setting('own.b', true) = '';
+--@ on: sets_1
+SET own.a = '1';
+--@ on: sets_1
+DISCARD ALL;
+--@ on: sets_1
+SELECT current_setting('own.a', true), count(*) FROM users WHERE current_setting('own.a', true) = '';
+--@ on: local_1
+BEGIN;
+--@ on: local_1
+SET LOCAL own.c = '3';
+--@ on: local_1
+SELECT count(*) FROM users WHERE current_setting('own.c', true) = '3';
+--@ on: local_1
+COMMIT;
+--@ on: local_1
+SELECT current_setting('own.c', true);
+--@ on: local_1
+SELECT count(*) FROM users WHERE current_setting('own.c', true) = '';
+--@ on: local_2
+BEGIN;
+--@ on: local_2
+SET own.c = '3';
+--@ on: local_2
+SET LOCAL own.d TO DEFAULT;
+--@ on: local_2
+ROLLBACK;
+--@ on: local_2
+SELECT current_setting('own.c', true), current_setting('own.d', true), count(*) FROM users;
+--@ on: never_2
+SELECT current_setting('own.c', true), current_setting('own.d', true), count(*) FROM users;
+--@ on: never_3
+SELECT current_setting('own.c', true), current_setting('own.d', true), count(*) FROM users WHERE id = 2;
+--@ on: never_3
+SELECT count(*) FROM users WHERE id = 2 AND current_setting('own.c', true) IS NULL;
+--@ on: never_3
+--@ error: 42704
+SHOW own.c;
+--@ on: sets_3
+UPDATE pg_settings SET setting = 'Asia/Tokyo' WHERE name = 'TimeZone';
+--@ on: sets_3
+SELECT min(created) FROM users;
+--@ on: sets_3
+SELECT created FROM users WHERE id = 1;
+--@ on: sets_3
+BEGIN;
+--@ on: sets_3
+UPDATE pg_settings SET setting = 'UTC' WHERE name ILIKE 'timezone';
+--@ on: sets_3
+SELECT created FROM users WHERE id = 1;
+--@ on: sets_3
+ROLLBACK;
+--@ on: sets_3
+SELECT created FROM users WHERE id = 1;

@@ -102,3 +102,29 @@ BEGIN READ ONLY;
 SELECT count(*), sum(a.v) FROM a JOIN b ON a.b = b.a;
 SELECT count(*), count(a.k), count(b.k) FROM a FULL JOIN b ON a.k = b.a;
 COMMIT;
+
+-- Parts that fail where the statement does not ask for their rows: what the transaction has written is still there.
+BEGIN;
+UPDATE a SET v = v + 1000 WHERE k < 10;
+SELECT k, CASE WHEN v < 0 THEN (SELECT max(1 / (x.v - x.v)) FROM a x WHERE x.b = a.b) END FROM a WHERE k < 5;
+SELECT k, CASE WHEN k < 0 THEN (SELECT sum(10 / (n - n)) FROM c) END FROM b WHERE k < 4;
+SELECT count(*) FROM c WHERE n < 0 AND k IN (SELECT (1 / (b.a - b.a))::text FROM b);
+SELECT k, (SELECT sum(1 / (x.v - 7)) FROM a x WHERE x.b = b.k) FROM b WHERE k BETWEEN 1000 AND 2000;
+SELECT count(*) FROM a WHERE k < 10 AND v > 1000;
+SAVEPOINT s;
+INSERT INTO a VALUES (9001, 1, 1);
+SELECT k, CASE WHEN v < 0 THEN (SELECT max(1 / (x.v - x.v)) FROM a x WHERE x.b = a.b) END FROM a WHERE k > 9000;
+ROLLBACK TO s;
+SELECT k FROM a WHERE k > 9000;
+DECLARE c CURSOR FOR SELECT k FROM a ORDER BY k;
+FETCH 2 FROM c;
+SELECT k, CASE WHEN v < 0 THEN (SELECT max(1 / (x.v - x.v)) FROM a x WHERE x.b = a.b) END FROM a WHERE k < 5;
+FETCH 2 FROM c;
+SELECT a.k, b.k FROM a JOIN b ON a.v = b.k + 90 WHERE a.k < 60;
+FETCH 2 FROM c;
+--@ error: 22012
+SELECT k, (SELECT max(1 / (x.v - x.v)) FROM a x WHERE x.b = a.b) FROM a WHERE k < 5;
+ROLLBACK TO s;
+SELECT count(*) FROM a WHERE k < 10 AND v > 1000;
+COMMIT;
+SELECT count(*) FROM a WHERE k < 10 AND v > 1000;

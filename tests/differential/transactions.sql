@@ -480,3 +480,103 @@ SELECT id FROM users WHERE id = 1;
 --@ error: 25001
 BEGIN ISOLATION LEVEL REPEATABLE READ;
 COMMIT;
+
+-- What built-in functions write is part of the transaction: it goes where COMMIT fails on a worker.
+CREATE TABLE owed (k int PRIMARY KEY, v int);
+CREATE TABLE owing (k int PRIMARY KEY, v int);
+--@ cluster: SELECT create_distributed_table('owed', 'k'), create_distributed_table('owing', 'k')
+ALTER TABLE owing ADD FOREIGN KEY (k) REFERENCES owed DEFERRABLE INITIALLY DEFERRED;
+BEGIN;
+INSERT INTO owing VALUES (1, 1);
+SELECT lo_create(0) > 0;
+--@ error: 23503
+COMMIT;
+SELECT count(*) FROM pg_largeobject_metadata;
+BEGIN;
+INSERT INTO owing VALUES (1, 1);
+DECLARE c CURSOR FOR SELECT lo_from_bytea(0, 'x') > 0, v FROM owing;
+FETCH c;
+--@ error: 23503
+COMMIT;
+BEGIN;
+INSERT INTO owing VALUES (1, 1);
+PREPARE makes AS SELECT lo_create($1) > 0;
+EXECUTE makes (0);
+--@ error: 23503
+COMMIT;
+BEGIN;
+INSERT INTO owing VALUES (1, 1);
+COPY (SELECT lo_create(0) > 0) TO STDOUT;
+--@ error: 23503
+COMMIT;
+BEGIN;
+INSERT INTO owing VALUES (1, 1);
+SELECT (SELECT count(*) FROM (SELECT lo_create(0)) s), count(*) FROM owing;
+--@ error: 23503
+COMMIT;
+SELECT count(*) FROM pg_largeobject_metadata;
+BEGIN;
+INSERT INTO owed VALUES (1, 1), (2, 2), (3, 3);
+INSERT INTO owing VALUES (1, 1), (2, 2), (3, 3);
+EXECUTE makes (70006);
+SELECT lo_put(70006, 0, 'kept');
+SELECT pg_advisory_xact_lock(7), pg_notify('owed', 'said');
+COMMIT;
+SELECT lo_get(70006), count(*) FROM owing;
+PREPARE ends AS SELECT lo_unlink($1), count(*) FROM owed;
+EXECUTE ends (70006);
+SELECT count(*) FROM pg_largeobject_metadata;
+DEALLOCATE ALL;
+
+-- A transaction that has written may only read from then on, and is committed all the same.
+BEGIN;
+UPDATE owed SET v = v + 10;
+SET TRANSACTION READ ONLY;
+SELECT count(*), sum(v) FROM owed;
+SHOW transaction_read_only;
+COMMIT;
+SELECT k, v FROM owed ORDER BY k;
+BEGIN;
+UPDATE owed SET v = v + 10;
+SET LOCAL transaction_read_only = on;
+SAVEPOINT s;
+--@ error: 25006
+UPDATE owed SET v = 0;
+ROLLBACK TO s;
+SELECT sum(v) FROM owed;
+--@ error: 25006
+DELETE FROM owed WHERE k = 2;
+ROLLBACK;
+BEGIN;
+UPDATE owed SET v = v + 10;
+SAVEPOINT s;
+SET TRANSACTION READ ONLY;
+RELEASE s;
+UPDATE owed SET v = v + 1;
+COMMIT;
+SELECT k, v FROM owed ORDER BY k;
+BEGIN;
+CREATE TABLE owed_too (k int PRIMARY KEY);
+--@ cluster: SELECT create_distributed_table('owed_too', 'k')
+INSERT INTO owed_too VALUES (1), (2), (3);
+UPDATE owed SET v = v + 10;
+SAVEPOINT s;
+SET TRANSACTION READ ONLY;
+ROLLBACK TO s;
+SET TRANSACTION READ ONLY;
+SET TRANSACTION READ ONLY;
+COMMIT AND CHAIN;
+SHOW transaction_read_only;
+--@ error: 25006
+UPDATE owed SET v = 0;
+ROLLBACK;
+BEGIN;
+UPDATE owed SET v = v + 10;
+DECLARE c CURSOR WITH HOLD FOR SELECT k, v, pg_try_advisory_xact_lock(8) FROM owed ORDER BY k;
+SET TRANSACTION READ ONLY;
+FETCH 1 FROM c;
+COMMIT;
+FETCH ALL FROM c;
+CLOSE c;
+SELECT k, v FROM owed ORDER BY k;
+DROP TABLE owing, owed, owed_too;

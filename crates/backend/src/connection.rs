@@ -3,7 +3,7 @@
 //! the same Query, as the next request, and their replies are swallowed here. Their error is the request's error, which
 //! then does not run: a cancel that hits BEGIN must not let what follows commit by itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 
 use bytes::{Buf, Bytes, BytesMut};
@@ -61,6 +61,9 @@ pub struct Connection {
     pub in_flight: u32,
     /// Session settings that we changed on this connection, by lower-case name, with the value in SQL.
     pub applied: Settings,
+    /// Settings of names that users gave which sessions before have set here. No server takes them away again: they are
+    /// empty, where on another connection there are none.
+    pub made: BTreeSet<String>,
     /// Server-side statements prepared here, by the router's number.
     pub prepared: Statements,
     /// The session behind this connection may have state of unknown kind: DISCARD ALL before anyone else uses it.
@@ -106,6 +109,7 @@ impl Connection {
             status: b'I',
             in_flight: 1,
             applied: Settings::default(),
+            made: BTreeSet::new(),
             prepared: Statements::default(),
             tainted: false,
             label: None,

@@ -110,8 +110,13 @@ impl Pool {
         }
     }
 
-    /// Takes an idle connection or opens one.
-    pub async fn lease(&self, target: &Target, claim: Claim) -> Result<Lease, BackendError> {
+    /// Takes an idle connection or opens one. `made`: whether it may be one where this was ever set.
+    pub async fn lease(
+        &self,
+        target: &Target,
+        claim: Claim,
+        made: impl Fn(&str) -> bool,
+    ) -> Result<Lease, BackendError> {
         let server = self.server(&target.address);
         let shown = target.address.to_string();
         let place = match claim {
@@ -126,7 +131,9 @@ impl Pool {
             labelled: target.label.is_some(),
         };
         loop {
-            let idle = self.inner.idle.borrow_mut().get_mut(&key).and_then(Vec::pop);
+            let fits = |(connection, _): &(Connection, Instant)| connection.made.iter().all(|name| made(name));
+            let latest = |list: &mut Vec<_>| list.iter().rposition(fits).map(|at| list.remove(at));
+            let idle = self.inner.idle.borrow_mut().get_mut(&key).and_then(latest);
             match idle {
                 Some((mut connection, _)) => {
                     if connection.is_alive() {
@@ -156,7 +163,7 @@ impl Pool {
 
     /// Runs one statement on a connection of its own: what was prepared where the connection is gone.
     pub async fn run_aside(&self, target: &Target, sql: &str) -> Result<(), BackendError> {
-        let mut lease = self.lease(target, Claim::Aside).await?;
+        let mut lease = self.lease(target, Claim::Aside, |_| true).await?;
         lease.query(sql).await.map(drop)
     }
 

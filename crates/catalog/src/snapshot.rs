@@ -228,7 +228,7 @@ pub struct Column {
     pub typmod: i32,
     /// As `format_type(type, typmod)` prints it with an empty search path: usable in SQL on any node.
     pub type_name: String,
-    /// As `format_type(type, NULL)` prints it.
+    /// As `format_type(type, -1)` prints the type, or what a domain is made of: a cast to it cuts nothing.
     pub base_type_name: String,
     pub collation: Oid,
     pub not_null: bool,

@@ -512,3 +512,69 @@ fn a_snapshot_is_one_over_all_servers() {
         }
     }
 }
+
+/// What a transaction holds on the coordinator for others to wait for, and what it has to tell them, is theirs when all
+/// of it is committed. COMMIT waits for a deferred foreign key here.
+#[test]
+fn others_go_on_when_all_is_committed() {
+    let database = "locks_committed";
+    let (_plain, sides) = sides(database);
+    let kept = [
+        "SELECT pg_advisory_xact_lock(77)",
+        "SELECT pg_try_advisory_xact_lock_shared(77), count(*) FROM t",
+        "SELECT v FROM local WHERE n = 1 FOR UPDATE",
+        "DECLARE c CURSOR FOR SELECT v FROM local WHERE n = 1 FOR UPDATE; FETCH c",
+        "PREPARE p AS SELECT v FROM local WHERE n = $1 FOR SHARE; EXECUTE p (1); DEALLOCATE p",
+        "LOCK TABLE local IN SHARE ROW EXCLUSIVE MODE",
+        "NOTIFY told, 'one'",
+        "SELECT pg_notify('told', 'two')",
+    ];
+    let others = [
+        "SELECT pg_try_advisory_xact_lock(77)",
+        "SELECT v FROM local WHERE n = 1 FOR UPDATE NOWAIT",
+        "BEGIN; LOCK TABLE local IN ROW EXCLUSIVE MODE NOWAIT",
+        "ROLLBACK",
+        "SELECT count(*) FROM child",
+    ];
+    let found = sides.map(|side| {
+        let mut client = side.connect(database).unwrap();
+        client.run("CREATE TABLE child (k int PRIMARY KEY, v int)").unwrap();
+        if side.is_cluster {
+            client.run("SELECT create_distributed_table('child', 'k', colocate_with => 't')").unwrap();
+        }
+        client.run("ALTER TABLE child ADD FOREIGN KEY (k) REFERENCES t DEFERRABLE INITIALLY DEFERRED").unwrap();
+        let mut holder = side.connect(database).unwrap();
+        let mut other = side.connect(database).unwrap();
+        other.run("LISTEN told").unwrap();
+        let ask = |other: &mut Client, sql: &str| {
+            other.send(&query(sql)).unwrap();
+            shown(&other.receive_until_ready(1).unwrap())
+        };
+        let asked = |other: &mut Client| -> Vec<Vec<String>> { others.iter().map(|sql| ask(other, sql)).collect() };
+        let mut found = Vec::new();
+        for (kept, rows) in kept.iter().flat_map(|kept| [(kept, 1), (kept, ROWS)]) {
+            holder.run("BEGIN; SELECT v FROM t FOR UPDATE").unwrap();
+            client.run("BEGIN").unwrap();
+            client.run(kept).unwrap();
+            let values: Vec<String> = (1..=rows).map(|k| format!("({k}, 1)")).collect();
+            client.run(&format!("INSERT INTO child VALUES {}", values.join(", "))).unwrap();
+            client.send(&query("COMMIT")).unwrap();
+            until_waiting(&side, database);
+            let before = asked(&mut other);
+            holder.run("COMMIT").unwrap();
+            let committed = shown(&client.receive_until_ready(1).unwrap());
+            let begun = Instant::now();
+            let mut told = !kept.to_lowercase().contains("notify");
+            while !told && begun.elapsed() < Duration::from_secs(60) {
+                told = ask(&mut other, "SELECT 1").iter().any(|message| message.starts_with('A'));
+            }
+            found.push((kept, rows, before, committed, told, asked(&mut other)));
+            client.run("DELETE FROM child").unwrap();
+        }
+        found
+    });
+    for (plain, cluster) in found[0].iter().zip(&found[1]) {
+        assert_eq!(plain, cluster);
+        assert!(plain.4, "{}", plain.0);
+    }
+}

@@ -293,6 +293,45 @@ fn functions_are_called_without_sql() {
 }
 
 #[test]
+fn what_called_functions_leave_is_the_sessions() {
+    // set_config, pg_advisory_lock, pg_advisory_unlock.
+    let locked =
+        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid() AND objid = 4711";
+    let settled = "SELECT current_setting('called.a', true), count(*) FROM p WHERE k < 5";
+    check(&[
+        Ready(function_call(2078, &["called.a", "one", "f"]), 1),
+        Ready(query(settled), 1),
+        Ready(query("SELECT count(*) FROM p"), 1),
+        Ready(query(settled), 1),
+        Ready(function_call(2880, &["4711"]), 1),
+        Ready(query("SELECT v FROM p WHERE k = 1"), 1),
+        Ready(query(locked), 1),
+        Ready(function_call(2882, &["4711"]), 1),
+        Ready(query(locked), 1),
+    ]);
+    // Another session has neither.
+    check(&[Ready(query(settled), 1), Ready(query(locked), 1)]);
+}
+
+#[test]
+fn a_called_function_ends_what_was_sent_before_it() {
+    let insert = |k: &str| run("INSERT INTO p VALUES ($1, 'called', 1)", &[k]);
+    check(&[
+        Ready([insert("700"), insert("701"), function_call(177, &["2", "3"])].concat(), 1),
+        Ready(query("SELECT k FROM p WHERE v = 'called' ORDER BY k"), 1),
+        // It fails, and they go with it.
+        Ready([insert("702"), insert("703"), function_call(1727, &["1", "0"])].concat(), 1),
+        Ready(query("SELECT k FROM p WHERE v = 'called' ORDER BY k"), 1),
+        // They fail, and it is not called.
+        Ready([insert("704"), insert("700"), function_call(177, &["2", "3"]), sync()].concat(), 1),
+        Ready(query("SELECT k FROM p WHERE v = 'called' ORDER BY k"), 1),
+        Ready([query("BEGIN"), insert("705"), function_call(177, &["2", "3"])].concat(), 2),
+        Ready(query("ROLLBACK"), 1),
+        Ready(query("SELECT k FROM p WHERE v = 'called' ORDER BY k"), 1),
+    ]);
+}
+
+#[test]
 fn an_error_skips_to_the_next_sync() {
     let good = || run("SELECT v FROM p WHERE k = 1", &[]);
     check(&[
@@ -829,6 +868,13 @@ fn startup_parameters_become_settings() {
         // What came at startup is what RESET goes back to.
         values.push(client.value("SHOW timezone").unwrap());
         values.push(client.value("SELECT max(n) / 3 FROM public.p").unwrap());
+        // And SET … TO DEFAULT, in a block and outside of one.
+        client.run("BEGIN; SET LOCAL timezone = 'UTC'; SET LOCAL extra_float_digits = 0").unwrap();
+        client.run("SET LOCAL timezone TO DEFAULT; SET LOCAL extra_float_digits TO DEFAULT").unwrap();
+        values.push(client.value("SELECT max(n)::float8 / 3 || current_setting('timezone') FROM public.p").unwrap());
+        values.push(client.value("SELECT max(n)::float8 / 3 FROM public.p WHERE k = 10").unwrap());
+        client.run("COMMIT; SET timezone = 'UTC'; SET timezone TO DEFAULT").unwrap();
+        values.push(client.value("SHOW timezone").unwrap());
         client.settings.remove("in_hot_standby");
         (values, client.settings.clone())
     };

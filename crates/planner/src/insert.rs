@@ -50,6 +50,10 @@ pub fn evaluation_type(column: &Column, is_key: bool) -> String {
         1042 => "pg_catalog.bpchar".to_owned(),
         1560 => "pg_catalog.bit".to_owned(),
         1562 | 1043 => column.base_type_name.clone(),
+        // Of a domain.
+        _ if matches!(column.base_type_name.as_str(), "character varying" | "bpchar" | "bit varying" | "\"bit\"") => {
+            column.base_type_name.clone()
+        }
         _ if is_key => column.type_name.clone(),
         _ => column.base_type_name.clone(),
     }

@@ -438,7 +438,8 @@ ORDER BY 1";
 // nobody who loads the catalog.
 const COLUMNS: &str = "
 SELECT a.attrelid::oid, a.attnum, a.attname, a.atttypid::oid, a.atttypmod,
-       pg_catalog.format_type(a.atttypid, a.atttypmod), pg_catalog.format_type(a.atttypid, -1),
+       pg_catalog.format_type(a.atttypid, a.atttypmod),
+       pg_catalog.format_type(CASE WHEN t.typtype = 'd' THEN pgherd.base_type(t.oid) ELSE t.oid END, -1),
        a.attcollation::oid, a.attnotnull, a.attidentity, a.attgenerated,
        CASE WHEN a.attgenerated = '' THEN
          coalesce(pg_catalog.pg_get_expr(d.adbin, 0), pg_catalog.pg_get_expr(t.typdefaultbin, 0)) END,

@@ -157,7 +157,9 @@ impl GroupWriter {
         let mut leases = BTreeMap::new();
         for group in groups {
             let Some(target) = batch[0].targets.get(&group) else { continue };
-            let mut lease = thread.pool().lease(target, Claim::Placed).await?;
+            let wanted = self.settings.borrow().clone();
+            let mut lease = thread.pool().lease(target, Claim::Placed, |name| wanted.contains_key(name)).await?;
+            settings::note_made(&mut lease, wanted.keys().map(String::as_str));
             self.apply(&mut lease).await?;
             if !self.limited.get() {
                 let limits = lease.query(LIMITS).await?;

@@ -149,7 +149,7 @@ impl Thread {
             AuthMode::ScramSha256 => "pg_catalog.pg_authid",
         };
         let target = self.shared.own_target(&self.shared.config.coordinator.dbname);
-        let mut lease = self.pool().lease(&target, Claim::Aside).await?;
+        let mut lease = self.pool().lease(&target, Claim::Aside, |_| true).await?;
         // Somebody else may have asked the same while we waited for our turn.
         let generation = self.shared.generation();
         let known = self.known_login(user, database);

@@ -313,18 +313,11 @@ impl Session {
         let call = "SELECT pgherd.as_definer($1, $2, $3, $4::pg_catalog.bool, $5)";
         let values = [definer.role.as_str(), &definer.path, sql, returns];
         let found = self.call_with_pass(group, &secret, call, &values, (&definer.role, &vouched)).await;
-        let rows = found.map_err(|failure| self.localised(failure))?.into_iter().map(|row| {
+        let rows = found.map_err(|failure| self.localise(failure))?.into_iter().map(|row| {
             let record = row.into_iter().next().flatten().unwrap_or_default();
             fields_of_record(&record).ok_or_else(|| Failure::new("XX000", "a row of a worker is not understood"))
         });
         Ok(QueryResult { rows: rows.collect::<Result<_>>()?, ..QueryResult::default() })
-    }
-
-    fn localised(&self, failure: Failure) -> Failure {
-        match failure {
-            Failure::Statement(fields) => self.translate(*fields, Errors::default()),
-            other => other,
-        }
     }
 
     /// The coordinator's roles as this transaction sees them, with their passwords.
@@ -332,7 +325,7 @@ impl Session {
         let Some(secret) = self.db.callback_secret.clone() else { return Err(no_secret(COORDINATOR_GROUP)) };
         let call = "SELECT pgherd.roles_now($1)";
         let found = self.call_with_pass(COORDINATOR_GROUP, &secret, call, &[], ("", "roles")).await;
-        let rows = found.map_err(|failure| self.localised(failure))?;
+        let rows = found.map_err(|failure| self.localise(failure))?;
         let value = rows.into_iter().next().and_then(|row| row.into_iter().next().flatten()).unwrap_or_default();
         Ok(String::from_utf8_lossy(&value).into_owned())
     }
@@ -349,7 +342,7 @@ impl Session {
         let vouched = ["follow roles", before, now, seen].join("\n");
         let call = "SELECT pgherd.follow_roles($1, $2, $3, $4)";
         let found = self.call_with_pass(group, &secret, call, &[before, now, seen], ("", &vouched)).await;
-        let rows = found.map_err(|failure| self.localised(failure))?;
+        let rows = found.map_err(|failure| self.localise(failure))?;
         let name = |row: Vec<Option<Bytes>>| row.into_iter().next().flatten();
         Ok(rows.into_iter().filter_map(name).map(|name| String::from_utf8_lossy(&name).into_owned()).collect())
     }

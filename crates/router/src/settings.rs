@@ -1,7 +1,7 @@
 //! Session settings: what a client has set, which of them are ours (`citus.*`, `pgherd.*`), and how a server connection
 //! is brought up to date with them.
 
-use pgherd_backend::QueryResult;
+use pgherd_backend::{Connection, QueryResult};
 
 use crate::error::{Failure, Result};
 
@@ -201,6 +201,20 @@ pub fn difference(applied: &Settings, wanted: &Settings, on_worker: bool) -> Str
         separator = ", ";
     }
     sql
+}
+
+/// A setting that is there once a session has set it, and then for as long as its connection.
+pub fn is_users(name: &str) -> bool {
+    name.contains('.') && !is_own(name)
+}
+
+/// A connection had settings of these names, or is about to have them.
+pub fn note_made<'a>(connection: &mut Connection, names: impl Iterator<Item = &'a str>) {
+    for name in names.filter(|name| is_users(name)) {
+        if !connection.made.contains(name) {
+            connection.made.insert(name.to_owned());
+        }
+    }
 }
 
 /// What a connection of a role to a database has before anybody sets anything: its defaults, and what the client gave

@@ -68,6 +68,8 @@ pub struct Participant {
     fenced: HashSet<ColocationId>,
     /// It was asked for its snapshot, and for nothing since.
     pub only_snapshot: bool,
+    /// It holds a lock for others to wait for, or has something to tell them: not before the writers have committed.
+    pub ends_last: bool,
 }
 
 pub struct Transaction {
@@ -300,6 +302,9 @@ impl Session {
                 let target = self.target(group)?;
                 let holds_another = !self.txn.participants.is_empty() || self.pinned.is_some();
                 let pool = self.thread.pool().clone();
+                let made: Vec<&str> = self.txn.log.iter().filter_map(LogItem::sets).collect();
+                let making = &self.making;
+                let wanted = self.txn.settings_before.as_ref().unwrap_or(&self.settings);
                 let (block, place) = (self.txn.block, &mut self.txn.place);
                 let leased = async {
                     let claim = match block {
@@ -310,7 +315,10 @@ impl Session {
                         // Who holds a lease must not wait for the right to hold another.
                         *place = if holds_another { pool.try_block_place() } else { Some(pool.block_place().await?) };
                     }
-                    pool.lease(&target, claim).await
+                    pool.lease(&target, claim, |name| {
+                        wanted.contains_key(name) || made.contains(&name) || making.iter().any(|making| making == name)
+                    })
+                    .await
                 };
                 let lease = tokio::select! {
                     biased;
@@ -332,7 +340,15 @@ impl Session {
             self.cancel.remove(&lease.cancel_key);
             return Err(cancelled());
         }
-        Ok(Participant { lease, told: 0, wrote: false, in_block: false, fenced: HashSet::new(), only_snapshot: false })
+        Ok(Participant {
+            lease,
+            told: 0,
+            wrote: false,
+            in_block: false,
+            fenced: HashSet::new(),
+            only_snapshot: false,
+            ends_last: false,
+        })
     }
 
     /// Takes the placement fence of a colocation group on a participant, once per transaction.
@@ -366,6 +382,11 @@ impl Session {
         }
     }
 
+    /// No participant is being read, or was lost.
+    pub fn is_complete(&self) -> bool {
+        self.txn.out.is_empty()
+    }
+
     pub fn put_back(&mut self, group: GroupId, mut participant: Participant) {
         if let Some(told) = self.txn.out.remove(&group) {
             participant.told = told;
@@ -394,6 +415,8 @@ impl Session {
 
     async fn release(&mut self, group: GroupId, mut participant: Participant) {
         self.cancel.remove(&participant.lease.cancel_key);
+        settings::note_made(&mut participant.lease, self.settings.keys().map(String::as_str));
+        settings::note_made(&mut participant.lease, self.txn.log.iter().filter_map(LogItem::sets));
         if self.cancel.is_under_way() {
             self.cancel.settle().await;
         }
@@ -484,6 +507,32 @@ impl Session {
             } else {
                 position += 1;
             }
+        }
+        Ok(())
+    }
+
+    /// The latest savepoint of this name goes, where nothing but reading was done since. The coordinator may have told
+    /// workers of savepoints of its own; other servers hear of it with what they are asked next.
+    pub async fn drop_savepoint(&mut self, name: &str) -> Result<()> {
+        let sql = format!("RELEASE SAVEPOINT {}", settings::quote_ident(name));
+        let index = self.find_savepoint(name)?;
+        let mut told: Vec<GroupId> =
+            self.txn.participants.iter().filter(|(_, p)| p.told > index).map(|(group, _)| *group).collect();
+        if told.first() == Some(&COORDINATOR_GROUP) {
+            self.run_quiet(told.remove(0), &sql).await?;
+        }
+        for group in told {
+            if let Some(participant) = self.txn.participants.get_mut(&group) {
+                participant.lease.add_step(&sql);
+            }
+        }
+        let index = self.find_savepoint(name)?;
+        self.txn.log.remove(index);
+        for told in self.txn.told_mut().filter(|told| **told > index) {
+            *told -= 1;
+        }
+        for cursor in self.declared_cursors.values_mut().filter(|cursor| cursor.log > index) {
+            cursor.log -= 1;
         }
         Ok(())
     }
@@ -629,10 +678,7 @@ impl Session {
             self.rollback().await;
             return Ok(());
         }
-        let ready = match self.run_deferred().await {
-            Ok(()) => self.announce_catalog_change().await,
-            Err(failure) => Err(failure),
-        };
+        let ready = self.get_ready().await;
         if let Err(failure) = ready {
             self.rollback().await;
             return Err(failure);
@@ -642,8 +688,19 @@ impl Session {
             Ok(()) => self.settle_settings(),
             Err(_) => self.restore_settings(),
         }
+        // The schema of a shard is not the client's.
+        let result = result.map_err(|failure| self.localise(failure));
         self.end_block(result.is_ok()).await;
         result
+    }
+
+    /// What is written before COMMIT.
+    async fn get_ready(&mut self) -> Result<()> {
+        if self.has_savepoint(READ_ONLY) {
+            self.release_savepoint(READ_ONLY).await?;
+        }
+        self.run_deferred().await?;
+        self.announce_catalog_change().await
     }
 
     /// Before COMMIT: triggers that wait for it on the coordinator run now, while others can still take part. What they
@@ -785,9 +842,12 @@ impl Session {
     }
 
     /// A coordinator that wrote nothing ends first: what it keeps beyond the transaction (WITH HOLD) it reads from the
-    /// workers now, and its foreign tables tidy up there, while their transactions are still open.
+    /// workers now, and its foreign tables tidy up there, while their transactions are still open. And one that has to
+    /// be serializable says now whether it is.
     async fn end_reading_coordinator(&mut self) -> Result<()> {
-        let reads = |p: &Participant| p.in_block && !p.wrote && !p.only_snapshot;
+        let holds = self.declared_cursors.values().any(|cursor| cursor.hold && !cursor.kept);
+        let keeps = holds || self.keeps_one_snapshot();
+        let reads = |p: &Participant| p.in_block && !p.wrote && !p.only_snapshot && (keeps || !p.ends_last);
         let reads = self.txn.participants.get(&COORDINATOR_GROUP).is_some_and(reads);
         if !reads {
             return Ok(());
@@ -1003,11 +1063,19 @@ impl LogItem {
             || *sql == format!("RESET {}", settings::quote_setting(name))
     }
 
+    /// The setting that it sets.
+    fn sets(&self) -> Option<&str> {
+        if let LogItem::Set { name, .. } = self { Some(name) } else { None }
+    }
+
     /// It may change what a statement means.
     pub fn is_setting(&self) -> bool {
         matches!(self, LogItem::Set { .. } | LogItem::Modes(_) | LogItem::Raw(_))
     }
 }
+
+/// Where a transaction that has written becomes one that only reads: its end writes too.
+pub const READ_ONLY: &str = "pgherd_read_only";
 
 /// The end of a failed transaction answers with the tag ROLLBACK and is no error: the tag is what counts.
 fn was_done(tag: &str, expected: &str) -> Result<()> {

@@ -203,7 +203,12 @@ impl Session {
         if in_block || call.max_rows > 0 {
             self.open_implicit_block();
         }
-        self.join(COORDINATOR_GROUP).await?;
+        if call.prepared.statement.as_ref().is_some_and(|s| s.calls.iter().any(|(_, name)| name == "set_config")) {
+            self.making = first_arguments(call.prepared.text()).unwrap_or_default();
+        }
+        let joined = self.join(COORDINATOR_GROUP).await;
+        self.making.clear();
+        joined?;
         if writes || self.calls_user_function(call) {
             self.mark_writer(COORDINATOR_GROUP);
         }
@@ -262,7 +267,7 @@ impl Session {
         call.staged.is_none()
             && call.max_rows == 0
             && matches!(statement.kind, K::Insert | K::Update | K::Delete)
-            && statement.relations.iter().any(|r| catalog.ruled_relations.contains(&r.name))
+            && statement.relations.iter().any(|r| catalog.ruled_relations.contains(&r.name) || r.name == "pg_settings")
     }
 
     /// Runs a statement by the simple protocol, as the client sent it; the reply is the client's.
@@ -312,7 +317,8 @@ impl Session {
     }
 
     /// Functions that a statement calls, or that views, defaults, triggers and operators call behind it, may leave
-    /// settings on the connection: nobody else gets it like that.
+    /// settings on the connection: nobody else gets it like that. And what built-in ones write, lock or announce there
+    /// is part of the transaction.
     pub(super) fn taint_coordinator(&mut self, call: &Call<'_>) {
         const MAY_RUN_ANYTHING: &[&str] = &["set_config", "query_to_xml", "ts_rewrite", "pg_settings", "cursor_to_xml"];
         let lower = call.prepared.text().to_ascii_lowercase();
@@ -320,6 +326,11 @@ impl Session {
             !self.catalog().user_functions.is_empty() || MAY_RUN_ANYTHING.iter().any(|name| lower.contains(name));
         if unclean && let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
             participant.lease.tainted = true;
+        }
+        let (writes, stays) = (self.calls_what_writes(call), self.calls_what_ends_last(call));
+        if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
+            participant.wrote |= writes;
+            participant.ends_last |= stays;
         }
     }
 
@@ -378,7 +389,11 @@ impl Session {
             true => Some(self.committed_roles().await?),
             false => None,
         };
-        let completion = self.run_on_coordinator(call, text, true).await?;
+        let announces = matches!(kind, StatementKind::Notify { .. });
+        let completion = self.run_on_coordinator(call, text, !announces).await?;
+        if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
+            participant.ends_last |= announces;
+        }
         if let Some(roles) = roles {
             self.follow_committed_roles(&roles).await?;
         }
@@ -465,10 +480,13 @@ impl Session {
     /// `set_config` is SET or SET LOCAL: the other servers must follow it. `text`: where the arguments are.
     pub(super) async fn follow_set_config(&mut self, call: &Call<'_>, text: &str) -> Result<()> {
         let Some(statement) = &call.prepared.statement else { return Ok(()) };
-        if !statement.calls.iter().any(|(_, name)| name == "set_config") {
+        // Its rule calls set_config.
+        let by_rule = matches!(statement.kind, StatementKind::Update)
+            && statement.relations.iter().any(|relation| relation.name == "pg_settings");
+        if !by_rule && !statement.calls.iter().any(|(_, name)| name == "set_config") {
             return Ok(());
         }
-        let mut names = first_arguments(&statement.text);
+        let mut names = first_arguments(&statement.text).filter(|_| !by_rule);
         if names.is_none() {
             let mut found = literal_names(&statement.text);
             found.extend(literal_names(text));

@@ -1030,7 +1030,10 @@ impl Session {
             return Err(Failure::new("25P01", "LOCK TABLE can only be used in transaction blocks"));
         }
         let text = call.prepared.text();
-        let completion = self.run_on_coordinator(call, text, !distributed.is_empty()).await?;
+        let completion = self.run_on_coordinator(call, text, false).await?;
+        if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
+            participant.ends_last = true;
+        }
         if !distributed.is_empty() {
             // The workers have no local tables.
             let last = call.prepared.statement.iter().flat_map(|s| &s.relations).map(|r| r.full_span.end).max();

@@ -510,7 +510,7 @@ impl Session {
         }
     }
 
-    pub(super) fn localise(&self, failure: Failure) -> Failure {
+    pub(crate) fn localise(&self, failure: Failure) -> Failure {
         match failure {
             Failure::Statement(fields) => self.translate(*fields, Errors::default()),
             other => other,

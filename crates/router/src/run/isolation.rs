@@ -22,7 +22,7 @@ impl Session {
     }
 
     /// Whether the transaction is REPEATABLE READ or SERIALIZABLE.
-    pub(super) fn keeps_one_snapshot(&self) -> bool {
+    pub fn keeps_one_snapshot(&self) -> bool {
         self.txn.keeps_snapshot.unwrap_or_else(|| {
             // What SET changes of the default since is for the next one.
             let settings = self.txn.settings_before.as_ref().unwrap_or(&self.settings);

@@ -30,6 +30,18 @@ const REPEATED: [&str; 7] = [
     "random",
     "timeofday",
 ];
+/// Of the others: what is no part of the transaction, or of the session alone.
+const UNWRITTEN: [&str; 9] = [
+    "currval",
+    "lastval",
+    "pg_notify",
+    "pg_sleep",
+    "pg_sleep_for",
+    "pg_sleep_until",
+    "set_config",
+    "setseed",
+    "setval",
+];
 const DETAIL: &str = "Transactions on several servers wait for each other.";
 
 /// Tables whose workers are locked one after another, by database: until when.
@@ -105,8 +117,20 @@ impl Session {
     /// A built-in function is called whose effect outlives a rollback, as that of `pg_advisory_lock` does.
     fn calls_what_stays(&self, call: &Call<'_>) -> bool {
         let catalog = self.catalog();
-        let stays = |name: &String| catalog.volatile_functions.contains(name) && !REPEATED.contains(&name.as_str());
-        call.prepared.statement.as_ref().is_some_and(|s| s.calls.iter().any(|(_, name)| stays(name)))
+        calls(call, |name| catalog.volatile_functions.contains(name) && !REPEATED.contains(&name))
+    }
+
+    /// A built-in function is called that writes, as `lo_unlink` does.
+    pub(super) fn calls_what_writes(&self, call: &Call<'_>) -> bool {
+        let unwritten = |name: &str| REPEATED.contains(&name) || UNWRITTEN.contains(&name) || is_lock(name);
+        let catalog = self.catalog();
+        calls(call, |name| catalog.volatile_functions.contains(name) && !unwritten(name))
+    }
+
+    /// A statement on the coordinator after which others are to wait, or to be told, until all is committed.
+    pub(super) fn calls_what_ends_last(&self, call: &Call<'_>) -> bool {
+        call.prepared.statement.as_ref().is_some_and(|s| s.locks_rows)
+            || calls(call, |name| is_lock(name) || name == "pg_notify")
     }
 
     /// After a statement: whether it is run again, as if it had not been run.
@@ -141,6 +165,14 @@ impl Session {
             self.thread.shared.turns.take(&self.db.name, table);
         }
     }
+}
+
+fn calls(call: &Call<'_>, which: impl Fn(&str) -> bool) -> bool {
+    call.prepared.statement.as_ref().is_some_and(|s| s.calls.iter().any(|(_, name)| which(name)))
+}
+
+fn is_lock(name: &str) -> bool {
+    name.starts_with("pg_advisory_") || name.starts_with("pg_try_advisory_")
 }
 
 #[cfg(test)]

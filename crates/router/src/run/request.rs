@@ -573,7 +573,7 @@ impl Session {
         }
         // The participant's own connection is in the middle of a reply.
         let target = self.target(group)?;
-        let mut lease = self.thread.pool().lease(&target, Claim::Aside).await?;
+        let mut lease = self.thread.pool().lease(&target, Claim::Aside, |_| true).await?;
         let named = lease
             .query(&format!(
                 "SELECT pg_catalog.format('%I.%I', n.nspname, t.typname) FROM pg_catalog.pg_type t \

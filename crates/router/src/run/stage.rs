@@ -27,6 +27,8 @@ use crate::transaction::Block;
 const MEMORY_MAX: usize = 128 << 20;
 /// The same for all statements of the router.
 const ALL_MEMORY_MAX: usize = 1 << 30;
+/// What a transaction goes back to where parts fail.
+const PARTS: &str = "pgherd_parts";
 /// With more rows in parts than this servers join by hash.
 const AVOIDED_FROM: usize = 2_000;
 /// So many values go as an array that a server looks up; it estimates each of them by itself.
@@ -447,7 +449,16 @@ impl Session {
         }
         let mark = self.client.mark();
         let catalog = self.catalog();
-        let mut staged = match self.run_parts(call, stage).await {
+        // What was done before in this transaction stays, whatever parts say.
+        let goes_back = !fresh && !plan.writes && self.parts_within == 0 && self.is_complete();
+        if goes_back {
+            self.savepoint(PARTS);
+        }
+        let parts = self.run_parts(call, stage).await;
+        if goes_back && parts.is_ok() {
+            self.drop_savepoint(PARTS).await?;
+        }
+        let mut staged = match parts {
             // Shards that have moved meanwhile are elsewhere than the plan has them.
             Ok(Some(_)) if plan.writes && !same_places(plan, &catalog, &self.catalog()) => {
                 if stage.parts.iter().any(|part| self.acts(&part.sql)) {
@@ -468,6 +479,11 @@ impl Session {
             // A part may fail where the statement does not need its rows, and its positions are its own.
             Err(failure) if fresh && !plan.writes && is_the_parts_own(&failure) && self.client.mark() == mark => {
                 self.rollback().await;
+                return self.federate(call).await;
+            }
+            Err(failure) if goes_back && is_the_parts_own(&failure) && self.client.mark() == mark => {
+                self.rollback_to_savepoint(PARTS).await?;
+                self.drop_savepoint(PARTS).await?;
                 return self.federate(call).await;
             }
             Err(failure) => {

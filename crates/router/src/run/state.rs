@@ -11,7 +11,7 @@ use super::{Call, Completion, keeps_snapshot};
 use crate::error::{Failure, Result};
 use crate::session::Session;
 use crate::settings::{self, Verdict, quote_literal};
-use crate::transaction::{Block, LogItem};
+use crate::transaction::{Block, LogItem, READ_ONLY};
 
 impl Session {
     pub(super) async fn run_state(&mut self, call: &Call<'_>, kind: &StatementKind) -> Result<Completion> {
@@ -31,12 +31,12 @@ impl Session {
                     return Ok(Completion::tag("RESET"));
                 }
                 let completion = self.run_on_coordinator(call, text, false).await?;
-                self.settings.remove(name);
-                self.forget_after_reset(name);
+                self.follow_reset(name).await?;
                 Ok(completion)
             }
             StatementKind::Reset { name: None } => {
                 let completion = self.run_on_coordinator(call, text, false).await?;
+                let made = self.users_settings();
                 self.settings.retain(settings::outlives_reset_all);
                 self.log(LogItem::Raw("RESET ALL".into()));
                 self.told(COORDINATOR_GROUP);
@@ -45,6 +45,7 @@ impl Session {
                 {
                     participant.lease.applied.retain(settings::outlives_reset_all);
                 }
+                self.keep_made(&made).await?;
                 self.set_startup_again().await?;
                 self.reset_client_encoding();
                 self.forget_search_path();
@@ -130,8 +131,18 @@ impl Session {
             let level = (set.name == "transaction_isolation").then_some(value.as_str());
             return self.set_modes(call, text, level).await;
         }
-        let completion = self.run_on_coordinator(call, text, false).await?;
+        let given = self.startup_settings.get(&set.name).filter(|_| set.is_default && set.local);
+        let given = given.map(|value| settings::assignment(&set.name, value, true));
+        self.making = vec![set.name.clone()];
+        let completion = self.run_on_coordinator(call, given.as_deref().unwrap_or(text), false).await;
+        self.making.clear();
+        let completion = completion?;
         let local = set.local && self.txn.block != Block::None;
+        let before = self.txn.settings_before.as_ref().unwrap_or(&self.settings);
+        if self.txn.block != Block::None && settings::is_users(&set.name) && !before.contains_key(&set.name) {
+            // It stays, empty, when the block is over.
+            self.txn.body_settings.insert(set.name.clone());
+        }
         if set.local && !local {
             // PostgreSQL has warned; nothing stays.
             return Ok(completion);
@@ -144,8 +155,7 @@ impl Session {
             return Ok(completion);
         }
         if set.is_default && !local {
-            self.settings.remove(&set.name);
-            self.forget_after_reset(&set.name);
+            self.follow_reset(&set.name).await?;
             return Ok(completion);
         }
         self.follow(&set.name, local).await?;
@@ -155,6 +165,10 @@ impl Session {
     /// What `sql` sets is the transaction's. The other servers are not to be asked for it by a query, after which it
     /// could not be set.
     pub(super) async fn set_modes(&mut self, call: &Call<'_>, sql: &str, level: Option<&str>) -> Result<Completion> {
+        let has_written = self.txn.participants.values().any(|p| p.wrote);
+        if has_written && sql.to_ascii_lowercase().contains("only") && !self.has_savepoint(READ_ONLY) {
+            self.savepoint(READ_ONLY);
+        }
         let completion = self.run_on_coordinator(call, sql, false).await?;
         if self.txn.block != Block::None {
             // A worker that has run something knows when it is too late for that.
@@ -211,6 +225,31 @@ impl Session {
         if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
             participant.lease.applied.remove("role");
         }
+    }
+
+    /// After RESET of a setting.
+    async fn follow_reset(&mut self, name: &str) -> Result<()> {
+        self.settings.remove(name);
+        self.forget_after_reset(name);
+        if settings::is_users(name) {
+            self.keep_made(&[name.to_owned()]).await?;
+        }
+        Ok(())
+    }
+
+    fn users_settings(&self) -> Vec<String> {
+        self.settings.keys().filter(|name| settings::is_users(name)).cloned().collect()
+    }
+
+    /// Those that are empty now, and not gone, on the coordinator's connection are so in this session from now on.
+    async fn keep_made(&mut self, names: &[String]) -> Result<()> {
+        for name in names {
+            let sql = format!("SHOW {}", settings::quote_setting(name));
+            if self.collect_on(COORDINATOR_GROUP, &sql).await?.text(0, 0) == Some("") {
+                self.set_followed(name, String::new(), false);
+            }
+        }
+        Ok(())
     }
 
     fn forget_after_reset(&mut self, name: &str) {
@@ -293,6 +332,7 @@ impl Session {
         let completion = self.run_on_coordinator(call, call.prepared.text(), false).await?;
         match what {
             DiscardKind::All => {
+                let made = self.users_settings();
                 self.settings.clear();
                 self.forget_named();
                 self.there.clear();
@@ -304,6 +344,7 @@ impl Session {
                     participant.lease.prepared.clear();
                     participant.lease.tainted = false;
                 }
+                self.keep_made(&made).await?;
                 self.set_startup_again().await?;
                 self.reset_client_encoding();
                 self.forget_search_path();

@@ -440,18 +440,6 @@ impl Session {
         Ok(())
     }
 
-    /// A simple Query after extended messages without a Sync: they end here.
-    pub(super) async fn finish_pipeline(&mut self) -> Result<()> {
-        match self.end_pipeline().await {
-            Err(Failure::Statement(fields)) => {
-                backend::write_error(&mut self.client.out, &fields);
-                self.fail_block().await;
-                Ok(())
-            }
-            other => other,
-        }
-    }
-
     async fn run_pending(&mut self) -> Result<()> {
         if let Some(pending) = self.pending.take() {
             let completion = self.execute_portal(pending).await;

@@ -83,6 +83,8 @@ pub struct Session {
     pub txn: Transaction,
     /// The session has state that only its own coordinator connection has (temporary tables, LISTEN, …).
     pub pin: bool,
+    /// Settings that the statement makes which is about to run on the coordinator.
+    pub making: Vec<String>,
     /// NOWAIT or SKIP LOCKED of the statement that the coordinator runs now, for its scans of distributed tables.
     pub lock_wait: Option<&'static str>,
     /// The statement is the last of its Query: what comes next is its commit, where the block is ours.
@@ -204,6 +206,7 @@ impl Session {
             pin: false,
             lock_wait: None,
             last_of_query: false,
+            making: Vec::new(),
             parts_within: 0,
             part_avoids: &[],
             pinned: None,
@@ -598,12 +601,14 @@ impl Session {
     /// The same on any server.
     pub async fn lease_aside(&mut self, group: GroupId) -> Result<Lease> {
         let target = self.target(group)?;
-        let mut lease = self.thread.pool().lease(&target, Claim::Aside).await?;
+        let wanted = &self.settings;
+        let mut lease = self.thread.pool().lease(&target, Claim::Aside, |name| wanted.contains_key(name)).await?;
         let difference = crate::settings::difference(&lease.applied, &self.settings, group != COORDINATOR_GROUP);
         if !difference.is_empty() {
             lease.query(&difference).await?;
             lease.applied = self.settings.clone();
         }
+        crate::settings::note_made(&mut lease, self.settings.keys().map(String::as_str));
         Ok(lease)
     }
 }

@@ -55,8 +55,15 @@ impl Session {
 
     /// A function of the coordinator, called by its number without SQL: libpq's large objects are read and written so.
     pub(super) async fn function_message(&mut self, frame: &Frame) -> Result<()> {
-        self.finish_pipeline().await?;
-        match self.function_call(frame).await {
+        if self.skip_until_sync || !self.join_pipeline().await? {
+            return Ok(());
+        }
+        let called = match self.function_call(frame).await {
+            // It ends what was sent before it, as a Query does.
+            Ok(()) if self.txn.block == Block::Implicit => self.commit().await,
+            called => called,
+        };
+        match called {
             Ok(()) => self.release_autocommit().await,
             Err(Failure::Statement(fields)) => {
                 backend::write_error(&mut self.client.out, &fields);
@@ -73,6 +80,15 @@ impl Session {
         }
         self.join(COORDINATOR_GROUP).await?;
         self.mark_writer(COORDINATOR_GROUP);
+        if !calls_large_object(frame) {
+            // What any other leaves (a setting, a lock) is the session's.
+            self.pin = true;
+            if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
+                participant.lease.tainted = true;
+                // Which ones it has set nobody knows: no other session gets the connection.
+                participant.lease.made.insert("?".to_owned());
+            }
+        }
         // BEGIN and its like go first: they cannot travel with this message.
         self.run_quiet(COORDINATOR_GROUP, "").await?;
         let mut participant = self.take(COORDINATOR_GROUP)?;
@@ -167,6 +183,15 @@ impl Session {
             Block::Failed => {}
         }
     }
+}
+
+/// The function of a FunctionCall message is one of those for large objects, which leave nothing outside of the
+/// transaction.
+fn calls_large_object(frame: &Frame) -> bool {
+    const OPEN_TO_UNLINK: std::ops::RangeInclusive<u32> = 952..=958;
+    const OTHERS: [u32; 13] = [715, 764, 765, 767, 964, 1004, 3170, 3171, 3172, 3457, 3458, 3459, 3460];
+    let oid = frame.body().first_chunk::<4>().map(|bytes| u32::from_be_bytes(*bytes));
+    oid.is_some_and(|oid| OPEN_TO_UNLINK.contains(&oid) || OTHERS.contains(&oid))
 }
 
 /// An error's position counts from the start of the whole Query text, in characters.
