@@ -415,10 +415,12 @@ SELECT k, v, void, said, day = CURRENT_DATE FROM timed;
 
 -- Options where they were before there were lists of them.
 TRUNCATE t, r;
+INSERT INTO t VALUES (1, 'one');
+COPY BINARY t (k, v) TO STDOUT;
+DELETE FROM t;
 INSERT INTO t SELECT i, 'row ' || i, i / 4.0, NULL, i % 2 = 0 FROM generate_series(1, 20) i;
 COPY t TO STDOUT USING DELIMITERS '|';
 COPY t (k, v) TO STDOUT DELIMITERS ';' WITH NULL AS 'none' CSV HEADER;
-COPY BINARY t (k, v) TO STDOUT;
 COPY BINARY r TO STDOUT;
 COPY t (k, v) FROM STDIN USING DELIMITERS '|';
 30|thirty

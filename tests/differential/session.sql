@@ -620,6 +620,35 @@ SELECT current_setting('own.c', true), current_setting('own.d', true), count(*) 
 SELECT current_setting('own.c', true), current_setting('own.d', true), count(*) FROM users WHERE id = 2;
 --@ on: never_3
 SELECT count(*) FROM users WHERE id = 2 AND current_setting('own.c', true) IS NULL;
+--@ on: local_2
+SET LOCAL own.e = '1';
+--@ on: local_2
+SELECT current_setting('own.e', true), count(*) FROM users;
+--@ on: local_2
+--@ error: 22012
+SELECT set_config('own.f', '1', false), 1 / (count(*) - count(*)) FROM users;
+--@ on: never_3
+SELECT current_setting('own.e', true), current_setting('own.f', true), count(*) FROM users;
+--@ on: never_2
+SELECT current_setting('own.e', true), current_setting('own.f', true);
+--@ on: never_3
+SET plpgsql.variable_conflict = use_column;
+--@ on: never_3
+RESET ALL;
+--@ on: never_3
+SELECT count(*) FROM users;
+--@ on: never_3
+BEGIN;
+--@ on: never_3
+SET LOCAL plpgsql.variable_conflict = use_variable;
+--@ on: never_3
+SELECT count(*) FROM users;
+--@ on: never_3
+COMMIT;
+--@ on: never_3
+DISCARD ALL;
+--@ on: never_3
+SELECT count(*) FROM users WHERE id < 5;
 --@ on: never_3
 --@ error: 42704
 SHOW own.c;

@@ -528,6 +528,51 @@ EXECUTE ends (70006);
 SELECT count(*) FROM pg_largeobject_metadata;
 DEALLOCATE ALL;
 
+-- A COMMIT that fails puts back what was set.
+BEGIN;
+SET timezone = 'Asia/Tokyo';
+SET own.failed = 'yes';
+RESET search_path;
+INSERT INTO owed VALUES (77, 1), (78, 1), (79, 1);
+INSERT INTO owing VALUES (80, 1);
+SELECT count(*) FROM owed;
+--@ error: 23503
+COMMIT;
+SHOW timezone;
+SELECT created, current_setting('own.failed', true) FROM users WHERE id = 1;
+SELECT max(created), max(current_setting('own.failed', true)) FROM users;
+BEGIN;
+SET timezone = 'Asia/Tokyo';
+INSERT INTO owing VALUES (77, 1);
+SELECT v FROM owed WHERE k = 2;
+NOTIFY owed;
+--@ error: 23503
+COMMIT;
+SHOW timezone;
+SELECT created FROM users WHERE id = 1;
+SELECT max(created) FROM users;
+
+-- The coordinator ends last, with cursors that are open.
+BEGIN;
+SET work_mem = '77MB';
+NOTIFY owed;
+DECLARE c CURSOR FOR SELECT k, v FROM owed ORDER BY k;
+FETCH 1 FROM c;
+UPDATE owed SET v = 0 WHERE k = 1;
+COMMIT;
+SHOW work_mem;
+SELECT current_setting('work_mem'), count(*) FROM users;
+RESET work_mem;
+BEGIN;
+UPDATE owed SET v = 5;
+SELECT pg_advisory_xact_lock(7);
+DECLARE c CURSOR WITH HOLD FOR SELECT k, v FROM owed ORDER BY k;
+FETCH 1 FROM c;
+COMMIT;
+FETCH ALL FROM c;
+CLOSE c;
+UPDATE owed SET v = k;
+
 -- A transaction that has written may only read from then on, and is committed all the same.
 BEGIN;
 UPDATE owed SET v = v + 10;
@@ -546,6 +591,26 @@ ROLLBACK TO s;
 SELECT sum(v) FROM owed;
 --@ error: 25006
 DELETE FROM owed WHERE k = 2;
+ROLLBACK;
+BEGIN;
+UPDATE owed SET v = v + 10;
+SELECT set_config('transaction_read_only', 'on', true);
+SELECT count(*) FROM owed;
+COMMIT;
+BEGIN;
+UPDATE owed SET v = v - 10;
+UPDATE pg_settings SET setting = 'on' WHERE name = 'transaction_read_only';
+SELECT count(*) FROM owed;
+COMMIT;
+BEGIN;
+UPDATE owed SET v = v + 10;
+SET TRANSACTION READ ONLY;
+ROLLBACK AND CHAIN;
+SHOW transaction_read_only;
+--@ error: 25006
+UPDATE owed SET v = 0;
+ROLLBACK AND CHAIN;
+SHOW transaction_read_only;
 ROLLBACK;
 BEGIN;
 UPDATE owed SET v = v + 10;

@@ -64,6 +64,8 @@ pub struct Connection {
     /// Settings of names that users gave which sessions before have set here. No server takes them away again: they are
     /// empty, where on another connection there are none.
     pub made: BTreeSet<String>,
+    /// What was set here nobody knows: it is for its session alone.
+    pub alone: bool,
     /// Server-side statements prepared here, by the router's number.
     pub prepared: Statements,
     /// The session behind this connection may have state of unknown kind: DISCARD ALL before anyone else uses it.
@@ -110,6 +112,7 @@ impl Connection {
             in_flight: 1,
             applied: Settings::default(),
             made: BTreeSet::new(),
+            alone: false,
             prepared: Statements::default(),
             tainted: false,
             label: None,

@@ -132,8 +132,13 @@ impl Pool {
         };
         loop {
             let fits = |(connection, _): &(Connection, Instant)| connection.made.iter().all(|name| made(name));
-            let latest = |list: &mut Vec<_>| list.iter().rposition(fits).map(|at| list.remove(at));
-            let idle = self.inner.idle.borrow_mut().get_mut(&key).and_then(latest);
+            // Who has set more leaves the others to those who have set less.
+            let nearest = |list: &mut Vec<(Connection, Instant)>| {
+                let fitting = list.iter().enumerate().filter(|(_, idle)| fits(idle));
+                let (at, _) = fitting.max_by_key(|(at, (connection, _))| (connection.made.len(), *at))?;
+                Some(list.remove(at))
+            };
+            let idle = self.inner.idle.borrow_mut().get_mut(&key).and_then(nearest);
             match idle {
                 Some((mut connection, _)) => {
                     if connection.is_alive() {
@@ -236,6 +241,10 @@ impl Pool {
         }
         let mut idle = self.inner.idle.borrow_mut();
         let list = idle.entry(key).or_default();
+        if list.len() >= self.inner.limits.idle_per_key && !list.is_empty() {
+            // It may be one that fits nobody any more.
+            list.remove(0);
+        }
         if list.len() < self.inner.limits.idle_per_key {
             list.push((connection, Instant::now()));
         }
@@ -281,6 +290,7 @@ impl Drop for Lease {
         if let Some(connection) = self.connection.take()
             && connection.is_idle()
             && !connection.tainted
+            && !connection.alone
             // A trigger may have set another.
             && connection.parameters.get("client_encoding").is_none_or(|encoding| encoding == "UTF8")
             && self.epoch == self.pool.inner.epoch.get()

@@ -73,6 +73,7 @@ fn a_failed_block_holds_what_one_server_holds() {
         "SELECT 1/0",
         "SELECT no_such_column FROM t",
         "SELECT 1 / (v - v) FROM t",
+        "SELECT a.k, (SELECT max(1 / (b.v - b.v)) FROM t b WHERE b.v < a.k) FROM t a",
         "syntax error",
     ];
     let cases: Vec<Vec<&str>> = failures
@@ -112,6 +113,14 @@ fn a_failed_block_holds_what_one_server_holds() {
                     failure,
                     "ROLLBACK TO SAVEPOINT a",
                     "COMMIT",
+                ],
+                vec![
+                    "BEGIN",
+                    "UPDATE t SET v = 1 WHERE k <= 9",
+                    "SELECT a.k, (SELECT max(b.v) FROM t b WHERE b.v = a.k) FROM t a",
+                    "SET TRANSACTION READ ONLY",
+                    failure,
+                    "ROLLBACK",
                 ],
             ]
         })
@@ -552,9 +561,10 @@ fn others_go_on_when_all_is_committed() {
         };
         let asked = |other: &mut Client| -> Vec<Vec<String>> { others.iter().map(|sql| ask(other, sql)).collect() };
         let mut found = Vec::new();
-        for (kept, rows) in kept.iter().flat_map(|kept| [(kept, 1), (kept, ROWS)]) {
+        let begins = [("BEGIN", 1), ("BEGIN", ROWS), ("BEGIN ISOLATION LEVEL REPEATABLE READ", 1)];
+        for ((begin, rows), kept) in begins.iter().flat_map(|begin| kept.iter().map(move |kept| (*begin, kept))) {
             holder.run("BEGIN; SELECT v FROM t FOR UPDATE").unwrap();
-            client.run("BEGIN").unwrap();
+            client.run(begin).unwrap();
             client.run(kept).unwrap();
             let values: Vec<String> = (1..=rows).map(|k| format!("({k}, 1)")).collect();
             client.run(&format!("INSERT INTO child VALUES {}", values.join(", "))).unwrap();
@@ -568,9 +578,26 @@ fn others_go_on_when_all_is_committed() {
             while !told && begun.elapsed() < Duration::from_secs(60) {
                 told = ask(&mut other, "SELECT 1").iter().any(|message| message.starts_with('A'));
             }
-            found.push((kept, rows, before, committed, told, asked(&mut other)));
+            found.push((kept, (begin, rows), before, committed, told, asked(&mut other)));
             client.run("DELETE FROM child").unwrap();
         }
+        // What is rolled back at COMMIT is not told.
+        for (begin, rows) in begins {
+            client.run(begin).unwrap();
+            client.run("NOTIFY told, 'never'").unwrap();
+            client.run(&format!("INSERT INTO child SELECT generate_series(1001, 1000 + {rows})")).unwrap();
+            client.run("INSERT INTO child VALUES (2000, 1)").unwrap();
+            assert_eq!(outcome(&mut client, "COMMIT"), "23503 I", "{}", side.name);
+        }
+        client.run("NOTIFY told, 'last'").unwrap();
+        other.send(&query("SELECT 1")).unwrap();
+        let mut messages = other.receive_until_ready(1).unwrap();
+        while !messages.iter().any(|message| message.kind == b'A') {
+            other.send(&query("SELECT 1")).unwrap();
+            messages.extend(other.receive_until_ready(1).unwrap());
+        }
+        let payloads: Vec<_> = messages.iter().filter(|m| m.kind == b'A').map(|m| m.body[4..].to_vec()).collect();
+        assert_eq!(payloads, [b"told\0last\0"], "{}", side.name);
         found
     });
     for (plain, cluster) in found[0].iter().zip(&found[1]) {

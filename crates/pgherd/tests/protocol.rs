@@ -874,6 +874,11 @@ fn startup_parameters_become_settings() {
         values.push(client.value("SELECT max(n)::float8 / 3 || current_setting('timezone') FROM public.p").unwrap());
         values.push(client.value("SELECT max(n)::float8 / 3 FROM public.p WHERE k = 10").unwrap());
         client.run("COMMIT; SET timezone = 'UTC'; SET timezone TO DEFAULT").unwrap();
+        let again = client.simple("BEGIN; SET LOCAL search_path = public; SET LOCAL search_path TO DEFAULT", None);
+        values.push(format!("{:?}", again.unwrap()));
+        values.push(client.value("SHOW search_path").unwrap());
+        values.push(format!("{:?}", client.extended("SET LOCAL search_path TO DEFAULT", &[], &[], None).unwrap()));
+        client.run("ROLLBACK").unwrap();
         values.push(client.value("SHOW timezone").unwrap());
         client.settings.remove("in_hot_standby");
         (values, client.settings.clone())

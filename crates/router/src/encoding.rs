@@ -434,7 +434,7 @@ impl Session {
     /// An error has undone what was set since the last savepoint.
     pub fn fail_encoding(&mut self) {
         let savepoint = self.txn.log.iter().rev().find_map(|item| match item {
-            LogItem::Savepoint { encoding, .. } => Some(encoding.clone()),
+            LogItem::Savepoint { encoding, .. } if !item.is_ours() => Some(encoding.clone()),
             _ => None,
         });
         self.encoding.now = savepoint.unwrap_or_else(|| {

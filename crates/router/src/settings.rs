@@ -205,8 +205,35 @@ pub fn difference(applied: &Settings, wanted: &Settings, on_worker: bool) -> Str
 
 /// A setting that is there once a session has set it, and then for as long as its connection.
 pub fn is_users(name: &str) -> bool {
-    name.contains('.') && !is_own(name)
+    let prefix = name.split_once('.').map(|(prefix, _)| prefix);
+    prefix.is_some_and(|prefix| !LIBRARIES.contains(&prefix)) && !is_own(name)
 }
+
+/// Libraries whose settings have values of their own, which a server shows once it has loaded them.
+const LIBRARIES: [&str; 22] = [
+    "auth_delay",
+    "auto_explain",
+    "basic_archive",
+    "cron",
+    "hnsw",
+    "isn",
+    "ivfflat",
+    "pg_hint_plan",
+    "pg_prewarm",
+    "pg_stat_statements",
+    "pg_trgm",
+    "pgaudit",
+    "plperl",
+    "plpgsql",
+    "plpython3",
+    "pltcl",
+    "pltclu",
+    "postgis",
+    "postgres_fdw",
+    "sepgsql",
+    "timescaledb",
+    "unaccent",
+];
 
 /// A connection had settings of these names, or is about to have them.
 pub fn note_made<'a>(connection: &mut Connection, names: impl Iterator<Item = &'a str>) {

@@ -70,6 +70,8 @@ pub struct Participant {
     pub only_snapshot: bool,
     /// It holds a lock for others to wait for, or has something to tell them: not before the writers have committed.
     pub ends_last: bool,
+    /// NOTIFY.
+    pub announces: bool,
 }
 
 pub struct Transaction {
@@ -106,6 +108,8 @@ pub struct Transaction {
     /// COMMIT has begun: workers may be prepared already, and what the coordinator's foreign tables tidy up is no longer
     /// done there.
     pub ending: bool,
+    /// A cursor WITH HOLD was declared, which reads at COMMIT.
+    pub holds: bool,
     /// COMMIT has begun, and who takes part is settled: what the coordinator would write elsewhere is too late.
     pub settled: bool,
     /// COMMIT is on its way: what becomes of it is waited for, whoever else has gone.
@@ -139,6 +143,7 @@ impl Transaction {
             roles_made: RolesMade::new(),
             clock: None,
             now: None,
+            holds: false,
             ending: false,
             settled: false,
             committing: false,
@@ -152,7 +157,7 @@ impl Transaction {
     /// The BEGIN of the transaction that AND CHAIN starts, and what SET TRANSACTION has changed of it. What is not
     /// committed puts back what subtransactions have set, and an error without any all but what was inherited.
     pub fn chained(&self, commits: bool) -> Chained {
-        let clients = |item: &LogItem| matches!(item, LogItem::Savepoint { .. }) && !item.is_the_coordinators();
+        let clients = |item: &LogItem| matches!(item, LogItem::Savepoint { .. }) && !item.is_ours();
         let kept = match self.log.iter().position(clients) {
             Some(savepoint) if !commits => savepoint,
             None if self.block == Block::Failed => {
@@ -264,6 +269,16 @@ impl Session {
         Ok(())
     }
 
+    /// The coordinator takes part, for a statement that makes settings.
+    pub async fn join_making(&mut self) -> Result<()> {
+        let joined = self.join(COORDINATOR_GROUP).await;
+        let making = std::mem::take(&mut self.making);
+        if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
+            settings::note_made(&mut participant.lease, making.iter().map(String::as_str));
+        }
+        joined
+    }
+
     /// The session's settings, before the block begins there.
     async fn bring_up_to_date(&mut self, group: GroupId) -> Result<()> {
         let settings_before = self.txn.settings_before.as_ref().unwrap_or(&self.settings);
@@ -287,7 +302,10 @@ impl Session {
     fn forget_reserved(&mut self, failure: &Failure) -> bool {
         let Failure::Statement(fields) = failure else { return false };
         let name = fields.message().split('"').nth(1).unwrap_or_default().to_owned();
-        if fields.sqlstate() != "42602" || !name.contains('.') {
+        // A worker may have the library, whose setting is not empty, and the coordinator not.
+        let is_empty = self.settings.get(&name).is_some_and(String::is_empty);
+        let is_refused = fields.sqlstate() == "42602" || fields.sqlstate() == "22023" && is_empty;
+        if !is_refused || !name.contains('.') {
             return false;
         }
         let before = self.txn.settings_before.as_mut().is_some_and(|settings| settings.remove(&name).is_some());
@@ -348,6 +366,7 @@ impl Session {
             fenced: HashSet::new(),
             only_snapshot: false,
             ends_last: false,
+            announces: false,
         })
     }
 
@@ -497,18 +516,23 @@ impl Session {
         let mut position = index;
         while position < self.txn.log.len() {
             if matches!(self.txn.log[position], LogItem::Savepoint { .. } | LogItem::Modes(_)) {
-                self.txn.log.remove(position);
-                for told in self.txn.told_mut().filter(|told| **told > position) {
-                    *told -= 1;
-                }
-                for cursor in self.declared_cursors.values_mut().filter(|cursor| cursor.log > position) {
-                    cursor.log -= 1;
-                }
+                self.forget_item(position);
             } else {
                 position += 1;
             }
         }
         Ok(())
+    }
+
+    /// An item of the log is over for whoever was told of it.
+    fn forget_item(&mut self, position: usize) {
+        self.txn.log.remove(position);
+        for told in self.txn.told_mut().filter(|told| **told > position) {
+            *told -= 1;
+        }
+        for cursor in self.declared_cursors.values_mut().filter(|cursor| cursor.log > position) {
+            cursor.log -= 1;
+        }
     }
 
     /// The latest savepoint of this name goes, where nothing but reading was done since. The coordinator may have told
@@ -526,13 +550,14 @@ impl Session {
                 participant.lease.add_step(&sql);
             }
         }
-        let index = self.find_savepoint(name)?;
-        self.txn.log.remove(index);
-        for told in self.txn.told_mut().filter(|told| **told > index) {
-            *told -= 1;
-        }
-        for cursor in self.declared_cursors.values_mut().filter(|cursor| cursor.log > index) {
-            cursor.log -= 1;
+        // Those of callbacks behind it go with it.
+        let mut position = self.find_savepoint(name)?;
+        while position < self.txn.log.len() {
+            if matches!(self.txn.log[position], LogItem::Savepoint { .. }) {
+                self.forget_item(position);
+            } else {
+                position += 1;
+            }
         }
         Ok(())
     }
@@ -618,8 +643,10 @@ impl Session {
             // What it still hits may fail: that gives up the locks as well.
             self.cancel.settle().await;
         }
-        let clients = |item: &LogItem| matches!(item, LogItem::Savepoint { .. }) && !item.is_the_coordinators();
+        let clients = |item: &LogItem| matches!(item, LogItem::Savepoint { .. }) && !item.is_ours();
         let savepoint = self.txn.log.iter().rposition(clients);
+        // What failed behind a savepoint of ours has given up nothing from before it.
+        let behind_ours = self.txn.log[savepoint.map_or(0, |at| at + 1)..].iter().any(LogItem::is_ours);
         let back = savepoint.and_then(|at| Some((at, self.txn.log.get(at)?.to_sql()?)));
         let (groups, sql) = match back {
             Some((at, sql)) => (self.forget_steps_since(at), format!("ROLLBACK TO {sql}")),
@@ -628,7 +655,11 @@ impl Session {
                 (self.txn.participants.keys().copied().collect(), "ROLLBACK".to_owned())
             }
         };
-        let holds = |p: &Participant| !p.lease.is_broken() && p.lease.in_flight == 0 && p.lease.status == b'T';
+        let holds = |p: &Participant| {
+            !p.lease.is_broken()
+                && p.lease.in_flight == 0
+                && (p.lease.status == b'T' || behind_ours && p.lease.status == b'E')
+        };
         let mut workers = Vec::new();
         for group in groups {
             if !self.txn.participants.get(&group).is_some_and(holds) {
@@ -686,12 +717,34 @@ impl Session {
         let result = self.commit_participants().await;
         match &result {
             Ok(()) => self.settle_settings(),
-            Err(_) => self.restore_settings(),
+            Err(_) => {
+                // Some have had their COMMIT or PREPARE TRANSACTION, and keep what was set: it is put back.
+                self.settle_settings();
+                self.restore_settings();
+                self.set_back().await;
+            }
         }
         // The schema of a shard is not the client's.
         let result = result.map_err(|failure| self.localise(failure));
         self.end_block(result.is_ok()).await;
         result
+    }
+
+    /// The coordinator's connection has the session's settings again, and says so.
+    async fn set_back(&mut self) {
+        let wanted = self.settings.clone();
+        let idle = |p: &&mut Participant| p.lease.is_idle();
+        let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP).filter(idle) else { return };
+        let difference = settings::difference(&participant.lease.applied, &wanted, false);
+        if difference.is_empty() {
+            return;
+        }
+        participant.lease.applied = wanted;
+        if self.collect_on(COORDINATOR_GROUP, &difference).await.is_err()
+            && let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP)
+        {
+            participant.lease.poison();
+        }
     }
 
     /// What is written before COMMIT.
@@ -845,9 +898,15 @@ impl Session {
     /// workers now, and its foreign tables tidy up there, while their transactions are still open. And one that has to
     /// be serializable says now whether it is.
     async fn end_reading_coordinator(&mut self) -> Result<()> {
-        let holds = self.declared_cursors.values().any(|cursor| cursor.hold && !cursor.kept);
-        let keeps = holds || self.keeps_one_snapshot();
-        let reads = |p: &Participant| p.in_block && !p.wrote && !p.only_snapshot && (keeps || !p.ends_last);
+        let first = self.txn.holds || self.may_be_serializable();
+        let others_wrote = self.txn.participants.values().any(|p| p.wrote);
+        if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
+            // What it has to tell is told when it decides, or after that.
+            participant.wrote |= first && others_wrote && participant.announces;
+        }
+        // Alone, it says itself whether it is committed.
+        let last = !first && others_wrote;
+        let reads = |p: &Participant| p.in_block && !p.wrote && !p.only_snapshot && !(last && p.ends_last);
         let reads = self.txn.participants.get(&COORDINATOR_GROUP).is_some_and(reads);
         if !reads {
             return Ok(());
@@ -891,6 +950,9 @@ impl Session {
         let transaction = new_transaction_id()?;
         let gid = |group| Gid { decider, transaction: transaction.clone(), participant: group }.to_string();
         let mut failure: Option<Failure> = None;
+        // Cursors of a coordinator that ends later are closed with their transactions.
+        let coordinator_reads = participants.iter().any(|p| p.group == COORDINATOR_GROUP && !p.wrote);
+        self.txn.ending |= coordinator_reads;
         loop {
             let mut events = Vec::new();
             match &action {
@@ -931,8 +993,15 @@ impl Session {
                     events.push(Event::Finished);
                 }
                 Action::EndReaders(groups) => {
-                    let sql = groups.iter().map(|g| (*g, "COMMIT".to_owned())).collect();
-                    self.run_parallel(sql).await;
+                    self.txn.ending = true;
+                    let word = if failure.is_none() { "COMMIT" } else { "ROLLBACK" };
+                    let sql = groups.iter().map(|g| (*g, word.to_owned())).collect();
+                    for (group, ended) in self.run_parallel(sql).await {
+                        let ended = ended.and_then(|tag| was_done(&tag, word));
+                        if let (Err(error), COORDINATOR_GROUP) = (ended, group) {
+                            self.end_failed_reader(error);
+                        }
+                    }
                     events.push(Event::Finished);
                 }
                 Action::Done(outcome) => {
@@ -957,6 +1026,17 @@ impl Session {
                 next = machine.on(event).or(next);
             }
             action = next.ok_or_else(|| Failure::new("XX000", "commit did not come to an end"))?;
+        }
+    }
+
+    /// The coordinator had only locks or something to tell, and all others have committed by now.
+    fn end_failed_reader(&mut self, error: Failure) {
+        if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
+            participant.lease.poison();
+            tracing::warn!("the coordinator failed at COMMIT: {error:?}");
+            if participant.announces {
+                self.warn("01000", "notifications of this transaction were lost: the coordinator failed at COMMIT");
+            }
         }
     }
 
@@ -1051,6 +1131,12 @@ impl LogItem {
         matches!(self, LogItem::Savepoint { name, .. } if name.starts_with(crate::callback::SAVEPOINT_PREFIX))
     }
 
+    /// A savepoint that the client has not made.
+    pub fn is_ours(&self) -> bool {
+        self.is_the_coordinators()
+            || matches!(self, LogItem::Savepoint { name, .. } if name == READ_ONLY || name == PARTS)
+    }
+
     /// A setting that workers are not told of.
     fn is_for_coordinator(&self) -> bool {
         matches!(self, LogItem::Set { name, .. } if !settings::is_for_workers(name))
@@ -1077,6 +1163,9 @@ impl LogItem {
 /// Where a transaction that has written becomes one that only reads: its end writes too.
 pub const READ_ONLY: &str = "pgherd_read_only";
 
+/// What a transaction goes back to where parts of a statement fail.
+pub const PARTS: &str = "pgherd_parts";
+
 /// The end of a failed transaction answers with the tag ROLLBACK and is no error: the tag is what counts.
 fn was_done(tag: &str, expected: &str) -> Result<()> {
     match tag == expected {
@@ -1098,6 +1187,9 @@ fn cancelled() -> Failure {
 
 /// Wipes a connection of everything a session may have left on it.
 async fn recycle(connection: &mut Connection) {
+    if connection.alone {
+        return connection.poison();
+    }
     let wiped: std::result::Result<_, BackendError> = connection.query("DISCARD ALL").await;
     match wiped {
         Ok(_) => {

@@ -11,6 +11,7 @@ use pgherd_sql::ast::Tree;
 use pgherd_sql::{Edits, Span, Splice, Statement, StatementKind};
 use pgherd_wire::backend;
 
+use super::repeat::{announces, calls_what_writes, locks};
 use super::request::{Announce, Errors};
 use super::{Call, Completion};
 use crate::error::{Failure, Result};
@@ -203,12 +204,11 @@ impl Session {
         if in_block || call.max_rows > 0 {
             self.open_implicit_block();
         }
-        if call.prepared.statement.as_ref().is_some_and(|s| s.calls.iter().any(|(_, name)| name == "set_config")) {
+        if call.prepared.statement.as_ref().is_some_and(sets_config) {
             self.making = first_arguments(call.prepared.text()).unwrap_or_default();
+            self.save_before_read_only(call.prepared.text());
         }
-        let joined = self.join(COORDINATOR_GROUP).await;
-        self.making.clear();
-        joined?;
+        self.join_making().await?;
         if writes || self.calls_user_function(call) {
             self.mark_writer(COORDINATOR_GROUP);
         }
@@ -327,10 +327,11 @@ impl Session {
         if unclean && let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
             participant.lease.tainted = true;
         }
-        let (writes, stays) = (self.calls_what_writes(call), self.calls_what_ends_last(call));
+        let (writes, locks, announces) = (calls_what_writes(call), locks(call), announces(call));
         if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
             participant.wrote |= writes;
-            participant.ends_last |= stays;
+            participant.ends_last |= locks || announces;
+            participant.announces |= announces;
         }
     }
 
@@ -393,6 +394,7 @@ impl Session {
         let completion = self.run_on_coordinator(call, text, !announces).await?;
         if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
             participant.ends_last |= announces;
+            participant.announces |= announces;
         }
         if let Some(roles) = roles {
             self.follow_committed_roles(&roles).await?;
@@ -480,12 +482,10 @@ impl Session {
     /// `set_config` is SET or SET LOCAL: the other servers must follow it. `text`: where the arguments are.
     pub(super) async fn follow_set_config(&mut self, call: &Call<'_>, text: &str) -> Result<()> {
         let Some(statement) = &call.prepared.statement else { return Ok(()) };
-        // Its rule calls set_config.
-        let by_rule = matches!(statement.kind, StatementKind::Update)
-            && statement.relations.iter().any(|relation| relation.name == "pg_settings");
-        if !by_rule && !statement.calls.iter().any(|(_, name)| name == "set_config") {
+        if !sets_config(statement) {
             return Ok(());
         }
+        let by_rule = changes_settings(statement);
         let mut names = first_arguments(&statement.text).filter(|_| !by_rule);
         if names.is_none() {
             let mut found = literal_names(&statement.text);
@@ -663,6 +663,15 @@ fn body_settings(body: &str) -> Vec<String> {
     }
     found.retain(|name| !matches!(name.as_str(), "client_encoding" | "transaction"));
     found
+}
+
+fn sets_config(statement: &Statement) -> bool {
+    changes_settings(statement) || statement.calls.iter().any(|(_, name)| name == "set_config")
+}
+
+/// UPDATE of `pg_settings`, whose rule calls set_config.
+fn changes_settings(statement: &Statement) -> bool {
+    matches!(statement.kind, StatementKind::Update) && statement.relations.iter().any(|r| r.name == "pg_settings")
 }
 
 /// A setting that no server has of its own: it is there, and perhaps empty, once somebody has set it.

@@ -49,6 +49,7 @@ impl Session {
         let completion = self.run_coordinator_plan(call, &sql, false, false).await?;
         match kind {
             StatementKind::DeclareCursor { name, query, hold, .. } => {
+                self.txn.holds |= *hold;
                 let inner = query.of(call.prepared.text());
                 if let Some(statement) = pgherd_sql::split(inner).ok().and_then(|mut s| s.pop()) {
                     self.keep_moment(name, &statement, Some(&sql.as_written())).await?;

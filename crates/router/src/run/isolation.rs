@@ -9,7 +9,9 @@ use pgherd_sql::{Name, StatementKind};
 
 use crate::error::{Failure, Result};
 use crate::session::Session;
-use crate::transaction::Block;
+use crate::transaction::{Block, LogItem};
+
+const DEFAULT: &str = "default_transaction_isolation";
 
 impl Session {
     /// The open block is the client's and keeps one snapshot, for which not every server has been asked yet.
@@ -26,11 +28,22 @@ impl Session {
         self.txn.keeps_snapshot.unwrap_or_else(|| {
             // What SET changes of the default since is for the next one.
             let settings = self.txn.settings_before.as_ref().unwrap_or(&self.settings);
-            const NAME: &str = "default_transaction_isolation";
-            let default = settings.get(NAME);
+            let default = settings.get(DEFAULT);
             let kept = default.and_then(|value| keeps_snapshot(value));
-            kept.unwrap_or_else(|| self.initial.get(NAME).is_some_and(|level| !level.starts_with("read ")))
+            kept.unwrap_or_else(|| self.initial.get(DEFAULT).is_some_and(|level| !level.starts_with("read ")))
         })
+    }
+
+    /// Whether it may be SERIALIZABLE: COMMIT may fail then of who has only read.
+    pub fn may_be_serializable(&self) -> bool {
+        let settings = self.txn.settings_before.as_ref().unwrap_or(&self.settings);
+        let default = settings.get(DEFAULT).map(String::as_str).or_else(|| self.initial.get(DEFAULT));
+        let modes = self.txn.log.iter().filter_map(|item| match item {
+            LogItem::Modes(sql) => Some(sql.as_str()),
+            _ => None,
+        });
+        let mut texts = modes.chain([self.txn.begin.as_str()]).chain(default);
+        self.keeps_one_snapshot() && texts.any(|text| text.to_ascii_lowercase().contains("serializable"))
     }
 
     /// Before a planned statement. One that writes copies of a reference table, or locks rows of them, locks the copies

@@ -30,17 +30,22 @@ const REPEATED: [&str; 7] = [
     "random",
     "timeofday",
 ];
-/// Of the others: what is no part of the transaction, or of the session alone.
-const UNWRITTEN: [&str; 9] = [
-    "currval",
-    "lastval",
-    "pg_notify",
-    "pg_sleep",
-    "pg_sleep_for",
-    "pg_sleep_until",
-    "set_config",
-    "setseed",
-    "setval",
+/// How built-in functions are called that write on the coordinator, or run what may.
+const WRITING: [&str; 14] = [
+    "lo_creat",
+    "lo_from_bytea",
+    "lo_import",
+    "lo_put",
+    "lo_truncate",
+    "lo_unlink",
+    "lowrite",
+    "pg_import_system_collations",
+    "pg_logical_emit_message",
+    "pg_replication_origin",
+    "pg_restore_",
+    "pg_clear_",
+    "query_to_xml",
+    "ts_stat",
 ];
 const DETAIL: &str = "Transactions on several servers wait for each other.";
 
@@ -120,19 +125,6 @@ impl Session {
         calls(call, |name| catalog.volatile_functions.contains(name) && !REPEATED.contains(&name))
     }
 
-    /// A built-in function is called that writes, as `lo_unlink` does.
-    pub(super) fn calls_what_writes(&self, call: &Call<'_>) -> bool {
-        let unwritten = |name: &str| REPEATED.contains(&name) || UNWRITTEN.contains(&name) || is_lock(name);
-        let catalog = self.catalog();
-        calls(call, |name| catalog.volatile_functions.contains(name) && !unwritten(name))
-    }
-
-    /// A statement on the coordinator after which others are to wait, or to be told, until all is committed.
-    pub(super) fn calls_what_ends_last(&self, call: &Call<'_>) -> bool {
-        call.prepared.statement.as_ref().is_some_and(|s| s.locks_rows)
-            || calls(call, |name| is_lock(name) || name == "pg_notify")
-    }
-
     /// After a statement: whether it is run again, as if it had not been run.
     pub(super) async fn begins_again(&mut self, start: &mut Start, result: &Result<Completion>) -> bool {
         let unseen = self.client.mark().0 == start.mark.0;
@@ -171,8 +163,19 @@ fn calls(call: &Call<'_>, which: impl Fn(&str) -> bool) -> bool {
     call.prepared.statement.as_ref().is_some_and(|s| s.calls.iter().any(|(_, name)| which(name)))
 }
 
-fn is_lock(name: &str) -> bool {
-    name.starts_with("pg_advisory_") || name.starts_with("pg_try_advisory_")
+/// A built-in function is called that writes, as `lo_unlink` does.
+pub(super) fn calls_what_writes(call: &Call<'_>) -> bool {
+    calls(call, |name| WRITING.iter().any(|begin| name.starts_with(begin)))
+}
+
+/// On the coordinator others may have to wait for what a statement locks.
+pub(super) fn locks(call: &Call<'_>) -> bool {
+    call.prepared.statement.as_ref().is_some_and(|s| s.locks_rows)
+        || calls(call, |name| name.starts_with("pg_advisory_") || name.starts_with("pg_try_advisory_"))
+}
+
+pub(super) fn announces(call: &Call<'_>) -> bool {
+    calls(call, |name| name == "pg_notify")
 }
 
 #[cfg(test)]

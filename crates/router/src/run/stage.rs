@@ -21,14 +21,12 @@ use crate::describe::{Described, same_columns};
 use crate::error::{Failure, Result};
 use crate::session::{Bound, Prepared, Session, next_id};
 use crate::settings::{quote_ident, quote_literal};
-use crate::transaction::Block;
+use crate::transaction::{Block, PARTS};
 
 /// Rows of one statement's parts kept in memory at the most; more of them go through the coordinator's foreign tables.
 const MEMORY_MAX: usize = 128 << 20;
 /// The same for all statements of the router.
 const ALL_MEMORY_MAX: usize = 1 << 30;
-/// What a transaction goes back to where parts fail.
-const PARTS: &str = "pgherd_parts";
 /// With more rows in parts than this servers join by hash.
 const AVOIDED_FROM: usize = 2_000;
 /// So many values go as an array that a server looks up; it estimates each of them by itself.

@@ -131,13 +131,20 @@ impl Session {
             let level = (set.name == "transaction_isolation").then_some(value.as_str());
             return self.set_modes(call, text, level).await;
         }
-        let given = self.startup_settings.get(&set.name).filter(|_| set.is_default && set.local);
-        let given = given.map(|value| settings::assignment(&set.name, value, true));
-        self.making = vec![set.name.clone()];
-        let completion = self.run_on_coordinator(call, given.as_deref().unwrap_or(text), false).await;
-        self.making.clear();
-        let completion = completion?;
         let local = set.local && self.txn.block != Block::None;
+        if local
+            && set.is_default
+            && let Some(value) = self.startup_settings.get(&set.name).cloned()
+        {
+            self.join(COORDINATOR_GROUP).await?;
+            self.collect_on(COORDINATOR_GROUP, &settings::assignment(&set.name, &value, true)).await?;
+            self.follow(&set.name, true).await?;
+            return Ok(Completion::tag("SET"));
+        }
+        self.making = vec![set.name.clone()];
+        let joined = self.join_making().await;
+        joined?;
+        let completion = self.run_on_coordinator(call, text, false).await?;
         let before = self.txn.settings_before.as_ref().unwrap_or(&self.settings);
         if self.txn.block != Block::None && settings::is_users(&set.name) && !before.contains_key(&set.name) {
             // It stays, empty, when the block is over.
@@ -145,6 +152,9 @@ impl Session {
         }
         if set.local && !local {
             // PostgreSQL has warned; nothing stays.
+            if settings::is_users(&set.name) && !self.settings.contains_key(&set.name) {
+                self.keep_made(std::slice::from_ref(&set.name)).await?;
+            }
             return Ok(completion);
         }
         if set.is_default
@@ -165,10 +175,7 @@ impl Session {
     /// What `sql` sets is the transaction's. The other servers are not to be asked for it by a query, after which it
     /// could not be set.
     pub(super) async fn set_modes(&mut self, call: &Call<'_>, sql: &str, level: Option<&str>) -> Result<Completion> {
-        let has_written = self.txn.participants.values().any(|p| p.wrote);
-        if has_written && sql.to_ascii_lowercase().contains("only") && !self.has_savepoint(READ_ONLY) {
-            self.savepoint(READ_ONLY);
-        }
+        self.save_before_read_only(sql);
         let completion = self.run_on_coordinator(call, sql, false).await?;
         if self.txn.block != Block::None {
             // A worker that has run something knows when it is too late for that.
@@ -181,6 +188,16 @@ impl Session {
             }
         }
         Ok(completion)
+    }
+
+    /// Before a statement that may turn a transaction that has written into one that only reads.
+    pub(super) fn save_before_read_only(&mut self, sql: &str) {
+        let lower = sql.to_ascii_lowercase();
+        let turns = lower.contains("transaction_read_only") || lower.contains("read") && lower.contains("only");
+        let has_written = self.txn.participants.values().any(|p| p.wrote);
+        if turns && has_written && self.txn.block != Block::None && !self.has_savepoint(READ_ONLY) {
+            self.savepoint(READ_ONLY);
+        }
     }
 
     /// Puts a setting back to what the client gave when it connected; it hears of it as of any SET.

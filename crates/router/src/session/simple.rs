@@ -85,8 +85,7 @@ impl Session {
             self.pin = true;
             if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
                 participant.lease.tainted = true;
-                // Which ones it has set nobody knows: no other session gets the connection.
-                participant.lease.made.insert("?".to_owned());
+                participant.lease.alone = true;
             }
         }
         // BEGIN and its like go first: they cannot travel with this message.
