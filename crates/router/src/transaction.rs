@@ -906,7 +906,7 @@ impl Session {
         }
         // Alone, it says itself whether it is committed.
         let last = !first && others_wrote;
-        let reads = |p: &Participant| p.in_block && !p.wrote && !p.only_snapshot && !(last && p.ends_last);
+        let reads = |p: &Participant| p.in_block && !(p.wrote || p.only_snapshot || last && p.ends_last);
         let reads = self.txn.participants.get(&COORDINATOR_GROUP).is_some_and(reads);
         if !reads {
             return Ok(());
