@@ -111,10 +111,9 @@ SELECT k, CASE WHEN k < 0 THEN (SELECT sum(10 / (n - n)) FROM c) END FROM b WHER
 SELECT count(*) FROM c WHERE n < 0 AND k IN (SELECT (1 / (b.a - b.a))::text FROM b);
 SELECT k, (SELECT sum(1 / (x.v - 7)) FROM a x WHERE x.b = b.k) FROM b WHERE k BETWEEN 1000 AND 2000;
 SELECT count(*) FROM a WHERE k < 10 AND v > 1000;
-SAVEPOINT s;
 INSERT INTO a VALUES (9001, 1, 1);
 SELECT k, CASE WHEN v < 0 THEN (SELECT max(1 / (x.v - x.v)) FROM a x WHERE x.b = a.b) END FROM a WHERE k > 9000;
-ROLLBACK TO s;
+DELETE FROM a WHERE k > 9000;
 SELECT k FROM a WHERE k > 9000;
 DECLARE c CURSOR FOR SELECT k FROM a ORDER BY k;
 FETCH 2 FROM c;
@@ -122,6 +121,8 @@ SELECT k, CASE WHEN v < 0 THEN (SELECT max(1 / (x.v - x.v)) FROM a x WHERE x.b =
 FETCH 2 FROM c;
 SELECT a.k, b.k FROM a JOIN b ON a.v = b.k + 90 WHERE a.k < 60;
 FETCH 2 FROM c;
+CLOSE c;
+SAVEPOINT s;
 --@ error: 22012
 SELECT k, (SELECT max(1 / (x.v - x.v)) FROM a x WHERE x.b = a.b) FROM a WHERE k < 5;
 ROLLBACK TO s;

@@ -504,6 +504,10 @@ impl Session {
             .ok_or_else(|| Failure::new("3B001", format!("savepoint \"{name}\" does not exist")))
     }
 
+    pub fn has_savepoints(&self) -> bool {
+        self.txn.log.iter().any(|item| matches!(item, LogItem::Savepoint { .. }))
+    }
+
     pub fn has_savepoint(&self, name: &str) -> bool {
         self.txn.log.iter().any(|item| matches!(item, LogItem::Savepoint { name: n, .. } if n == name))
     }
@@ -646,7 +650,7 @@ impl Session {
         let clients = |item: &LogItem| matches!(item, LogItem::Savepoint { .. }) && !item.is_ours();
         let savepoint = self.txn.log.iter().rposition(clients);
         // What failed behind a savepoint of ours has given up nothing from before it.
-        let behind_ours = self.txn.log[savepoint.map_or(0, |at| at + 1)..].iter().any(LogItem::is_ours);
+        let behind_ours = self.txn.log[savepoint.map_or(0, |at| at + 1)..].iter().any(LogItem::is_the_routers);
         let back = savepoint.and_then(|at| Some((at, self.txn.log.get(at)?.to_sql()?)));
         let (groups, sql) = match back {
             Some((at, sql)) => (self.forget_steps_since(at), format!("ROLLBACK TO {sql}")),
@@ -1133,8 +1137,11 @@ impl LogItem {
 
     /// A savepoint that the client has not made.
     pub fn is_ours(&self) -> bool {
-        self.is_the_coordinators()
-            || matches!(self, LogItem::Savepoint { name, .. } if name == READ_ONLY || name == PARTS)
+        self.is_the_coordinators() || self.is_the_routers()
+    }
+
+    fn is_the_routers(&self) -> bool {
+        matches!(self, LogItem::Savepoint { name, .. } if name == READ_ONLY || name == PARTS)
     }
 
     /// A setting that workers are not told of.

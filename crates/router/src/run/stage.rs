@@ -448,7 +448,9 @@ impl Session {
         let mark = self.client.mark();
         let catalog = self.catalog();
         // What was done before in this transaction stays, whatever parts say.
-        let goes_back = !fresh && !plan.writes && self.parts_within == 0 && self.is_complete();
+        // Behind a savepoint, postgres_fdw opens that one's on the workers inside of ours, and would miss it later.
+        let goes_back =
+            !fresh && !plan.writes && self.parts_within == 0 && self.is_complete() && !self.has_savepoints();
         if goes_back {
             self.savepoint(PARTS);
         }
