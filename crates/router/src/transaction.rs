@@ -517,25 +517,24 @@ impl Session {
         let index = self.find_savepoint(name)?;
         let sql = format!("RELEASE SAVEPOINT {}", settings::quote_ident(name));
         self.on_told(index, &sql).await?;
-        let mut position = index;
-        while position < self.txn.log.len() {
-            if matches!(self.txn.log[position], LogItem::Savepoint { .. } | LogItem::Modes(_)) {
-                self.forget_item(position);
-            } else {
-                position += 1;
-            }
-        }
+        self.forget_items(index, |item| matches!(item, LogItem::Savepoint { .. } | LogItem::Modes(_)));
         Ok(())
     }
 
-    /// An item of the log is over for whoever was told of it.
-    fn forget_item(&mut self, position: usize) {
-        self.txn.log.remove(position);
-        for told in self.txn.told_mut().filter(|told| **told > position) {
-            *told -= 1;
-        }
-        for cursor in self.declared_cursors.values_mut().filter(|cursor| cursor.log > position) {
-            cursor.log -= 1;
+    /// Items of the log from `position` on are over for whoever was told of them.
+    fn forget_items(&mut self, mut position: usize, are_over: impl Fn(&LogItem) -> bool) {
+        while position < self.txn.log.len() {
+            if !are_over(&self.txn.log[position]) {
+                position += 1;
+                continue;
+            }
+            self.txn.log.remove(position);
+            for told in self.txn.told_mut().filter(|told| **told > position) {
+                *told -= 1;
+            }
+            for cursor in self.declared_cursors.values_mut().filter(|cursor| cursor.log > position) {
+                cursor.log -= 1;
+            }
         }
     }
 
@@ -555,14 +554,8 @@ impl Session {
             }
         }
         // Those of callbacks behind it go with it.
-        let mut position = self.find_savepoint(name)?;
-        while position < self.txn.log.len() {
-            if matches!(self.txn.log[position], LogItem::Savepoint { .. }) {
-                self.forget_item(position);
-            } else {
-                position += 1;
-            }
-        }
+        let index = self.find_savepoint(name)?;
+        self.forget_items(index, |item| matches!(item, LogItem::Savepoint { .. }));
         Ok(())
     }
 
@@ -1003,7 +996,7 @@ impl Session {
                     for (group, ended) in self.run_parallel(sql).await {
                         let ended = ended.and_then(|tag| was_done(&tag, word));
                         if let (Err(error), COORDINATOR_GROUP) = (ended, group) {
-                            self.end_failed_reader(error);
+                            self.end_failed_reader(error, failure.is_none());
                         }
                     }
                     events.push(Event::Finished);
@@ -1033,12 +1026,12 @@ impl Session {
         }
     }
 
-    /// The coordinator had only locks or something to tell, and all others have committed by now.
-    fn end_failed_reader(&mut self, error: Failure) {
+    /// The coordinator had only locks or something to tell, and all others have ended by now.
+    fn end_failed_reader(&mut self, error: Failure, commits: bool) {
         if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
             participant.lease.poison();
-            tracing::warn!("the coordinator failed at COMMIT: {error:?}");
-            if participant.announces {
+            tracing::warn!("the coordinator failed at the end of a transaction: {error:?}");
+            if commits && participant.announces {
                 self.warn("01000", "notifications of this transaction were lost: the coordinator failed at COMMIT");
             }
         }
