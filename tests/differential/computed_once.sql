@@ -122,6 +122,7 @@ SELECT u.id, (SELECT max(u.id + f.id) FROM friends f WHERE f.id = (SELECT orders
 -- What changes rows.
 BEGIN;
 UPDATE users SET score = (SELECT orders_of(14)) WHERE id = (SELECT orders_of(14)) RETURNING id, score;
+UPDATE users u SET (score, name) = (SELECT max(n.stars), min(n.body) FROM local_notes n WHERE (SELECT orders_of(14)) <> u.id AND n.user_id = u.id) WHERE id < 9 RETURNING id, score, name;
 UPDATE users u SET score = n.stars FROM local_notes n WHERE n.user_id = u.id AND u.id > (SELECT orders_of(14)) AND n.stars > 3 RETURNING u.id, u.score;
 DELETE FROM clicks WHERE user_id = (SELECT orders_of(14)) + 4;
 WITH x AS (SELECT orders_of(14) AS v) DELETE FROM clicks WHERE user_id = (SELECT v FROM x) + 25;

@@ -645,3 +645,19 @@ FETCH ALL FROM c;
 CLOSE c;
 SELECT k, v FROM owed ORDER BY k;
 DROP TABLE owing, owed, owed_too;
+
+-- A server that has not been asked behind a savepoint does not hear of the coordinator's subtransactions there.
+CREATE TABLE heard_a (k bigint, a int);
+CREATE TABLE heard_b (k int, a int);
+--@ cluster: SELECT create_distributed_table('heard_a', 'k', colocate_with => 'none', shard_count => 3)
+--@ cluster: SELECT create_distributed_table('heard_b', 'k', colocate_with => 'none', shard_count => 4)
+INSERT INTO heard_a SELECT i % 5, i % 3 FROM generate_series(1, 15) i;
+INSERT INTO heard_b SELECT i % 7, i % 4 FROM generate_series(1, 20) i;
+BEGIN;
+SAVEPOINT s;
+DELETE FROM heard_a t WHERE t.k = -1 AND t.a < ANY (SELECT b.a FROM heard_b b CROSS JOIN (SELECT false AS c FROM heard_a r WHERE r.a < 5 ORDER BY 1 LIMIT 4) q WHERE b.k = t.k);
+ROLLBACK TO s;
+UPDATE heard_a SET a = s.v FROM (SELECT r.a AS k, min(r.a) + 1 AS v FROM heard_a r GROUP BY r.a) s WHERE s.k = heard_a.k;
+SELECT k, a FROM heard_a ORDER BY 1, 2;
+COMMIT;
+SELECT k, a FROM heard_a ORDER BY 1, 2;

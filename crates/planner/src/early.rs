@@ -183,7 +183,13 @@ impl<'c> Early<'c, '_> {
                 self.named(&update.target);
                 self.homes.push(update.clauses.map(|clauses| Home::new(clauses.word.start, update.with.as_ref())));
                 self.from(&update.from, Gate::Here);
-                update.set.iter().for_each(|a| self.inside(&a.value));
+                // `(a, b) = (SELECT …)` has its subquery for each column.
+                let repeated = |at: usize, a: &Assignment| {
+                    a.multi && at > 0 && update.set[at - 1].multi && update.set[at - 1].value.span == a.value.span
+                };
+                for (_, assigned) in update.set.iter().enumerate().filter(|(at, a)| !repeated(*at, a)) {
+                    self.inside(&assigned.value);
+                }
                 self.filter(update.filter.as_ref(), Gate::Here);
                 self.settle();
             }
