@@ -646,7 +646,7 @@ CLOSE c;
 SELECT k, v FROM owed ORDER BY k;
 DROP TABLE owing, owed, owed_too;
 
--- A server that has not been asked behind a savepoint does not hear of the coordinator's subtransactions there.
+-- Servers that have not been asked behind a savepoint hear nothing of the subtransactions there.
 CREATE TABLE heard_a (k bigint, a int);
 CREATE TABLE heard_b (k int, a int);
 --@ cluster: SELECT create_distributed_table('heard_a', 'k', colocate_with => 'none', shard_count => 3)

@@ -606,10 +606,10 @@ impl Session {
             participant.fenced.clear();
             let unsent = participant.lease.steps().iter().rposition(|step| Some(step) == savepoint.as_ref());
             participant.lease.forget_steps(unsent.map_or(0, |at| at + 1));
-            match unsent {
-                // It never hears of the coordinator's subtransactions behind the savepoint, which end there meanwhile.
-                Some(_) => participant.told = index + 1,
-                None => told.push(*group),
+            // Of the coordinator's subtransactions behind it, which end meanwhile, it is told nothing more.
+            participant.told = index + 1;
+            if unsent.is_none() {
+                told.push(*group);
             }
         }
         told
