@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pgherd_backend::{Address, BackendError, Connection, QueryResult, connect};
 use pgherd_catalog::hash::KeyType;
@@ -32,7 +32,17 @@ pub struct Database {
     sessions: AtomicUsize,
     /// Whoever loads what others will ask for as well.
     loading: tokio::sync::Mutex<()>,
+    /// What the catalog was loaded over last, for the next definition: a new connection costs as much as the load.
+    kept: Mutex<Option<Kept>>,
 }
+
+struct Kept {
+    connection: Connection,
+    since: Instant,
+}
+
+/// How long an idle connection for loads is kept.
+const KEPT_FOR: Duration = Duration::from_secs(10);
 
 impl Database {
     fn new(name: &str, snapshot: Snapshot, callback_secret: Option<Arc<str>>) -> Database {
@@ -45,6 +55,7 @@ impl Database {
             stopped: tokio::sync::watch::channel(false).0,
             sessions: AtomicUsize::new(0),
             loading: tokio::sync::Mutex::default(),
+            kept: Mutex::default(),
         }
     }
 
@@ -89,7 +100,7 @@ impl Database {
     /// Loads the catalog unless it is at least as new as `epoch`: a definition's session and who listens both hear of
     /// it, and one of them loads. Not from within a transaction: others may wait for this one.
     pub async fn reload_since(
-        &self,
+        self: &Arc<Self>,
         shared: &Arc<Shared>,
         epoch: Option<i64>,
     ) -> std::result::Result<(), BackendError> {
@@ -106,15 +117,45 @@ impl Database {
     }
 
     /// Loads the catalog afresh through the router's own account.
-    pub async fn reload(&self, shared: &Arc<Shared>) -> std::result::Result<(), BackendError> {
-        let mut connection = connect(&shared.own_target(&self.name)).await?;
-        self.load_over(&mut connection).await?;
-        connection.close().await;
+    pub async fn reload(self: &Arc<Self>, shared: &Arc<Shared>) -> std::result::Result<(), BackendError> {
+        match self.reload_over_kept().await {
+            Some(connection) => self.keep(connection),
+            None => {
+                let mut connection = connect(&shared.own_target(&self.name)).await?;
+                self.load_over(&mut connection).await?;
+                self.keep(connection);
+            }
+        }
         if self.snapshot().nodes.iter().any(|n| !shared.budget.is_known(&shared.address_of(n))) {
             let (shared, snapshot) = (shared.clone(), self.snapshot());
             tokio::spawn(async move { shared.learn_servers(&snapshot).await });
         }
         Ok(())
+    }
+
+    /// None where there is no such connection, or its server has ended it or gone silent.
+    async fn reload_over_kept(&self) -> Option<Connection> {
+        let Kept { mut connection, .. } = self.take_kept(Instant::now())?;
+        let loaded = tokio::time::timeout(LOAD_TIMEOUT, self.load_over(&mut connection)).await;
+        matches!(loaded, Ok(Ok(()))).then_some(connection)
+    }
+
+    /// The connection that has been idle since `before` at the latest.
+    fn take_kept(&self, before: Instant) -> Option<Kept> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.take_if(|kept| kept.since <= before)
+    }
+
+    fn keep(self: &Arc<Self>, connection: Connection) {
+        let since = Instant::now();
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(Kept { connection, since });
+        let database = Arc::downgrade(self);
+        tokio::spawn(async move {
+            tokio::time::sleep(KEPT_FOR).await;
+            if let Some(Kept { connection, .. }) = database.upgrade().and_then(|database| database.take_kept(since)) {
+                connection.close().await;
+            }
+        });
     }
 
     async fn load_over(&self, connection: &mut Connection) -> std::result::Result<(), BackendError> {
@@ -125,7 +166,7 @@ impl Database {
     }
 }
 
-/// How long whoever wants the catalog waits for somebody else's load of it.
+/// How long whoever wants the catalog waits for somebody else's load of it, or for an old connection.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How long a worker may take to have its schema brought up to date.
@@ -296,7 +337,7 @@ async fn follow(shared: Arc<Shared>, database: Arc<Database>) {
     }
 }
 
-async fn listen_once(shared: &Arc<Shared>, database: &Database) -> std::result::Result<(), BackendError> {
+async fn listen_once(shared: &Arc<Shared>, database: &Arc<Database>) -> std::result::Result<(), BackendError> {
     let mut connection = connect(&shared.own_target(&database.name)).await?;
     connection.query(&format!("LISTEN {NOTIFY_CHANNEL}")).await?;
     // What changed while nobody listened.
@@ -700,7 +741,8 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
                  WHERE NOT t.tgisinternal AND t.tgname !~* '^[!~]?pgherd_guard' AND t.tgtype::int4 & 24 <> 0 \
                    AND t.tgtype::int4 & 3 <> 1 AND t.tgrelid NOT IN (SELECT relation FROM pgherd.fires_here) \
              UNION SELECT 'C' || proname, '' FROM pg_catalog.pg_proc \
-               WHERE oid >= 16384 AND prosrc ~* E'\\\\mset\\\\s+constraints\\\\M' \
+               WHERE oid >= 16384 AND pronamespace <> 'pgherd'::pg_catalog.regnamespace \
+                 AND prosrc ~* E'\\\\mset\\\\s+constraints\\\\M' \
              UNION SELECT 'D', '' WHERE EXISTS ( \
                  SELECT FROM pg_catalog.pg_constraint k JOIN pgherd.pg_dist_partition p ON p.logicalrelid = k.conrelid \
                  WHERE k.condeferrable AND p.partmethod = 'h') \
