@@ -25,6 +25,8 @@ SELECT b.w, c.n, count(*) FROM b LEFT JOIN c ON c.k = b.w GROUP BY b.w, c.n;
 SELECT count(*), count(c.k), count(b.k) FROM b FULL JOIN c ON c.k = b.w;
 SELECT c.k, b.k FROM b FULL JOIN c ON c.k = b.w AND b.k > 310 WHERE b.k IS NULL OR b.k > 300;
 SELECT count(*), count(a.k), count(b.k) FROM a FULL JOIN b ON a.k = b.a;
+SELECT count(*), count(x.k), count(y.k), sum(y.v) FROM a x FULL JOIN a y ON x.k = y.k AND x.v > 99;
+SELECT y.k, count(*), count(x.k) FROM a x FULL JOIN a y ON x.k = y.k AND x.v > 99 AND y.v < 105 WHERE x.k < 40 OR y.k < 40 GROUP BY y.k;
 SELECT a.k, a.v FROM a WHERE a.v > (SELECT avg(x.v) FROM a x WHERE x.b = a.b);
 SELECT a.k FROM a WHERE a.v = (SELECT max(x.v) FROM a x WHERE x.b = a.b) AND a.k < 80;
 SELECT b.k FROM b WHERE (SELECT count(*) FROM a WHERE a.b = b.a) > 6;

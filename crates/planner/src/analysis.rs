@@ -787,19 +787,18 @@ impl<'a> Analysis<'a> {
                     let equates = |on| self.equates_sides(on, scope, [from_left..from_right, from_right..to]);
                     self.has_bound_full_join |= !join.on.as_ref().is_some_and(equates);
                 }
-                // Where the join's own condition counts: both sides of an inner join, the nullable side of an outer.
+                // Where the join's own condition counts: both sides of an inner join, the nullable side of an outer. Of a
+                // full join neither side: only pairs of rows meet it.
                 let own_env = match join.kind {
-                    JoinKind::Inner => Some(env),
-                    JoinKind::Left => Some(right_env),
-                    JoinKind::Right => Some(left_env),
-                    JoinKind::Full => None,
+                    JoinKind::Inner => env,
+                    JoinKind::Left => right_env,
+                    JoinKind::Right => left_env,
+                    JoinKind::Full => self.new_env(Some(env)),
                 };
                 if let Some(on) = &join.on {
                     let inside = self.scope_of_join(scope, from_left..to);
                     self.join_scopes.push((join, inside));
-                    if let Some(own_env) = own_env {
-                        self.collect(on, inside, own_env);
-                    }
+                    self.collect(on, inside, own_env);
                 }
                 for name in &join.using {
                     let a = self.column_in(scope, from_left, from_right, name);
@@ -808,15 +807,14 @@ impl<'a> Analysis<'a> {
                     let alike = a.zip(b).is_some_and(|(a, b)| self.alike(a, b));
                     let merged = &mut self.scopes[scope].merged;
                     merged.retain(|(n, id)| n != name || (Some(*id) != a && Some(*id) != b));
-                    if let (Some(own_env), Some(a), Some(b)) = (own_env, a, b) {
-                        if alike {
+                    if let (Some(a), Some(b)) = (a, b) {
+                        if alike && join.kind != JoinKind::Full {
                             merged.push((name.clone(), if join.kind == JoinKind::Right { b } else { a }));
                         }
                         self.envs[own_env].facts.push(Fact::Equal(a, b));
                     }
                 }
-                let env = own_env.unwrap_or(env);
-                Node::Join { kind: join.kind, left: Box::new(left), right: Box::new(right), env }
+                Node::Join { kind: join.kind, left: Box::new(left), right: Box::new(right), env: own_env }
             }
             FromItem::Subquery { query, lateral, alias } => {
                 let outer = if *lateral { Some(scope) } else { self.scopes[scope].parent };

@@ -145,7 +145,7 @@ impl Context<'_> {
             Node::Opaque(what) => Err(format!("{what} is in FROM")),
             Node::Join { kind, left, right, env } => {
                 let left = self.spread_of_node(left, before)?;
-                let seen = match before {
+                let seen = match before.filter(|_| *kind != JoinKind::Full) {
                     None => left.clone(),
                     Some(before) => self.inner(before.clone(), left.clone(), *env).unwrap_or(left.clone()),
                 };
@@ -156,6 +156,11 @@ impl Context<'_> {
                     JoinKind::Right => self.outer(right, left, *env),
                     JoinKind::Full => match (left, right) {
                         (Spread::Replicated, Spread::Replicated) => Ok(Spread::Replicated),
+                        // Either side's column may be NULL, wherever the row is.
+                        (Spread::Partitioned(left), Spread::Partitioned(right)) => {
+                            self.joined(&left, &right, *env).map_err(|_| "a full join".to_owned())?;
+                            Ok(Spread::Partitioned(Vec::new()))
+                        }
                         _ => Err("a full join".to_owned()),
                     },
                 }

@@ -16,6 +16,15 @@ pub struct Name {
     pub name: String,
 }
 
+/// A function's name and the types of its arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signature {
+    /// As `regprocedure` reads it, all quoted.
+    pub text: String,
+    /// The types that it names, of arrays the elements'.
+    pub types: Vec<Name>,
+}
+
 #[derive(Debug, Clone)]
 pub enum StatementKind {
     /// SELECT, VALUES, TABLE, set operations; `Statement::tree` has it. Also with data-modifying CTEs.
@@ -333,8 +342,8 @@ pub struct DdlInfo {
     pub relations: Vec<Name>,
     /// Names of the objects that DROP, COMMENT, RENAME … speak of.
     pub objects: Vec<Name>,
-    /// Of `objects` that are functions, as `regprocedure` reads them. None: no arguments are written, or not as types.
-    pub signatures: Vec<Option<String>>,
+    /// Of `objects` that are functions. None: no arguments are written, or not as types.
+    pub signatures: Vec<Option<Signature>>,
     /// GRANT … ON ALL TABLES IN SCHEMA: `objects` are schemas.
     pub all_in_schema: bool,
     pub concurrently: bool,
@@ -1110,7 +1119,7 @@ fn object_names(n: &Node) -> Vec<Name> {
     }
 }
 
-fn signature_of(n: &Node) -> Option<String> {
+fn signature_of(n: &Node) -> Option<Signature> {
     match &n.node {
         Some(NodeEnum::ObjectWithArgs(o)) => signature(o),
         _ => None,
@@ -1121,18 +1130,18 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// A function's name and the types of its arguments, all quoted.
-fn signature(o: &pb::ObjectWithArgs) -> Option<String> {
+fn signature(o: &pb::ObjectWithArgs) -> Option<Signature> {
     let path = |list: &[Node]| strings(list).iter().map(|part| quoted(part)).collect::<Vec<_>>().join(".");
     let argument = |n: &Node| match &n.node {
         Some(NodeEnum::TypeName(t)) if !t.pct_type => {
             let array = if t.array_bounds.is_empty() { "" } else { "[]" };
-            Some(format!("{}{array}", path(&t.names)))
+            Some((format!("{}{array}", path(&t.names)), name_of_list(&t.names)))
         }
         _ => None,
     };
-    let arguments: Vec<String> = o.objargs.iter().map(argument).collect::<Option<_>>()?;
-    (!o.args_unspecified).then(|| format!("{}({})", path(&o.objname), arguments.join(", ")))
+    let arguments = o.objargs.iter().map(argument).collect::<Option<Vec<_>>>()?;
+    let (texts, types): (Vec<_>, Vec<_>) = arguments.into_iter().unzip();
+    (!o.args_unspecified).then(|| Signature { text: format!("{}({})", path(&o.objname), texts.join(", ")), types })
 }
 
 fn object_word(kind: i32) -> &'static str {

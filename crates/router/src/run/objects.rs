@@ -6,7 +6,7 @@
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Oid};
 use pgherd_control::describe::Prerequisite;
 use pgherd_control::distribute;
-use pgherd_sql::DdlInfo;
+use pgherd_sql::{DdlInfo, Name};
 
 use super::ddl::touches_unnamed;
 use super::own::without_position;
@@ -80,11 +80,11 @@ impl Session {
     /// What names in a definition mean on the coordinator, before it is run there: a worker has not all schemas'
     /// objects of a name. None: it is not told, and names are believed.
     pub(super) async fn meant_objects(&mut self, info: &DdlInfo) -> Result<Option<Meant>> {
-        let (catalog, column, finder) = match info.object {
-            "type" | "domain" | "attribute" => ("pg_type", "typname", "to_regtype"),
-            "domain constraint" if info.tag == "RENAME" => ("pg_type", "typname", "to_regtype"),
-            "function" | "procedure" | "routine" => ("pg_proc", "proname", "to_regprocedure"),
-            "collation" => ("pg_collation", "collname", "to_regcollation"),
+        let (catalog, column) = match info.object {
+            "type" | "domain" | "attribute" => ("pg_type", "typname"),
+            "domain constraint" if info.tag == "RENAME" => ("pg_type", "typname"),
+            "function" | "procedure" | "routine" => ("pg_proc", "proname"),
+            "collation" => ("pg_collation", "collname"),
             _ => return Ok(None),
         };
         let names = if info.objects.is_empty() { &info.relations } else { &info.objects };
@@ -96,21 +96,26 @@ impl Session {
             return Ok(None);
         }
         let is_function = catalog == "pg_proc";
-        let found = |(at, name): (usize, &pgherd_sql::Name)| {
+        let quoted = |name: &Name| {
             let parts = name.schema.iter().chain([&name.name]).map(|part| quote_ident(part));
-            let written = parts.collect::<Vec<_>>().join(".");
-            let (finder, written) = match info.signatures.get(at) {
-                Some(Some(signature)) if is_function => (finder, signature.clone()),
-                _ if is_function => ("to_regproc", written),
-                _ => (finder, written),
-            };
-            format!("(pg_catalog.{finder}({})::pg_catalog.oid)", quote_literal(&written))
+            parts.collect::<Vec<_>>().join(".")
+        };
+        let found = |(at, name): (usize, &Name)| match (catalog, info.signatures.get(at)) {
+            ("pg_type", _) => type_named(name),
+            ("pg_proc", Some(Some(signature))) => {
+                let are_known = signature.types.iter().map(|t| format!("{} IS NOT NULL", type_named(t)));
+                let are_known = are_known.chain(["true".to_owned()]).collect::<Vec<_>>().join(" AND ");
+                let found = found_by("to_regprocedure", &signature.text);
+                format!("CASE WHEN {are_known} THEN {found} END")
+            }
+            ("pg_proc", _) => found_by("to_regproc", &quoted(name)),
+            _ => found_by("to_regcollation", &quoted(name)),
         };
         let found: Vec<String> = names.iter().enumerate().map(found).collect();
         let sql = format!(
-            "SELECT i.identity, i.schema ~ '^pg_temp' FROM (VALUES {}) o(oid) LEFT JOIN LATERAL \
+            "SELECT i.identity, i.schema ~ '^pg_temp' FROM (VALUES ({})) o(oid) LEFT JOIN LATERAL \
                  pg_catalog.pg_identify_object('pg_catalog.{catalog}'::pg_catalog.regclass, o.oid, 0) i ON true",
-            found.join(", ")
+            found.join("), (")
         );
         let found = self.ask_coordinator(&sql).await?;
         let rows = 0..found.rows.len();
@@ -205,7 +210,7 @@ impl Session {
             return Ok(());
         };
         // Naming the session's temporary schema is enough to keep a worker from preparing its part of the transaction.
-        let is_temporary = |name: &pgherd_sql::Name| name.schema.as_deref().is_some_and(|s| s.starts_with("pg_temp"));
+        let is_temporary = |name: &Name| name.schema.as_deref().is_some_and(|s| s.starts_with("pg_temp"));
         if info.objects.iter().any(is_temporary) {
             return Ok(());
         }
@@ -334,6 +339,25 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// SQL for the object that a name means, by one of PostgreSQL's `to_reg…`. Up to version 15 these fail where a type that
+/// is named does not exist, or is a shell, so types are asked for first.
+fn found_by(finder: &str, written: &str) -> String {
+    format!("pg_catalog.{finder}({})::pg_catalog.oid", quote_literal(written))
+}
+
+/// SQL for the type that a name means; NULL: there is none, or only a shell.
+fn type_named(name: &Name) -> String {
+    let place = match &name.schema {
+        Some(schema) => format!("n.nspname = {}", quote_literal(schema)),
+        None => "pg_catalog.pg_type_is_visible(t.oid)".to_owned(),
+    };
+    format!(
+        "(SELECT t.oid FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace \
+          WHERE t.typname = {} AND t.typisdefined AND {place})",
+        quote_literal(&name.name)
+    )
 }
 
 /// GRANT and REVOKE of a role's membership.
