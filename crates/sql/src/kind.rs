@@ -21,8 +21,8 @@ pub struct Name {
 pub struct Signature {
     /// As `regprocedure` reads it, all quoted.
     pub text: String,
-    /// The types that it names, of arrays the elements'.
-    pub types: Vec<Name>,
+    /// The types that it names, of arrays the elements', and whether it is an array.
+    pub types: Vec<(Name, bool)>,
 }
 
 #[derive(Debug, Clone)]
@@ -1134,8 +1134,9 @@ fn signature(o: &pb::ObjectWithArgs) -> Option<Signature> {
     let path = |list: &[Node]| strings(list).iter().map(|part| quoted(part)).collect::<Vec<_>>().join(".");
     let argument = |n: &Node| match &n.node {
         Some(NodeEnum::TypeName(t)) if !t.pct_type => {
-            let array = if t.array_bounds.is_empty() { "" } else { "[]" };
-            Some((format!("{}{array}", path(&t.names)), name_of_list(&t.names)))
+            let is_array = !t.array_bounds.is_empty();
+            let text = format!("{}{}", path(&t.names), if is_array { "[]" } else { "" });
+            Some((text, (name_of_list(&t.names), is_array)))
         }
         _ => None,
     };

@@ -101,9 +101,10 @@ impl Session {
             parts.collect::<Vec<_>>().join(".")
         };
         let found = |(at, name): (usize, &Name)| match (catalog, info.signatures.get(at)) {
-            ("pg_type", _) => type_named(name),
+            ("pg_type", _) => type_named(name, false),
             ("pg_proc", Some(Some(signature))) => {
-                let are_known = signature.types.iter().map(|t| format!("{} IS NOT NULL", type_named(t)));
+                let are_known = signature.types.iter();
+                let are_known = are_known.map(|(name, array)| format!("{} IS NOT NULL", type_named(name, *array)));
                 let are_known = are_known.chain(["true".to_owned()]).collect::<Vec<_>>().join(" AND ");
                 let found = found_by("to_regprocedure", &signature.text);
                 format!("CASE WHEN {are_known} THEN {found} END")
@@ -347,16 +348,17 @@ fn found_by(finder: &str, written: &str) -> String {
     format!("pg_catalog.{finder}({})::pg_catalog.oid", quote_literal(written))
 }
 
-/// SQL for the type that a name means; NULL: there is none, or only a shell.
-fn type_named(name: &Name) -> String {
+/// SQL for the type that a name means; NULL: there is none, or only a shell, or there are no arrays of it where one is meant.
+fn type_named(name: &Name, array: bool) -> String {
     let place = match &name.schema {
         Some(schema) => format!("n.nspname = {}", quote_literal(schema)),
         None => "pg_catalog.pg_type_is_visible(t.oid)".to_owned(),
     };
     format!(
         "(SELECT t.oid FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace \
-          WHERE t.typname = {} AND t.typisdefined AND {place})",
-        quote_literal(&name.name)
+          WHERE t.typname = {} AND t.typisdefined AND {place}{})",
+        quote_literal(&name.name),
+        if array { " AND t.typarray <> 0" } else { "" }
     )
 }
 
