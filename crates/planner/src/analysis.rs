@@ -787,8 +787,8 @@ impl<'a> Analysis<'a> {
                     let equates = |on| self.equates_sides(on, scope, [from_left..from_right, from_right..to]);
                     self.has_bound_full_join |= !join.on.as_ref().is_some_and(equates);
                 }
-                // Where the join's own condition counts: both sides of an inner join, the nullable side of an outer. Of a
-                // full join neither side: only pairs of rows meet it.
+                // Where the join's own condition counts: both sides of an inner join, the nullable side of an outer.
+                // Neither side of a full join: only pairs of rows meet it.
                 let own_env = match join.kind {
                     JoinKind::Inner => env,
                     JoinKind::Left => right_env,
