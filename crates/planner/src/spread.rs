@@ -145,6 +145,7 @@ impl Context<'_> {
             Node::Opaque(what) => Err(format!("{what} is in FROM")),
             Node::Join { kind, left, right, env } => {
                 let left = self.spread_of_node(left, before)?;
+                // The condition of a full join says nothing of what stands to its left.
                 let seen = match before.filter(|_| *kind != JoinKind::Full) {
                     None => left.clone(),
                     Some(before) => self.inner(before.clone(), left.clone(), *env).unwrap_or(left.clone()),

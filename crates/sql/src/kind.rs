@@ -21,7 +21,7 @@ pub struct Name {
 pub struct Signature {
     /// As `regprocedure` reads it, all quoted.
     pub text: String,
-    /// The types that it names, of arrays the elements', and whether it is an array.
+    /// The type of each argument, of an array its elements', and whether it is an array.
     pub types: Vec<(Name, bool)>,
 }
 
