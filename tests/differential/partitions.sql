@@ -608,3 +608,41 @@ ALTER INDEX its_own RENAME TO still_its_own;
 ALTER TABLE retyped DROP CONSTRAINT retyped_key;
 SELECT tablename, indexname FROM pg_indexes WHERE tablename LIKE 'retyped%' ORDER BY 1, 2;
 DROP TABLE retyped;
+
+-- Joins that a body sends partition by partition, full ones as well; also where its transaction has written.
+CREATE TABLE wise_a (k int, c text, v int) PARTITION BY LIST (c);
+CREATE TABLE wise_a_1 PARTITION OF wise_a FOR VALUES IN ('x', 'y');
+CREATE TABLE wise_a_2 PARTITION OF wise_a FOR VALUES IN ('z');
+CREATE TABLE wise_b (k int, c text, v int) PARTITION BY LIST (c);
+CREATE TABLE wise_b_1 PARTITION OF wise_b FOR VALUES IN ('x', 'y');
+CREATE TABLE wise_b_2 PARTITION OF wise_b FOR VALUES IN ('z');
+--@ cluster: SELECT create_distributed_table('wise_a', 'k')
+--@ cluster: SELECT create_distributed_table('wise_b', 'k', colocate_with => 'wise_a')
+INSERT INTO wise_a SELECT g, substr('xyz', 1 + g % 3, 1), g FROM generate_series(0, 59) g;
+INSERT INTO wise_b SELECT g * 2, substr('xyz', 1 + g % 3, 1), g FROM generate_series(0, 59) g;
+INSERT INTO wise_a VALUES (NULL, 'x', -1);
+INSERT INTO wise_b VALUES (NULL, 'x', -1);
+CREATE FUNCTION wise() RETURNS TABLE (n bigint, of_a bigint, of_b bigint, a bigint, b bigint, both_sides bigint) LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY SELECT count(*), count(wise_a.v), count(wise_b.v), sum(wise_a.v), sum(wise_b.v), sum(wise_a.v * wise_b.v)
+        FROM wise_a FULL JOIN wise_b ON wise_a.k = wise_b.k AND wise_a.c = wise_b.c;
+    RETURN QUERY SELECT count(*), count(wise_a.v), count(wise_b.v), sum(wise_a.v), sum(wise_b.v), sum(wise_a.v * wise_b.v)
+        FROM wise_a LEFT JOIN wise_b ON wise_a.k = wise_b.k AND wise_a.c = wise_b.c;
+    RETURN QUERY SELECT count(*), count(wise_a.v), count(wise_b.v), sum(wise_a.v), sum(wise_b.v), sum(wise_a.v * wise_b.v)
+        FROM wise_a JOIN wise_b ON wise_a.k = wise_b.k AND wise_a.c = wise_b.c;
+END $$;
+SELECT * FROM wise() WITH ORDINALITY ORDER BY ordinality;
+SET enable_partitionwise_join = on;
+SELECT * FROM wise() WITH ORDINALITY ORDER BY ordinality;
+SELECT wise_a.k, wise_b.k, wise_a.v, wise_b.v FROM wise_a FULL JOIN wise_b ON wise_a.k = wise_b.k AND wise_a.c = wise_b.c;
+BEGIN;
+INSERT INTO wise_a VALUES (1000, 'z', 7), (120, 'x', 8);
+DELETE FROM wise_b WHERE k = 4;
+UPDATE wise_b SET v = v + 1 WHERE c = 'y';
+SELECT * FROM wise() WITH ORDINALITY ORDER BY ordinality;
+SELECT count(*), sum(wise_a.v * wise_b.v) FROM wise_a FULL JOIN wise_b ON wise_a.k = wise_b.k AND wise_a.c = wise_b.c;
+ROLLBACK;
+SELECT * FROM wise() WITH ORDINALITY ORDER BY ordinality;
+RESET enable_partitionwise_join;
+DROP FUNCTION wise;
+DROP TABLE wise_a, wise_b;
