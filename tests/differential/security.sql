@@ -300,6 +300,7 @@ SET ROLE corpus_ann;
 INSERT INTO pol VALUES (3, 'ann', 7), (30, 'ann', 8) ON CONFLICT (k) DO UPDATE SET n = doubled(excluded.n) RETURNING *;
 --@ error: 42501
 INSERT INTO pol VALUES (4, 'ann', 7) ON CONFLICT (k) DO UPDATE SET n = doubled(excluded.n) RETURNING *;
+--@ error: 42501 from 15.20, 16.16, 17.12, 18.7
 INSERT INTO pol VALUES (4, 'ann', 7) ON CONFLICT (k) DO UPDATE SET n = doubled(excluded.n) WHERE doubled(pol.n) < 0;
 --@ error: 42501
 INSERT INTO pol VALUES (5, 'ann', 7) ON CONFLICT (k) DO UPDATE SET n = doubled(excluded.n);

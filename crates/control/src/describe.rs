@@ -30,8 +30,11 @@ impl From<serde_json::Error> for DescriptionError {
     }
 }
 
+/// Options that PostgreSQL does not document are left out; their names are in `left_alone`.
 pub fn parse_description(json: &str) -> Result<TableDescription, DescriptionError> {
-    Ok(serde_json::from_str(json)?)
+    let mut description: TableDescription = serde_json::from_str(json)?;
+    description.left_alone = crate::options::keep_documented(&mut description);
+    Ok(description)
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -52,6 +55,9 @@ pub struct TableDescription {
     /// `name=value`, as all options here.
     pub options: Option<Vec<String>>,
     pub toast_options: Option<Vec<String>>,
+    /// Names of options of the table and what belongs to it that PostgreSQL does not document: not ours to copy.
+    #[serde(skip)]
+    pub left_alone: Vec<String>,
     pub row_security: bool,
     pub force_row_security: bool,
     /// `d` default, `n` nothing, `f` full, `i` index.

@@ -10,6 +10,7 @@ pub mod describe;
 pub mod distribute;
 pub mod encoding;
 pub mod operation;
+mod options;
 pub mod quote;
 pub mod schema;
 

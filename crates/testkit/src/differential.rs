@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use crate::client::{Answer, Client, Column, Fields, Reply, Row, show_fields, show_row};
-use crate::script::{Mode, Script, Statement, Step};
+use crate::script::{Mode, Script, Statement, Step, release};
 use crate::{Error, Result, Side, workspace_file};
 
 /// Eight turns run each third file once.
@@ -223,10 +223,18 @@ impl<'a> Runner<'a> {
         }
     }
 
+    /// A file as the oracle's release runs it.
+    fn script(&self, path: &Path) -> Result<Script> {
+        let mut client = self.oracle.connect(&self.oracle.target.database)?;
+        let version = client.value("SHOW server_version")?;
+        let release = release(&version).ok_or_else(|| format!("no release of PostgreSQL: {version}"))?;
+        Ok(Script::read(path)?.on(release))
+    }
+
     /// Runs one file in these modes.
     pub fn run_file(&self, path: &Path, modes: &[Mode]) -> Report {
         let mut report = Report::default();
-        let script = match Script::read(path) {
+        let script = match self.script(path) {
             Ok(script) => script,
             Err(error) => {
                 report.different.push(broken(&path.to_string_lossy(), 0, "read the file", &error));
@@ -278,7 +286,7 @@ impl<'a> Runner<'a> {
             }
             let mut differences = Vec::new();
             for include in &script.includes {
-                let included = Script::read(&path.with_file_name(include))?;
+                let included = self.script(&path.with_file_name(include))?;
                 let mut run = Run::new(self, &included.name, database, Mode::Simple);
                 run.steps(&included.steps);
                 differences.extend(run.report.different);

@@ -9,6 +9,8 @@
 //! | `plain: SQL` | run on the plain server alone, must succeed |
 //! | `ordered` | the order of the rows is part of the answer; without it rows are compared as a multiset |
 //! | `error: SQLSTATE` | it fails so on PostgreSQL; a failure that is not announced is a mistake of the corpus |
+//! | `error: SQLSTATE from 15.20, 17` | the same from these releases on, each for its major version; also `before 17` |
+//! | `only: from 17` | run on such releases only |
 //! | `refused: SQLSTATE` | PostgreSQL runs it, the cluster refuses it by name; then neither runs it |
 //! | `params: 1, 'a', NULL` | parameters as text; several lines: the statement is run with each |
 //! | `types: 23, 25` | type ids that Parse declares for the parameters |
@@ -27,6 +29,43 @@
 use std::path::Path;
 
 use crate::{Error, Result};
+
+/// Major and minor version.
+pub type Release = (u32, u32);
+
+/// Of `server_version`, such as `15.20 (Debian 15.20-0+deb12u1)` and `18beta1`.
+pub fn release(server_version: &str) -> Option<Release> {
+    let mut numbers = server_version.split(' ').next()?.split(|c: char| !c.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next().and_then(|n| n.parse().ok()).unwrap_or(0)))
+}
+
+/// Releases from some on, or before them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct When {
+    from: bool,
+    /// One of each major version at most, in order.
+    releases: Vec<Release>,
+}
+
+impl When {
+    /// `from 15.20, 17` or `before 17`.
+    fn parse(text: &str) -> Option<When> {
+        let (word, list) = text.trim().split_once(' ')?;
+        let releases = list.split(',').map(|r| release(r.trim())).collect::<Option<Vec<_>>>()?;
+        let from = match word {
+            "from" => true,
+            "before" => false,
+            _ => return None,
+        };
+        releases.is_sorted().then_some(When { from, releases })
+    }
+
+    /// A major version that is not listed is later than the last one before it that is.
+    fn holds(&self, release: Release) -> bool {
+        let reached = self.releases.iter().rfind(|r| r.0 <= release.0).is_some_and(|r| *r <= release);
+        reached == self.from
+    }
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
@@ -69,6 +108,10 @@ pub struct Statement {
     pub copy_in: Option<Vec<u8>>,
     pub ordered: bool,
     pub error: Option<String>,
+    /// Errors of some releases; [`Script::on`] makes one of them the error.
+    pub errors: Vec<(String, When)>,
+    /// None: on all releases.
+    pub only: Option<When>,
     pub refused: Option<String>,
     pub parameters: Vec<Vec<Option<String>>>,
     pub types: Vec<u32>,
@@ -124,7 +167,14 @@ impl Script {
                         sql: value.trim_end_matches(';').to_owned(),
                     }),
                     "ordered" => next.ordered = true,
-                    "error" => next.error = Some(value.to_owned()),
+                    "error" => match value.split_once(' ') {
+                        None => next.error = Some(value.to_owned()),
+                        Some((code, when)) => {
+                            let when = When::parse(when).ok_or_else(|| fail("bad releases"))?;
+                            next.errors.push((code.to_owned(), when));
+                        }
+                    },
+                    "only" => next.only = Some(When::parse(value).ok_or_else(|| fail("bad releases"))?),
                     "refused" => next.refused = Some(value.to_owned()),
                     "params" => next.parameters.push(parameters(value).ok_or_else(|| fail("bad parameters"))?),
                     "types" => {
@@ -190,6 +240,21 @@ impl Script {
             return Err(format!("{name}: directives without a statement at the end").into());
         }
         Ok(script)
+    }
+
+    /// What is run on this release of PostgreSQL, and what fails there.
+    pub fn on(mut self, release: Release) -> Script {
+        self.steps.retain(|step| match step {
+            Step::Statement(statement) => statement.only.as_ref().is_none_or(|when| when.holds(release)),
+            Step::Setup { .. } => true,
+        });
+        for step in &mut self.steps {
+            let Step::Statement(statement) = step else { continue };
+            if let Some((code, _)) = statement.errors.iter().find(|(_, when)| when.holds(release)) {
+                statement.error = Some(code.clone());
+            }
+        }
+        self
     }
 
     /// How many statements there are, without what runs on one side only.
@@ -393,6 +458,27 @@ mod tests {
         assert!(Script::parse("t.sql", "--@ orderd\nSELECT 1;").is_err());
         assert!(Script::parse("t.sql", "SELECT 1;\n--@ ordered\n").is_err());
         assert!(Script::parse("t.sql", "--@ skip:\nSELECT 1;").is_err());
+    }
+
+    #[test]
+    fn what_some_releases_do_is_announced_for_those() {
+        let text = "--@ error: 42501 from 15.20, 16.16, 17.12, 18.7\nSELECT 1;\n--@ only: before 17\nSELECT 2;";
+        let on = |version: &str| {
+            let script = Script::parse("t.sql", text).unwrap().on(release(version).unwrap());
+            let error = |step: &Step| match step {
+                Step::Statement(statement) => statement.error.is_some(),
+                Step::Setup { .. } => false,
+            };
+            script.steps.iter().map(error).collect::<Vec<_>>()
+        };
+        assert_eq!(on("15.18"), [false, false]);
+        assert_eq!(on("15.20 (Debian 15.20-0+deb12u1)"), [true, false]);
+        assert_eq!(on("16.15"), [false, false]);
+        assert_eq!(on("18.6"), [false]);
+        assert_eq!(on("18.7"), [true]);
+        assert_eq!(on("19beta1"), [true]);
+        assert!(Script::parse("t.sql", "--@ only: 17\nSELECT 1;").is_err());
+        assert!(Script::parse("t.sql", "--@ error: 42501 from 17, 15\nSELECT 1;").is_err());
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! create_distributed_table, create_reference_table and undistribute_table, inside the client's transaction: describe
 //! the table, decide (`pgherd-control`), make it on the workers, move the rows, write the metadata.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Table};
@@ -535,10 +536,20 @@ pub fn refusal(refusal: pgherd_control::Refusal) -> Failure {
     failure
 }
 
+/// Options that the log has told of.
+static LEFT_ALONE: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
 /// The answer to `describe_query`.
 pub(super) fn parse_table(oid: u32, json: Option<&str>) -> Result<TableDescription> {
     let json = json.ok_or_else(|| Failure::new("42P01", format!("relation with OID {oid} does not exist")))?;
-    describe::parse_description(json).map_err(garbled)
+    let table = describe::parse_description(json).map_err(garbled)?;
+    for option in &table.left_alone {
+        let mut known = LEFT_ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.insert(option.clone()) {
+            tracing::info!("storage option {option} is not PostgreSQL's documented: it is not carried to workers");
+        }
+    }
+    Ok(table)
 }
 
 pub(super) fn garbled(error: DescriptionError) -> Failure {
