@@ -41,6 +41,12 @@ REGRESS_AGAIN ?=
 REGRESS_WORKERS ?= 2
 # Or distributed: every table that can be, and the rows of SELECTs compared.
 REGRESS_MODE ?= local
+# The suites of `make drivers` and what it leaves; only these (DRIVERS_ONLY=asyncpg,pgx); write the list of known differences
+# anew (DRIVERS_KNOWN=write).
+DRIVERS_DIR ?= /var/tmp/pgherd-drivers
+DRIVERS_ONLY ?=
+DRIVERS_KNOWN ?=
+DRIVERS_WORKERS ?= 2
 # Of the generated statements: the first seed, how long, and statements of each round. What differs is written to FUZZ_DIR.
 SEED ?= 1
 MINUTES ?= 60
@@ -54,7 +60,7 @@ SHAPES ?= all
 FILES ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build demo test check differential sql-docs bench analytics regress fuzz sqlsmith
+.PHONY: help deps build demo test check differential sql-docs bench analytics regress drivers fuzz sqlsmith
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -106,6 +112,12 @@ regress: ## Run PostgreSQL's own regression suite through the router and on one 
 		program=$(CARGO_TARGET_DIR)/release/pgherd sources=$(REGRESS_DIR)/sources libraries=$(REGRESS_DIR)/libraries \
 		out=$(REGRESS_DIR)/out workers=$(REGRESS_WORKERS) mode=$(REGRESS_MODE) \
 		only=$(REGRESS_ONLY) known=$(REGRESS_KNOWN) again=$(REGRESS_AGAIN)
+
+drivers: ## Run the test suites of drivers and ORMs through the router and on one plain PostgreSQL, and compare
+	@scripts/deps.sh drivers
+	cargo build --release --locked -p pgherd -p pgherd-testkit
+	@$(CARGO_TARGET_DIR)/release/drivers program=$(CARGO_TARGET_DIR)/release/pgherd out=$(DRIVERS_DIR) \
+		workers=$(DRIVERS_WORKERS) only=$(DRIVERS_ONLY) known=$(DRIVERS_KNOWN)
 
 fuzz: ## Compare random schemas and statements with one plain PostgreSQL (SEED=1 MINUTES=60)
 	@scripts/deps.sh

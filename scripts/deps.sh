@@ -4,6 +4,8 @@
 #   scripts/deps.sh         C compiler, make, libclang, certificates, Rust (and curl to get it), psql, pgbench
 #   scripts/deps.sh test    the same, and a Python environment with psycopg below target/
 #   scripts/deps.sh regress the first, and PostgreSQL 15 with what unpacks and builds its regression suite
+#   scripts/deps.sh drivers the first, and Python, Java with Maven, Node.js and what unpacks source packages; a suite of
+#                           `make drivers` that needs more says so itself
 #   scripts/deps.sh sqlsmith  the first, and sqlsmith
 #
 # Debian and Ubuntu, as root or through sudo. Elsewhere, and without privileges or network, it says what to install and
@@ -74,6 +76,12 @@ if [ "${1:-}" = regress ]; then
     command -v diff >/dev/null || lacks "diff" diffutils
 fi
 
+if [ "${1:-}" = drivers ]; then
+    has_venv || lacks "Python with venv" python3 python3-venv
+    command -v dpkg-source >/dev/null || lacks "what unpacks source packages" dpkg-dev
+    command -v node >/dev/null && command -v npm >/dev/null || lacks "Node.js with npm" nodejs npm
+    command -v javac >/dev/null && command -v mvn >/dev/null || lacks "Java with Maven" default-jdk-headless maven
+fi
 if [ "${1:-}" = sqlsmith ]; then
     command -v sqlsmith >/dev/null || lacks "sqlsmith" sqlsmith
 fi

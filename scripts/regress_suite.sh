@@ -43,38 +43,8 @@ fi
 rm -f "$stamp"
 rm -rf "$directory/sources" "$directory/libraries" "$directory/tree" "$directory/headers"
 
-apt_made=
-# Lists of this machine's package sources in $directory/apt, with sources of packages too.
-make_apt() {
-    [ -z "$apt_made" ] || return 0
-    apt_made=yes
-    command -v apt-get >/dev/null || fail "this machine has no apt-get to get Debian's source package with" \
-        "unpack PostgreSQL $major's sources and set PGHERD_REGRESS_SOURCE to their directory"
-    local apt=$directory/apt file
-    rm -rf "$apt"
-    mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$apt/parts"
-    for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
-        [ -e "$file" ] || continue
-        sed -n -e 's/^deb[[:space:]].*/&/p' -e 's/^deb\([[:space:]].*\)/deb-src\1/p' "$file" \
-            >"$apt/parts/$(basename "$file" .list).list"
-    done
-    for file in /etc/apt/sources.list.d/*.sources; do
-        [ -e "$file" ] || continue
-        sed 's/^Types:.*/Types: deb deb-src/' "$file" >"$apt/parts/$(basename "$file")"
-    done
-    say "reading the lists of source packages"
-    # Sources that have none complain; whether ours is there is asked below.
-    apt apt-get -q update >"$apt/update.log" 2>&1 || true
-}
-
-# The rest of the command with our lists; root needs no other user to write into our directory.
-apt() {
-    local program=$1
-    shift
-    "$program" -o "Dir::Etc::sourcelist=/dev/null" -o "Dir::Etc::sourceparts=$directory/apt/parts" \
-        -o "Dir::State::lists=$directory/apt/lists" -o "Dir::Cache=$directory/apt/cache" \
-        -o "APT::Sandbox::User=$(id -un)" "$@"
-}
+without_apt="unpack PostgreSQL $major's sources and set PGHERD_REGRESS_SOURCE to their directory"
+. "$(dirname "$0")/apt_sources.sh"
 
 # The package version for $version in the lines of versions on standard input, else the newest of the major version.
 choose() {

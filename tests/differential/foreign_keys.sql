@@ -156,7 +156,6 @@ INSERT INTO local_tasks (kind) VALUES (1), (2), (NULL);
 --@ error: 23503
 INSERT INTO local_tasks (kind) VALUES (1000);
 SELECT count(*) FROM local_tasks JOIN kinds ON kinds.id = local_tasks.kind;
---@ refused: 0A000
 CREATE TABLE with_key (t int REFERENCES tenants, n int, PRIMARY KEY (t, n));
 DROP TABLE tenants CASCADE;
 INSERT INTO projects VALUES (4000, 1, 'free', 1);
@@ -233,11 +232,9 @@ INSERT INTO fk_staging VALUES (1, 1, 2);
 INSERT INTO fk_noted VALUES (1, 1);
 SELECT * FROM fk_staging, fk_noted;
 BEGIN;
---@ refused: 0A000
 CREATE TABLE fk_bad (LIKE fk_events, e int REFERENCES fk_events);
 ROLLBACK;
 BEGIN;
---@ refused: 0A000
 CREATE TABLE fk_bad (e int, note text DEFAULT 'x', CONSTRAINT c FOREIGN KEY (e) REFERENCES fk_events (k));
 ROLLBACK;
 DROP TABLE fk_staging, fk_noted, fk_events, fk_regions, fk_places;

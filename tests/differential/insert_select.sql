@@ -178,3 +178,41 @@ INSERT INTO upserted (k, n) SELECT g % 35000, g FROM generate_series(1, 40000) g
 INSERT INTO upserted (k, n) SELECT g % 35000, g FROM generate_series(1, 40000) g ON CONFLICT (k) DO NOTHING;
 INSERT INTO upserted (k, n) SELECT g, 1 FROM generate_series(1, 40000) g ON CONFLICT (k) DO UPDATE SET n = upserted.n + excluded.n;
 SELECT count(*), sum(n) FROM upserted;
+
+-- What the coordinator computes may read distributed tables behind a view, a function or a policy, while the first rows are
+-- on their way to the workers.
+CREATE TABLE many (k int, n int);
+--@ cluster: SELECT create_distributed_table('many', 'k')
+INSERT INTO many SELECT i, i FROM generate_series(1, 700) i;
+CREATE TABLE taken (k int, n int);
+--@ cluster: SELECT create_distributed_table('taken', 'k')
+CREATE TABLE taken_refs (k int, n int);
+--@ cluster: SELECT create_reference_table('taken_refs')
+CREATE VIEW seen AS SELECT * FROM many;
+CREATE VIEW seen_again AS SELECT k, n FROM seen WHERE n > 100;
+CREATE FUNCTION many_rows() RETURNS SETOF many LANGUAGE sql AS 'SELECT * FROM many';
+CREATE FUNCTION found_in_many(int) RETURNS int LANGUAGE sql AS 'SELECT n FROM many WHERE k = $1';
+CREATE TABLE behind_policy (k int, n int);
+INSERT INTO behind_policy SELECT i, i FROM generate_series(1, 1500) i;
+INSERT INTO taken SELECT * FROM seen;
+INSERT INTO taken (n, k) SELECT n, k FROM seen_again;
+INSERT INTO taken SELECT * FROM many_rows();
+INSERT INTO taken SELECT i, found_in_many(i) FROM generate_series(1, 1000) i;
+INSERT INTO taken SELECT k, n FROM behind_policy WHERE n IN (SELECT n FROM seen);
+INSERT INTO taken_refs SELECT * FROM seen_again;
+SELECT count(*), sum(k), sum(n), count(n) FROM taken;
+SELECT count(*), sum(k), sum(n) FROM taken_refs;
+BEGIN;
+INSERT INTO many VALUES (1000, 1000);
+INSERT INTO taken SELECT * FROM seen;
+INSERT INTO taken SELECT t.* FROM taken t JOIN seen s USING (k) WHERE s.k = 1000;
+SELECT count(*), sum(k), sum(n) FROM taken;
+ROLLBACK;
+ALTER TABLE behind_policy ENABLE ROW LEVEL SECURITY;
+CREATE POLICY even_or_many ON behind_policy USING (n % 2 = 0 OR EXISTS (SELECT FROM many WHERE many.k = behind_policy.k));
+GRANT SELECT ON behind_policy, many TO PUBLIC;
+GRANT SELECT, INSERT ON taken TO PUBLIC;
+SET ROLE pg_monitor;
+INSERT INTO taken SELECT * FROM behind_policy;
+SELECT count(*), sum(k), sum(n), count(n) FROM taken;
+RESET ROLE;

@@ -997,3 +997,17 @@ SELECT specific_schema, parameter_name FROM information_schema.parameters WHERE 
 SELECT routine_schema, routine_name FROM information_schema.routine_privileges WHERE routine_schema NOT IN ('pg_catalog', 'information_schema');
 -- A query of the statement's own by a catalog's name.
 WITH pg_class AS (SELECT 1 AS mine), pg_cursors (a, b) AS (VALUES (1, 2)) SELECT mine, b FROM pg_class JOIN pg_cursors ON a = mine;
+-- Columns with their schema and table before them, as SQLAlchemy writes them.
+SELECT pg_catalog.pg_class.relname FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace ON pg_catalog.pg_namespace.oid = pg_catalog.pg_class.relnamespace WHERE pg_catalog.pg_class.relname = 'users' AND pg_catalog.pg_class.relkind = ANY (ARRAY['r', 'p', 'f', 'v', 'm']) AND pg_catalog.pg_table_is_visible(pg_catalog.pg_class.oid) AND pg_catalog.pg_namespace.nspname != 'pg_catalog';
+SELECT pg_catalog.pg_type.typname, "pg_catalog"."pg_type".typtype FROM pg_type WHERE PG_CATALOG . Pg_Type . typname = 'int4';
+SELECT count(pg_catalog.pg_constraint.conname) > 0, max((pg_catalog.pg_constraint.conkey)[1]) > 0 FROM pg_catalog.pg_constraint WHERE EXISTS (SELECT 1 FROM pg_catalog.pg_class WHERE pg_catalog.pg_class.oid = pg_catalog.pg_constraint.conrelid AND pg_catalog.pg_class.relname = 'users');
+SELECT pg_catalog.pg_tables.tablename FROM pg_catalog.pg_tables WHERE pg_catalog.pg_tables.schemaname NOT IN ('pg_catalog', 'information_schema') GROUP BY pg_catalog.pg_tables.tablename HAVING count(pg_catalog.pg_tables.*) > 0;
+SELECT information_schema.tables.table_name FROM information_schema.tables WHERE information_schema.tables.table_schema = 'public' ORDER BY information_schema.tables.table_name;
+SELECT information_schema.columns.column_name, information_schema.columns.data_type FROM information_schema.columns WHERE information_schema.columns.table_name = 'users';
+SELECT count(pg_catalog.pg_namespace.*) FROM pg_catalog.pg_namespace WHERE pg_catalog.pg_namespace.nspname = 'public';
+SELECT c.relname FROM pg_catalog.pg_class c, pg_catalog.pg_attribute WHERE pg_catalog.pg_attribute.attrelid = c.oid AND pg_catalog.pg_attribute.attname = 'id' AND c.relname = 'users';
+--@ error: 42P01
+SELECT pg_catalog.pg_class.relname FROM pg_catalog.pg_class c;
+CREATE TABLE classes AS SELECT pg_catalog.pg_class.relname FROM pg_catalog.pg_class WHERE pg_catalog.pg_class.relname = 'users';
+SELECT relname FROM classes;
+DROP TABLE classes;

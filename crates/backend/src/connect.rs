@@ -1,7 +1,7 @@
 //! Opening a connection: TCP, startup, authentication (trust, cleartext on request, SCRAM-SHA-256 by password or by the
 //! keys of a client's own exchange). Follows <https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-START-UP>.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base64::Engine;
 use pgherd_wire::backend::{self, Authentication};
@@ -9,6 +9,7 @@ use pgherd_wire::frontend;
 use pgherd_wire::scram::ScramClient;
 use tokio::net::TcpStream;
 
+use crate::liveness::{SERVERS, keep_alive};
 use crate::{BackendError, Connection};
 
 /// How long a server may take to accept and authenticate a connection.
@@ -69,6 +70,7 @@ async fn connect_untimed(target: &Target) -> Result<Connection, BackendError> {
         .await
         .map_err(|source| BackendError::Connect { address: address.clone(), source })?;
     let _ = stream.set_nodelay(true);
+    keep_alive(&stream, SERVERS);
     let mut connection = Connection::new(stream, address.clone());
     connection.label = target.label.clone();
     let mut parameters = vec![
@@ -90,7 +92,10 @@ async fn connect_untimed(target: &Target) -> Result<Connection, BackendError> {
                 let fields = backend::parse_error(&frame).map_err(|e| BackendError::protocol(&address, &e))?;
                 return Err(BackendError::Server(Box::new(fields)));
             }
-            b'Z' => return Ok(connection),
+            b'Z' => {
+                connection.since = Instant::now();
+                return Ok(connection);
+            }
             // ParameterStatus and BackendKeyData are kept by the connection, notices say nothing we need.
             _ => {}
         }

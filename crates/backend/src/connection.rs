@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
+use std::time::Instant;
 
 use bytes::{Buf, Bytes, BytesMut};
 use pgherd_wire::backend::{self, ErrorFields, FieldDescription};
@@ -55,6 +56,8 @@ pub struct Connection {
     /// As the server reported them.
     pub parameters: BTreeMap<String, String>,
     pub cancel_key: Option<CancelKey>,
+    /// When it was ready: its process is older.
+    pub since: Instant,
     /// Transaction status of the last ReadyForQuery: `I`, `T` or `E`.
     pub status: u8,
     /// ReadyForQuery messages still to come.
@@ -73,6 +76,8 @@ pub struct Connection {
     /// The caller's own mark, given when the connection was opened.
     pub label: Option<String>,
     broken: bool,
+    /// Why it has ended, where the server or the system said so.
+    why: Option<String>,
     /// Its part of what the server takes.
     pub(crate) room: Option<OwnedSemaphorePermit>,
 }
@@ -108,6 +113,7 @@ impl Connection {
             shifted: 0,
             parameters: BTreeMap::new(),
             cancel_key: None,
+            since: Instant::now(),
             status: b'I',
             in_flight: 1,
             applied: Settings::default(),
@@ -117,6 +123,7 @@ impl Connection {
             tainted: false,
             label: None,
             broken: false,
+            why: None,
             room: None,
         }
     }
@@ -444,6 +451,27 @@ impl Connection {
         matches!(self.stream.try_read(&mut probe), Err(error) if error.kind() == std::io::ErrorKind::WouldBlock)
     }
 
+    /// Why a connection that owes no reply has ended, if it has.
+    pub fn ended(&mut self) -> Option<BackendError> {
+        if self.broken {
+            return Some(self.lost(self.why.as_deref().unwrap_or("the connection is closed")));
+        }
+        if self.in_flight > 0 {
+            return None;
+        }
+        loop {
+            let before = self.read.len();
+            if let Err(error) = self.read_some() {
+                return Some(error);
+            }
+            if self.read.len() == before {
+                break;
+            }
+        }
+        // What a server says unasked is its goodbye.
+        (self.next_tag() == Some(b'E')).then(|| self.fail("the server closed the connection"))
+    }
+
     /// Reads and drops everything until no reply is owed. The first error among the replies is given back.
     pub async fn drain(&mut self) -> Result<Option<ErrorFields>, BackendError> {
         let mut first = None;
@@ -526,14 +554,16 @@ impl Connection {
             if frame.tag() == b'E'
                 && let Ok(fields) = backend::parse_error(&frame)
             {
-                return self.lost(fields.message());
+                let (address, reason) = (self.address.clone(), fields.message().to_owned());
+                self.why = Some(reason.clone());
+                return BackendError::Lost { address, reason, said: Some(Box::new(fields)) };
             }
         }
         self.lost(reason)
     }
 
     fn lost(&self, reason: &str) -> BackendError {
-        BackendError::Lost { address: self.address.clone(), reason: reason.to_owned() }
+        BackendError::Lost { address: self.address.clone(), reason: reason.to_owned(), said: None }
     }
 
     /// The socket and what was read from it, for a use of its own.

@@ -13,7 +13,12 @@ pub enum BackendError {
     Server(Box<ErrorFields>),
     /// The connection ended while something was under way; whether it took effect is unknown.
     #[error("connection to server at {address} was lost: {reason}")]
-    Lost { address: String, reason: String },
+    Lost {
+        address: String,
+        reason: String,
+        /// The server's last word.
+        said: Option<Box<ErrorFields>>,
+    },
     /// The server said something that the protocol does not allow here.
     #[error("unexpected message from server at {address}: {reason}")]
     Protocol { address: String, reason: String },

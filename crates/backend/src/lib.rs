@@ -10,6 +10,7 @@ mod connect;
 mod connection;
 mod error;
 pub mod lane;
+pub mod liveness;
 mod pool;
 mod settings;
 mod statements;

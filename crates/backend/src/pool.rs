@@ -166,12 +166,6 @@ impl Pool {
         }
     }
 
-    /// Runs one statement on a connection of its own: what was prepared where the connection is gone.
-    pub async fn run_aside(&self, target: &Target, sql: &str) -> Result<(), BackendError> {
-        let mut lease = self.lease(target, Claim::Aside, |_| true).await?;
-        lease.query(sql).await.map(drop)
-    }
-
     /// Room for one more connection. Idle ones, here and in other threads, are closed for it.
     async fn room(&self, server: &Arc<ServerBudget>, address: &Address) -> Result<OwnedSemaphorePermit, BackendError> {
         loop {

@@ -186,6 +186,8 @@ pub struct Table {
     pub has_deferred: bool,
     /// A foreign key leads here.
     pub is_referenced: bool,
+    /// Columns to which foreign keys of local tables lead: what takes their values away, the coordinator runs.
+    pub local_keys: Vec<String>,
     /// Row security is enabled.
     pub row_security: bool,
     /// Columns of each unique index or primary key that has no expressions and no predicate.

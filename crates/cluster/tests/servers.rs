@@ -240,7 +240,7 @@ fn a_cluster_starts_resumes_grows_and_is_deleted() {
     assert!(status.iter().all(|node| node.pid.is_some()));
 
     // Nothing that runs is deleted.
-    assert_eq!(cluster.stop_servers(WAIT, WAIT).unwrap(), 3);
+    assert_eq!(cluster.stop_servers(WAIT, WAIT, &quiet).unwrap(), 3);
     assert!(cluster.state.status(&cluster.dir).unwrap().iter().all(|node| node.pid.is_none()));
     cluster.delete().unwrap();
     assert!(!dir.exists());
@@ -254,7 +254,7 @@ fn a_lost_data_directory_is_not_replaced_by_an_empty_one() {
     let spec = ClusterSpec { dir: dir.clone(), workers: Some(1), ..ClusterSpec::default() };
     let (mut cluster, _) = Cluster::open_or_create(&spec, |_| Ok(pg.clone()), &quiet).unwrap();
     cluster.start_servers(&pg, &quiet).unwrap();
-    cluster.stop_servers(WAIT, WAIT).unwrap();
+    cluster.stop_servers(WAIT, WAIT, &quiet).unwrap();
     drop(cluster);
     std::fs::remove_dir_all(dir.join("worker-1/data")).unwrap();
     let (mut cluster, _) = Cluster::open_or_create(&spec, |_| Ok(pg.clone()), &quiet).unwrap();
@@ -300,4 +300,37 @@ fn a_scram_cluster_has_one_verifier_and_wants_the_password() {
     assert_eq!(verifiers[0], verifiers[1]);
     let state = std::fs::metadata(cluster.dir.join("cluster.json")).unwrap();
     assert_eq!(state.mode() & 0o777, 0o600);
+}
+
+/// A process that hears no signal: PostgreSQL's own loops that check for none are as deaf.
+#[test]
+fn a_server_that_does_not_stop_fast_is_stopped_all_the_same_and_that_is_said() {
+    let scratch = Scratch::new("deaf");
+    let spec = fast(ServerSpec::new(scratch.0.join("one")).unwrap());
+    let mut server = Server::start(&any_pg(), &spec, &quiet).unwrap();
+    let url = server.url("postgres");
+    query(&url, None, "CREATE TABLE t AS SELECT 42 AS x").unwrap();
+    let busy = std::thread::spawn({
+        let url = url.clone();
+        move || query(&url, None, "SELECT pg_sleep(600)")
+    });
+    let sleeping = "SELECT max(pid) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%'";
+    let pid = loop {
+        match query(&url, None, sleeping).unwrap().parse() {
+            Ok(pid) => break rustix::process::Pid::from_raw(pid).unwrap(),
+            Err(_) => std::thread::sleep(Duration::from_millis(20)),
+        }
+    };
+    rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    let said = std::sync::Mutex::new(Vec::new());
+    let tell = |text: &str| said.lock().unwrap().push(text.to_owned());
+    server.stop_surely(Duration::from_millis(100), Duration::from_secs(1), &tell).unwrap();
+    assert!(!server.is_running());
+    assert!(busy.join().unwrap().is_err());
+    let said = said.into_inner().unwrap();
+    assert!(said.len() == 1 && said[0].contains("within 1 s") && said[0].contains("immediately"), "{said:?}");
+    // What was committed is there again.
+    let mut server = Server::start(&any_pg(), &spec, &quiet).unwrap();
+    assert_eq!(query(&server.url("postgres"), None, "SELECT x FROM t").unwrap(), "42");
+    assert!(server.stop(StopMode::Fast, WAIT));
 }

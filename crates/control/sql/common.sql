@@ -4,8 +4,9 @@
 
 DO $$
 BEGIN
-    -- Two programs that start at once run this one after the other; "already exists, skipping" is no news.
-    PERFORM pg_catalog.pg_advisory_xact_lock(1885825124, -1);
+    -- Two programs that start at once run this one after the other; "already exists, skipping" is no news. Nobody else can
+    -- hold a lock of this kind.
+    LOCK TABLE pg_catalog.pg_event_trigger IN SHARE ROW EXCLUSIVE MODE;
     PERFORM pg_catalog.set_config('client_min_messages', 'warning', true);
 END
 $$;
@@ -20,9 +21,9 @@ DECLARE
     found int;
 BEGIN
     SELECT max(version) INTO found FROM pgherd.schema_version;
-    IF found > 10 THEN
+    IF found > 12 THEN
         RAISE EXCEPTION USING ERRCODE = '55000',
-            MESSAGE = format('schema "pgherd" of this database has version %s, newer than this program''s version 10', found),
+            MESSAGE = format('schema "pgherd" of this database has version %s, newer than this program''s version 12', found),
             HINT = 'Use the newer program.';
     END IF;
 END
@@ -49,10 +50,13 @@ CREATE TABLE IF NOT EXISTS pgherd.commit_record (
     owner name NOT NULL DEFAULT session_user
 );
 
--- Called by the decider in the transaction that is the decision. Fails where recovery has decided otherwise.
-CREATE OR REPLACE FUNCTION pgherd.record_commit(txid text) RETURNS void
+-- Called by the decider in the transaction that is the decision. Fails where recovery has decided otherwise. The identifiers
+-- of transactions are in everybody's sight (pg_prepared_xacts): the pass is the router's.
+DROP FUNCTION IF EXISTS pgherd.record_commit(text);
+CREATE OR REPLACE FUNCTION pgherd.record_commit(txid text, pass text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM pgherd.check_pass(pass, 'commit ' || txid, '');
     -- The decision must be durable before anybody acts on it.
     PERFORM set_config('synchronous_commit', 'on', true);
     -- Waits for recovery's record in flight, as every insert of the same key does.
@@ -78,6 +82,7 @@ BEGIN
     RETURN found = 'a';
 END
 $$;
+REVOKE EXECUTE ON FUNCTION pgherd.record_abort(text) FROM PUBLIC;
 
 -- Called once every participant has heard of the decision. Only who wrote a record, or a superuser, forgets it.
 CREATE OR REPLACE FUNCTION pgherd.forget_records(txids text[]) RETURNS void
@@ -91,8 +96,8 @@ $$;
 
 CREATE TABLE IF NOT EXISTS pgherd.placement_epoch (colocationid int PRIMARY KEY, epoch bigint NOT NULL);
 
--- Sent in front of every scatter, in its transaction. A move holds the same advisory lock exclusively while it changes
--- the epoch. Under REPEATABLE READ the row that the snapshot shows may be out of date; its xmax then names the mover
+-- Sent in front of every scatter, in its transaction. A move locks the table of epochs exclusively while it changes one. (It
+-- is no advisory lock, which any role can take, and on which no other role has rights.) Under REPEATABLE READ the row that the snapshot shows may be out of date; its xmax then names the mover
 -- (which has ended, since the lock was granted), so that nothing has to be written to find out.
 CREATE OR REPLACE FUNCTION pgherd.fence(colocation int, expected bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -102,7 +107,7 @@ DECLARE
     next_xid numeric;
     full_xid numeric;
 BEGIN
-    PERFORM pg_advisory_xact_lock_shared(1885825124, colocation);
+    LOCK TABLE pgherd.placement_epoch IN ACCESS SHARE MODE;
     SELECT e.epoch, e.xmax::text::bigint INTO stored, changed_by
         FROM pgherd.placement_epoch e WHERE e.colocationid = colocation;
     IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
@@ -134,17 +139,18 @@ BEGIN
 END
 $$;
 
--- Makes the group known here at the epoch every group starts with. Harmless whoever calls it, so anyone may.
+-- Makes the group known here at the epoch every group starts with.
 CREATE OR REPLACE FUNCTION pgherd.open_placement(colocation int) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     INSERT INTO pgherd.placement_epoch VALUES (colocation, 1) ON CONFLICT (colocationid) DO NOTHING
 $$;
+REVOKE EXECUTE ON FUNCTION pgherd.open_placement(int) FROM PUBLIC;
 
 -- For moves and for nodes that join: waits for every scatter in flight, then changes the epoch with its transaction.
 CREATE OR REPLACE FUNCTION pgherd.change_placement(colocation int, new_epoch bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM pg_advisory_xact_lock(1885825124, colocation);
+    LOCK TABLE pgherd.placement_epoch IN ACCESS EXCLUSIVE MODE;
     INSERT INTO pgherd.placement_epoch AS e VALUES (colocation, new_epoch)
         ON CONFLICT (colocationid) DO UPDATE SET epoch = excluded.epoch;
 END
@@ -185,6 +191,19 @@ BEGIN
     IF pass IS DISTINCT FROM pgherd.make_pass(query, owner) THEN
         RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = 'only the router may run this';
     END IF;
+END
+$$;
+
+-- A call of one of our functions that only routers may call, which they make on the connection of whoever they serve. Gives
+-- its value.
+CREATE OR REPLACE FUNCTION pgherd.by_router(call text, pass text) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    value text;
+BEGIN
+    PERFORM pgherd.check_pass(pass, E'by router\n' || call, '');
+    EXECUTE call INTO value;
+    RETURN value;
 END
 $$;
 
@@ -301,15 +320,13 @@ END
 $$;
 REVOKE EXECUTE ON FUNCTION pgherd.create_as_owner(bigint, text) FROM PUBLIC;
 
--- A table's owner need not have CREATE on the database, so this function makes the schemas in which partitions live.
+-- A table's owner need not have CREATE on the database, so this function makes the schemas in which partitions live. Only for
+-- the router, which has seen on the coordinator that who defines may: names of shards to come are nobody's to take.
 CREATE OR REPLACE FUNCTION pgherd.create_shard_schemas(shards bigint[], owner text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     shard bigint;
 BEGIN
-    IF NOT pg_has_role(pgherd.who_defines(), owner, 'MEMBER') THEN
-        RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = format('must be member of role "%s"', owner);
-    END IF;
     FOREACH shard IN ARRAY shards LOOP
         EXECUTE format('CREATE SCHEMA %I AUTHORIZATION %I', 'pgherd_' || shard, owner);
         EXECUTE format('GRANT USAGE ON SCHEMA %I TO PUBLIC', 'pgherd_' || shard);
@@ -320,6 +337,7 @@ BEGIN
     END IF;
 END
 $$;
+REVOKE EXECUTE ON FUNCTION pgherd.create_shard_schemas(bigint[], text) FROM PUBLIC;
 
 -- ALTER TABLE … OWNER TO: the schemas follow (ALTER SCHEMA … OWNER TO would want CREATE on the database).
 CREATE OR REPLACE FUNCTION pgherd.own_shard_schemas(shards bigint[], new_owner text) RETURNS void

@@ -221,7 +221,7 @@ BEGIN
         WHERE o.role IS NULL OR m.umuser IS NULL
     LOOP
         -- Two that find the same role wait for each other.
-        PERFORM pg_advisory_xact_lock(1885825124, -2);
+        LOCK TABLE pg_catalog.pg_user_mapping IN SHARE ROW EXCLUSIVE MODE;
         IF changed.is_gone THEN
             EXECUTE format('DROP FUNCTION IF EXISTS pgherd.forward_rows_%s()', changed.role);
             EXECUTE format('DROP USER MAPPING IF EXISTS FOR %I SERVER pgherd_router', pg_get_userbyid(changed.role));
@@ -259,7 +259,8 @@ BEGIN
     GET DIAGNOSTICS context = PG_CONTEXT;
     IF pass <> '' THEN
         PERFORM pgherd.check_pass(pass, 'definition ' || pg_current_xact_id(), current_setting('pgherd.definer', true));
-    ELSIF EXISTS (SELECT FROM regexp_split_to_table(context, E'\n') line WHERE line !~ E'^[^"]* pgherd\\.[a-z_]+\\('
+    ELSIF context !~ E'\nPL/pgSQL function pgherd\\.by_router\\(text,text\\) line [0-9]+ at [A-Za-z ]+$'
+        AND EXISTS (SELECT FROM regexp_split_to_table(context, E'\n') line WHERE line !~ E'^[^"]* pgherd\\.[a-z_]+\\('
             AND line !~ E'"SELECT pgherd\\.[a-z_]+\\([a-z_.]+\\)"$' AND line !~ '^[^"(]* inline_code_block [^(]*$') THEN
         RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = 'only the router may change what it knows of distributed tables';
     END IF;
@@ -286,6 +287,23 @@ BEGIN
 END
 $$;
 REVOKE EXECUTE ON FUNCTION pgherd.keep_child(regclass) FROM PUBLIC;
+
+-- A new child has its table's constraints, and PostgreSQL takes them for proved: a child that is just made has no rows. The
+-- workers' rows need not satisfy what is NOT VALID or NOT ENFORCED, and a scan of them must not be left out for it.
+CREATE OR REPLACE FUNCTION pgherd.doubt_child(child regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE pg_constraint c SET convalidated = false
+        FROM pg_inherits h JOIN pg_constraint p ON p.conrelid = h.inhparent
+        WHERE h.inhrelid = $1 AND c.conrelid = $1 AND c.conname = p.conname AND c.contype = p.contype
+            AND c.convalidated AND NOT p.convalidated;
+    IF FOUND THEN
+        -- What backends have remembered of it is forgotten.
+        UPDATE pg_class c SET relname = c.relname WHERE c.oid = $1;
+    END IF;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION pgherd.doubt_child(regclass) FROM PUBLIC;
 
 -- Gives a distributed table its foreign child and its guard. The child leads to the table that has its number, whatever that
 -- is called. It is owned like the table, so that DDL that
@@ -339,6 +357,7 @@ BEGIN
     ELSE
         EXECUTE format('CREATE FOREIGN TABLE pgherd.%I () INHERITS (%I.%I) SERVER pgherd_router', child, table_schema, table_name);
     END IF;
+    PERFORM pgherd.doubt_child(format('pgherd.%I', child)::regclass);
     -- Row by row: so the router sees which statement changes rows, and where it would read what it has changed.
     EXECUTE format('CREATE TRIGGER pgherd_row_by_row AFTER UPDATE OR DELETE ON pgherd.%I '
         'FOR EACH ROW EXECUTE FUNCTION pgherd.row_by_row()', child);
@@ -348,6 +367,7 @@ BEGIN
     EXECUTE format('ALTER FOREIGN TABLE pgherd.%I OWNER TO %I', child, owner);
     PERFORM pgherd.watch_samples(relation);
     PERFORM pgherd.keep_child(format('pgherd.%I', child)::regclass);
+    PERFORM pgherd.follow_keys(relation);
     PERFORM pgherd.map_owners();
 END
 $$;
@@ -566,6 +586,11 @@ BEGIN
         OR TG_EVENT = 'sql_drop' AND TG_TAG <> 'DROP USER MAPPING' THEN
         PERFORM pgherd.map_owners();
     END IF;
+    -- Local tables may have come to reference distributed ones.
+    IF TG_EVENT = 'ddl_command_end' AND TG_TAG IN ('CREATE TABLE', 'ALTER TABLE', 'CREATE SCHEMA') THEN
+        PERFORM pgherd.follow_keys(d.objid) FROM pg_event_trigger_ddl_commands() d
+            WHERE d.classid = 'pg_class'::regclass AND EXISTS (SELECT FROM pgherd.local_keys l WHERE l.conrelid = d.objid);
+    END IF;
     -- The child belongs to the table's owner, who must not have it lead to another's table, nor run anything of his.
     IF TG_EVENT = 'ddl_command_end' AND NOT (SELECT r.rolsuper FROM pg_roles r WHERE r.rolname = current_user)
         AND EXISTS (SELECT FROM pg_event_trigger_ddl_commands() d JOIN pg_foreign_table f ON f.ftrelid = CASE d.classid
@@ -696,7 +721,7 @@ BEGIN
         AND (TG_TAG ~ ' EXTENSION$' OR context !~* E'^SQL statement "\\s*(create|alter)\\s+extension\\M')
         -- What functions of ours do is known to the router.
         AND context !~ E'(^|\\n)PL/pgSQL function pgherd\\.'
-        AND current_setting('postgres_fdw.application_name', true) LIKE 'pgherd:%'
+        AND current_setting('pgherd.routed', true) = 'on'
         AND TG_TAG !~ '^(CREATE (VIEW|MATERIALIZED VIEW|TABLE AS|SEQUENCE)|REFRESH MATERIALIZED VIEW|SELECT INTO)$'
         AND NOT (TG_TAG = 'CREATE TABLE' AND context ~ '^SQL statement' AND context !~* 'partition|inherits|references')
     THEN
@@ -730,16 +755,13 @@ BEGIN
 END
 $$;
 
--- Tells the router of a definition, and does what it asks for, with the rights and the search path of whoever defines:
+-- Tells the router something, and does what it asks for, with the rights and the search path of whoever defines:
 -- "run …" a statement, "ask …" a query, whose rows it is told next, each behind its length, "see …" a query that means the same
--- under any path; until it says "done". What it is compiled to under one user's path serves others: no name is left to a path.
-CREATE OR REPLACE FUNCTION pgherd.define_inside() RETURNS event_trigger
+-- under any path; until it says "done". Called with a path that has pg_catalog only. What it is compiled to under one user's
+-- path serves others: no name is left to a path.
+CREATE OR REPLACE FUNCTION pgherd.obey(key text, said text, path text) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
-    key pg_catalog.text := pg_catalog.current_setting('pgherd.key', true);
-    path pg_catalog.text := pg_catalog.current_setting('search_path');
-    context pg_catalog.text;
-    said pg_catalog.text;
     command pg_catalog.text;
     used_path pg_catalog.text;
     used_key pg_catalog.text;
@@ -752,41 +774,54 @@ DECLARE
     detail pg_catalog.text;
     hint pg_catalog.text;
 BEGIN
+    LOOP
+        command := pgherd.tell_router(key, said);
+        EXIT WHEN command = 'done';
+        parts := '{rows}';
+        is_query := left(command, 4) <> 'run ';
+        used_path := CASE left(command, 4) WHEN 'see ' THEN 'pg_catalog, pg_temp' ELSE path END;
+        -- Functions of ours only: whatever else is run might hand it on.
+        is_ours := command ~ E'^(run|ask) SELECT pgherd\\.';
+        used_key := CASE WHEN is_ours THEN pgherd.pass_of_definer(key, current_user) ELSE '' END;
+        command := substr(command, 5);
+        BEGIN
+            PERFORM pg_catalog.set_config('pgherd.inside', used_key, true),
+                pg_catalog.set_config('pgherd.definer', CASE WHEN is_ours THEN current_user::text ELSE '' END, true),
+                pg_catalog.set_config('search_path', used_path, true);
+            IF is_query THEN
+                FOR found IN EXECUTE command LOOP
+                    parts := pg_catalog.array_append(parts, found::pg_catalog.text);
+                END LOOP;
+            ELSE
+                EXECUTE command;
+            END IF;
+            PERFORM pg_catalog.set_config('pgherd.inside', '', true), pg_catalog.set_config('pgherd.definer', '', true),
+                pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+        EXCEPTION WHEN OTHERS THEN
+            GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
+                hint = PG_EXCEPTION_HINT;
+            parts := ARRAY['failed', state, message, detail, hint];
+        END;
+        SELECT string_agg(length(p.part) || ' ' || p.part, '' ORDER BY p.number) INTO said
+            FROM unnest(parts) WITH ORDINALITY p(part, number);
+    END LOOP;
+END
+$$;
+
+-- Tells the router of a definition, and does what that makes necessary.
+CREATE OR REPLACE FUNCTION pgherd.define_inside() RETURNS event_trigger
+LANGUAGE plpgsql AS $$
+DECLARE
+    key pg_catalog.text := pg_catalog.current_setting('pgherd.key', true);
+    path pg_catalog.text := pg_catalog.current_setting('search_path');
+    context pg_catalog.text;
+    said pg_catalog.text;
+BEGIN
     IF key OPERATOR(pg_catalog.<>) '' THEN
         PERFORM pg_catalog.set_config('pgherd.key', '', true), pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
         GET DIAGNOSTICS context = PG_CONTEXT;
         said := concat_ws(E'\n', TG_EVENT, TG_TAG, pgherd.changes_roles(), current_user, substr(context, strpos(context, E'\n') + 1));
-        LOOP
-            command := pgherd.tell_router(key, said);
-            EXIT WHEN command = 'done';
-            parts := '{rows}';
-            is_query := left(command, 4) <> 'run ';
-            used_path := CASE left(command, 4) WHEN 'see ' THEN 'pg_catalog, pg_temp' ELSE path END;
-            -- Functions of ours only: whatever else is run might hand it on.
-            is_ours := command ~ E'^(run|ask) SELECT pgherd\\.';
-            used_key := CASE WHEN is_ours THEN pgherd.pass_of_definer(key, current_user) ELSE '' END;
-            command := substr(command, 5);
-            BEGIN
-                PERFORM pg_catalog.set_config('pgherd.inside', used_key, true),
-                    pg_catalog.set_config('pgherd.definer', CASE WHEN is_ours THEN current_user::text ELSE '' END, true),
-                    pg_catalog.set_config('search_path', used_path, true);
-                IF is_query THEN
-                    FOR found IN EXECUTE command LOOP
-                        parts := pg_catalog.array_append(parts, found::pg_catalog.text);
-                    END LOOP;
-                ELSE
-                    EXECUTE command;
-                END IF;
-                PERFORM pg_catalog.set_config('pgherd.inside', '', true), pg_catalog.set_config('pgherd.definer', '', true),
-                    pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-            EXCEPTION WHEN OTHERS THEN
-                GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
-                    hint = PG_EXCEPTION_HINT;
-                parts := ARRAY['failed', state, message, detail, hint];
-            END;
-            SELECT string_agg(length(p.part) || ' ' || p.part, '' ORDER BY p.number) INTO said
-                FROM unnest(parts) WITH ORDINALITY p(part, number);
-        END LOOP;
+        PERFORM pgherd.obey(key, said, path);
         PERFORM pg_catalog.set_config('search_path', path, true);
     END IF;
 END
@@ -1064,6 +1099,35 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
         AND (o.index IS NULL OR NOT EXISTS (SELECT FROM pg_index i WHERE i.indexrelid = o.index)) AND NOT pgherd.is_under_way(o)
 $$;
 
+-- What distributes the tables as they are, in an order in which it can be run: beside a dump, whose tables are local when it
+-- is restored. What is referenced goes first.
+CREATE OR REPLACE VIEW pgherd.pgherd_distribution AS
+    WITH RECURSIVE refers(relation, to_relation) AS (
+        SELECT DISTINCT k.conrelid, k.confrelid FROM pg_catalog.pg_constraint k
+            JOIN pgherd.pg_dist_partition f ON f.logicalrelid = k.conrelid JOIN pgherd.pg_dist_partition r ON r.logicalrelid = k.confrelid
+            WHERE k.contype = 'f' AND k.conrelid <> k.confrelid
+    ), level(relation, level) AS (
+        SELECT p.logicalrelid::pg_catalog.oid, 0 FROM pgherd.pg_dist_partition p
+        UNION SELECT r.relation, l.level + 1 FROM level l JOIN refers r ON r.to_relation = l.relation WHERE l.level < 100
+    ), sorted AS (
+        SELECT p.logicalrelid, p.partmethod, p.partkey, p.colocationid, c.shardcount,
+            pg_catalog.format('%I.%I', p.schemaname, p.tablename) AS name,
+            pg_catalog.row_number() OVER (ORDER BY p.partmethod <> 'n', (SELECT pg_catalog.max(l.level) FROM level l
+                WHERE l.relation = p.logicalrelid), p.logicalrelid::pg_catalog.oid) AS number
+        FROM pgherd.pg_dist_partition p JOIN pgherd.pg_dist_colocation c USING (colocationid)
+        -- Partitions follow their table.
+        WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_inherits i JOIN pgherd.pg_dist_partition o ON o.logicalrelid = i.inhparent
+            WHERE i.inhrelid = p.logicalrelid)
+    )
+    SELECT s.number, s.logicalrelid AS table_name, CASE s.partmethod
+        WHEN 'n' THEN pg_catalog.format('SELECT create_reference_table(%L);', s.name)
+        ELSE pg_catalog.format('SELECT create_distributed_table(%L, %L, %s);', s.name, s.partkey,
+            CASE f.name WHEN s.name THEN pg_catalog.format('colocate_with => ''none'', shard_count => %s', s.shardcount)
+                ELSE pg_catalog.format('colocate_with => %L', f.name) END) END AS command
+    FROM sorted s JOIN (SELECT DISTINCT ON (o.colocationid) o.colocationid, o.name FROM sorted o ORDER BY o.colocationid, o.number) f
+        USING (colocationid)
+    ORDER BY 1;
+
 CREATE OR REPLACE VIEW pgherd.pgherd_operations AS
     SELECT o.id AS operation, o.kind, CASE WHEN o.relation <> 0 THEN o.relation::regclass END AS table_name,
         CASE WHEN r.is_mine THEN o.statement END AS statement, o.username,
@@ -1141,13 +1205,53 @@ $$;
 
 -- What users call ----------------------------------------------------------------------------------------------------
 
+-- What the workers run, they run as the session's role: not for the code of another one, such as a SECURITY DEFINER function.
+-- `caller` is whoever calls the one function that may call this; the context tells that it does.
+CREATE OR REPLACE FUNCTION pgherd.run_on_workers(caller name, command text, node text DEFAULT NULL, port int DEFAULT NULL,
+    OUT nodename text, OUT nodeport int, OUT success bool, OUT result text) RETURNS SETOF record
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    context text;
+BEGIN
+    GET DIAGNOSTICS context = PG_CONTEXT;
+    IF split_part(context, E'\n', 2) NOT IN ('SQL statement "SELECT r.* FROM pgherd.run_on_workers(current_user, command) r"',
+            'SQL statement "SELECT r.* FROM pgherd.run_on_workers(current_user, command, node, port) r"') THEN
+        RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = 'permission denied for function run_on_workers';
+    END IF;
+    IF caller <> coalesce(nullif(current_setting('role'), 'none'), session_user) THEN
+        RAISE EXCEPTION USING ERRCODE = '42501',
+            MESSAGE = 'run_command_on_workers cannot be used with the rights of another role',
+            DETAIL = format('It is called as "%s" in a session of "%s", as whom the workers would run it.', caller,
+                coalesce(nullif(current_setting('role'), 'none'), session_user));
+    END IF;
+    -- A constant in the text, so that postgres_fdw always sends it along.
+    RETURN QUERY EXECUTE format(
+        'SELECT r.nodename, r.nodeport, r.success, r.result FROM pgherd.remote_command r WHERE r.command = %L%s', command,
+        CASE WHEN node IS NOT NULL THEN format(' AND r.nodename = %L AND r.nodeport = %L::int4', node, port) END);
+END
+$$;
+DROP FUNCTION IF EXISTS pgherd.run_on_workers(name, text);
+
 CREATE OR REPLACE FUNCTION pgherd.run_command_on_workers(command text, parallel bool DEFAULT true,
     OUT nodename text, OUT nodeport int, OUT success bool, OUT result text) RETURNS SETOF record
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
-    -- A constant in the text, so that postgres_fdw always sends it along.
-    RETURN QUERY EXECUTE pg_catalog.format(
-        'SELECT r.nodename, r.nodeport, r.success, r.result FROM pgherd.remote_command r WHERE r.command = %L', command);
+    RETURN QUERY SELECT r.* FROM pgherd.run_on_workers(current_user, command) r;
+END
+$$;
+
+-- What a size function says of a table on each worker.
+CREATE OR REPLACE FUNCTION pgherd.sizes_on_workers(table_name text, size_function text,
+    OUT nodename text, OUT nodeport int, OUT success bool, OUT result text) RETURNS SETOF record
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF size_function !~ '^pg_[a-z_]+_size$' THEN
+        RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = format('%s is no function of sizes', size_function);
+    END IF;
+    RETURN QUERY EXECUTE format(
+        'SELECT r.nodename, r.nodeport, r.success, r.result FROM pgherd.remote_command r WHERE r.command = %L',
+        format('SELECT coalesce(sum(pg_catalog.%I(relid)), 0) FROM pg_catalog.pg_partition_tree(%L::pg_catalog.regclass) '
+            'WHERE isleaf', size_function, table_name));
 END
 $$;
 
@@ -1169,8 +1273,7 @@ BEGIN
     IF dist.partmethod = 'n' THEN
         EXECUTE format('SELECT pg_catalog.%I($1)', size_function) INTO total USING relation;
     END IF;
-    FOR node IN SELECT * FROM pgherd.run_command_on_workers(format('SELECT coalesce(sum(pg_catalog.%I(relid)), 0) '
-        'FROM pg_catalog.pg_partition_tree(%L::pg_catalog.regclass) WHERE isleaf', size_function, dist.name)) LOOP
+    FOR node IN SELECT * FROM pgherd.sizes_on_workers(dist.name, size_function) LOOP
         IF node.success THEN
             total := total + node.result::numeric;
         ELSIF fail_on_error THEN
@@ -1192,14 +1295,15 @@ LANGUAGE sql STABLE AS $$ SELECT pgherd.distributed_size($1, 'pg_total_relation_
 
 -- (shardid, bytes) of every shard: one question to each worker.
 CREATE OR REPLACE FUNCTION pgherd.shard_sizes(OUT shardid bigint, OUT size bigint) RETURNS SETOF record
-LANGUAGE sql VOLATILE AS $$
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT x.shardid, x.size
-    FROM pgherd.run_command_on_workers($c$
+    FROM pgherd.remote_command w,
+        LATERAL (SELECT e.key::bigint, e.value::bigint FROM pg_catalog.jsonb_each_text(w.result::jsonb) e) x(shardid, size)
+    WHERE w.command = $c$
         SELECT pg_catalog.jsonb_object_agg(pg_catalog.substr(n.nspname, 8), pg_catalog.pg_total_relation_size(c.oid))
         FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-        WHERE n.nspname ~ '^pgherd_[0-9]+$' AND c.relkind IN ('r', 'p')$c$) w,
-        LATERAL (SELECT e.key::bigint, e.value::bigint FROM pg_catalog.jsonb_each_text(w.result::jsonb) e) x(shardid, size)
-    WHERE w.success AND w.result IS NOT NULL
+        WHERE n.nspname ~ '^pgherd_[0-9]+$' AND c.relkind IN ('r', 'p')$c$
+        AND w.success AND w.result IS NOT NULL
 $$;
 
 CREATE OR REPLACE FUNCTION pgherd.citus_get_active_worker_nodes(OUT node_name text, OUT node_port bigint) RETURNS SETOF record
@@ -1308,10 +1412,44 @@ BEGIN
         ) AS v(name, arguments, result)
     LOOP
         EXECUTE format('CREATE OR REPLACE FUNCTION pgherd.%I(%s) RETURNS %s LANGUAGE plpgsql AS %L', f.name, f.arguments, f.result,
-            format('BEGIN PERFORM pgherd.refuse_call(%L); END', f.name));
+            CASE WHEN f.name ~ '^create_(distributed|reference)_table' THEN format('BEGIN PERFORM pgherd.call_inside(%L, ROW(%s)::pg_catalog.text); END',
+                f.name, CASE WHEN f.name ~ 'reference' THEN 'table_name::pg_catalog.oid' ELSE 'table_name::pg_catalog.oid, '
+                    'distribution_column, distribution_type, colocate_with, shard_count' END)
+            ELSE format('BEGIN PERFORM pgherd.refuse_call(%L); END', f.name) END);
     END LOOP;
 END
 $stubs$;
+
+-- The key with which the router is told. Only for the one function that calls it.
+CREATE OR REPLACE FUNCTION pgherd.lend_own_key() RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    context text;
+BEGIN
+    GET DIAGNOSTICS context = PG_CONTEXT;
+    IF split_part(context, E'\n', 2) !~ E'^PL/pgSQL function pgherd\\.call_inside\\(text,text\\) line [0-9]+ at [a-z ]+$' THEN
+        RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = 'permission denied for function lend_own_key';
+    END IF;
+    RETURN pgherd.make_pass('definition ' || pg_current_xact_id(), '');
+END
+$$;
+
+-- A call of a function that the router carries out, from inside of something that runs here.
+CREATE OR REPLACE FUNCTION pgherd.call_inside(function text, given text) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    path pg_catalog.text := pg_catalog.current_setting('search_path');
+    key pg_catalog.text;
+BEGIN
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+    IF current_setting('pgherd.routed', true) IS DISTINCT FROM 'on' THEN
+        PERFORM pgherd.refuse_call(function);
+    END IF;
+    key := pgherd.lend_own_key();
+    PERFORM pgherd.obey(key, concat_ws(E'\n', 'own_call', function, pgherd.changes_roles(), current_user, given), path);
+    PERFORM set_config('search_path', path, true);
+END
+$$;
 
 -- Views that users read ----------------------------------------------------------------------------------------------
 
@@ -1440,7 +1578,7 @@ BEGIN
             DETAIL = format('%s keeps it, and its text is not known to the router.', TG_TAG),
             HINT = 'Send the statement through the router by itself.';
     END IF;
-    IF current_setting('postgres_fdw.application_name', true) LIKE 'pgherd:%' THEN
+    IF current_setting('pgherd.routed', true) = 'on' THEN
         PERFORM pgherd.let_function_sample(d.objid) FROM pg_event_trigger_ddl_commands() d WHERE d.classid = 'pg_proc'::regclass;
     END IF;
 END
@@ -1563,8 +1701,8 @@ BEGIN
     END LOOP;
     FOR v IN SELECT * FROM (VALUES
         ('pg_namespace', 'oid <> ''pgherd''::pg_catalog.regnamespace'),
-        ('pg_class', 'relnamespace <> ''pgherd''::pg_catalog.regnamespace'),
-        ('pg_type', 'typnamespace <> ''pgherd''::pg_catalog.regnamespace'),
+        ('pg_class', 'relnamespace <> ''pgherd''::pg_catalog.regnamespace AND NOT (relnamespace = 11 AND oid >= 16384)'),
+        ('pg_type', 'typnamespace <> ''pgherd''::pg_catalog.regnamespace AND NOT (typnamespace = 11 AND oid >= 16384)'),
         ('pg_proc', 'pronamespace <> ''pgherd''::pg_catalog.regnamespace'),
         ('pg_inherits', 'inhrelid NOT IN (SELECT oid FROM pg_catalog.pg_class WHERE relnamespace = ''pgherd''::pg_catalog.regnamespace)'),
         ('pg_partitioned_table', 'partrelid NOT IN (SELECT relation FROM pgherd.leaf)'),
@@ -1597,7 +1735,7 @@ BEGIN
         ('pg_locks', 'relation IS NULL OR relation NOT IN '
             '(SELECT oid FROM pg_catalog.pg_class WHERE relnamespace = ''pgherd''::pg_catalog.regnamespace)'),
         ('pg_tables', 'schemaname <> ''pgherd'''),
-        ('pg_views', 'schemaname <> ''pgherd'''),
+        ('pg_views', 'schemaname <> ''pgherd'' AND NOT (schemaname = ''pg_catalog'' AND viewname ~ ''^(citus_|pg_dist_|pgherd_|time_partitions$)'')'),
         ('pg_indexes', 'schemaname <> ''pgherd'''),
         ('pg_sequences', 'schemaname <> ''pgherd'''),
         ('pg_stats_ext', 'statistics_schemaname <> ''pgherd'''),
@@ -1673,18 +1811,24 @@ CREATE OR REPLACE VIEW pgherd.pg_publication_tables AS
         LEFT JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
     WHERE p.schemaname <> 'pgherd' OR n.oid IS NOT NULL;
 
-REVOKE EXECUTE ON FUNCTION pgherd.register_node(text, int, int, text, text) FROM PUBLIC;
+-- What only routers call, by pgherd.by_router() where they do it for others.
+REVOKE EXECUTE ON FUNCTION pgherd.register_node(text, int, int, text, text), pgherd.bump_epoch(),
+    pgherd.register_table(regclass, "char", name, int, bool, int[]), pgherd.unregister_table(oid),
+    pgherd.table_renamed(regclass, name), pgherd.begin_operation(text, text, oid, name),
+    pgherd.plan_operation(bigint, oid, jsonb, bool), pgherd.operation_step(bigint, int, text, text),
+    pgherd.end_operation(bigint, text, text), pgherd.forget_operation(bigint), pgherd.indexes_changed(oid),
+    pgherd.forget_operations() FROM PUBLIC;
 -- What event triggers and routers call as whoever defines something.
-GRANT EXECUTE ON FUNCTION pgherd.bump_epoch(), pgherd.map_owners(), pgherd.follow_schemas(), pgherd.has_child(oid),
+GRANT EXECUTE ON FUNCTION pgherd.map_owners(), pgherd.follow_schemas(), pgherd.has_child(oid),
     pgherd.check_pass(text, text, text)
     TO PUBLIC;
 GRANT SELECT ON ALL TABLES IN SCHEMA pgherd TO PUBLIC;
-SELECT pgherd.keep_child(f.ftrelid) FROM pg_catalog.pg_foreign_table f JOIN pg_catalog.pg_class c ON c.oid = f.ftrelid
+SELECT pgherd.keep_child(f.ftrelid), pgherd.doubt_child(f.ftrelid) FROM pg_catalog.pg_foreign_table f JOIN pg_catalog.pg_class c ON c.oid = f.ftrelid
     WHERE c.relnamespace = 'pgherd'::pg_catalog.regnamespace AND c.relname ~ '^ft_[0-9]+$';
 -- What a password might one day be in.
 REVOKE SELECT ON pgherd.pg_user_mapping FROM PUBLIC;
 -- The router's.
-REVOKE SELECT ON pgherd.secret, pgherd.remote_definition FROM PUBLIC;
+REVOKE SELECT ON pgherd.secret, pgherd.remote_definition, pgherd.remote_command, pgherd.placement_epoch FROM PUBLIC;
 -- Other people's statements: the views show each his own.
 REVOKE SELECT ON pgherd.operation, pgherd.operation_step FROM PUBLIC;
-INSERT INTO pgherd.schema_version (version) VALUES (10) ON CONFLICT DO NOTHING;
+INSERT INTO pgherd.schema_version (version) VALUES (12) ON CONFLICT DO NOTHING;

@@ -386,7 +386,7 @@ LANGUAGE sql STABLE AS $$
             SELECT 'pg_proc'::pg_catalog.regclass, g.oid FROM pg_catalog.pg_proc f, pg_catalog.pg_proc g
             WHERE r.classid = 'pg_proc'::pg_catalog.regclass AND f.oid = r.objid AND f.prosqlbody IS NULL
                 AND f.prolang IN (SELECT l.oid FROM pg_catalog.pg_language l WHERE l.lanname IN ('sql', 'plpgsql'))
-                AND g.oid >= 16384 AND g.oid <> f.oid AND g.pronamespace <> 'pgherd'::pg_catalog.regnamespace
+                AND g.oid >= 16384 AND g.oid <> f.oid AND g.pronamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace)
                 AND g.prokind = 'f' AND strpos(lower(f.prosrc), lower(g.proname)) > 0
                 AND f.prosrc ~* ('(^|[^a-z0-9_$])' || regexp_replace(g.proname, E'(\\W)', E'\\\\\\1', 'g') || E'"?\\s*[(]')
         ) e

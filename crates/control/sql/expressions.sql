@@ -98,5 +98,5 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
           UNION SELECT o.oprcode FROM pg_depend d JOIN pg_operator o ON o.oid = d.refobjid
             WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.refclassid = 'pg_operator'::regclass)
     FROM found f JOIN pg_proc p ON p.oid = f.function JOIN pg_language l ON l.oid = p.prolang
-    WHERE p.oid >= 16384 AND p.pronamespace <> 'pgherd'::regnamespace
+    WHERE p.oid >= 16384 AND p.pronamespace NOT IN (11, 'pgherd'::regnamespace)
 $$;

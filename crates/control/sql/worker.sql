@@ -184,10 +184,22 @@ BEGIN
 END
 $$;
 
+-- Roles have the verifiers of the coordinator, where those differ between two answers of pgherd.roles_now() there.
+CREATE OR REPLACE FUNCTION pgherd.follow_passwords(before text, now text, pass text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pgherd.check_pass(pass, concat_ws(E'\n', 'follow passwords', before, now), '');
+    UPDATE pg_authid r SET rolpassword = n.value->>'password'
+        FROM jsonb_each(now::jsonb) n LEFT JOIN jsonb_each(before::jsonb) o USING (key)
+        WHERE n.key <> '0' AND r.rolname = n.value->>'name' AND r.rolname !~ '^pg_'
+            AND n.value->'password' IS DISTINCT FROM o.value->'password';
+END
+$$;
+
 GRANT EXECUTE ON FUNCTION pgherd.check_pass(text, text, text), pgherd.table_rights(text, text) TO PUBLIC;
 GRANT SELECT ON ALL TABLES IN SCHEMA pgherd TO PUBLIC;
-REVOKE SELECT ON pgherd.secret FROM PUBLIC;
-INSERT INTO pgherd.schema_version (version) VALUES (10) ON CONFLICT DO NOTHING;
+REVOKE SELECT ON pgherd.secret, pgherd.placement_epoch FROM PUBLIC;
+INSERT INTO pgherd.schema_version (version) VALUES (12) ON CONFLICT DO NOTHING;
 
 -- Cursors ------------------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@
 
 use crate::Refusal;
 use crate::cluster_state::{ClusterState, ShardPlacement};
-use crate::describe::{Column, Constraint, Index, Statistics, TableDescription};
+use crate::describe::{Column, Constraint, IncomingKey, Index, Statistics, TableDescription};
 use crate::distribute::{
     Leaf, STALE_GUARD, add_constraint, check_outgoing_key, check_prerequisites, check_triggers, column_definition,
     create_index, create_policy, enable_clause, foreign_key_ddl, grants_ddl, options_text, owner_sql,
@@ -25,6 +25,8 @@ pub struct Hints<'a> {
     pub using: &'a [(String, String)],
     /// What the worker's rows get in columns that are new and that only the coordinator can fill.
     pub fills: &'a [Fill],
+    /// A generated column gets another expression. Else one that reads otherwise names what was renamed.
+    pub sets_expression: bool,
 }
 
 /// The values of a new column: a query for the worker, which gives one for each of its rows.
@@ -176,7 +178,13 @@ pub fn check_altered_reference(after: &TableDescription, state: &ClusterState) -
 /// For ALTER TABLE on a local table, too: it must not come to reference a distributed table.
 pub fn check_incoming(referenced: &TableDescription, state: &ClusterState) -> Result<(), Refusal> {
     let is_reference = state.table(referenced.oid).is_some_and(|t| t.is_reference());
-    match referenced.incoming.iter().find(|i| state.table(i.oid).is_none_or(|t| t.is_reference())) {
+    // A local table's key is checked on the coordinator.
+    let is_checked = !referenced.is_partitioned() && !referenced.is_leaf;
+    let fits = |incoming: &&IncomingKey| match state.table(incoming.oid) {
+        Some(table) => !table.is_reference(),
+        None => is_checked,
+    };
+    match referenced.incoming.iter().find(|i| !fits(i)) {
         Some(incoming) if !is_reference => Err(Refusal::unsupported(format!(
             "cannot create foreign key constraint \"{}\": table \"{}\" is distributed and \"{}\" is not",
             incoming.name, referenced.name, incoming.table
@@ -772,7 +780,8 @@ fn alter_column(old: &Column, new: &Column, hints: Hints<'_>) -> Vec<String> {
     if redefault && let Some(default) = default(new) {
         out.push(format!("{alter} SET DEFAULT {default}"));
     }
-    if !new.generated.is_empty()
+    if hints.sets_expression
+        && !new.generated.is_empty()
         && old.generation_expression != new.generation_expression
         && !retyped
         && let Some(expression) = &new.generation_expression

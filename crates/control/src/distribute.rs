@@ -181,15 +181,6 @@ pub fn check_distributable(
     for constraint in table.constraints.iter().filter(|c| c.kind == 'f') {
         check_outgoing_key(table, key, constraint, state, placement)?;
     }
-    // An empty table may go first: until those that reference it follow, their foreign keys find no row here.
-    if let Some(incoming) = table.incoming.iter().find(|i| state.table(i.oid).is_none() && table.bytes != Some(0)) {
-        return Err(Refusal::unsupported(format!(
-            "cannot distribute table \"{}\": foreign key \"{}\" of table \"{}\" references it",
-            table.name, incoming.name, incoming.table
-        ))
-        .detail("Only distributed tables of the same colocation group can reference a distributed table.")
-        .hint("Drop the foreign key, distribute both tables, and add it again."));
-    }
     Ok(())
 }
 
@@ -499,7 +490,10 @@ pub fn coordinator_ddl(table: &TableDescription) -> Vec<String> {
         for trigger in &truncate_triggers {
             out.push(format!("ALTER TABLE ONLY {name} DISABLE TRIGGER {}", quote_ident(&trigger.name)));
         }
-        out.push(format!("TRUNCATE ONLY {name}"));
+        match table.incoming.iter().any(|key| key.oid != table.oid) {
+            true => out.push(format!("SELECT pgherd.empty_referenced({})", table.oid)),
+            false => out.push(format!("TRUNCATE ONLY {name}")),
+        }
         for trigger in &truncate_triggers {
             out.push(format!("ALTER TABLE ONLY {name} {}", enable_clause(trigger)));
         }
@@ -728,7 +722,13 @@ pub fn drop_aside_sql(table: Oid) -> String {
     format!("SELECT pgherd.drop_aside({table})")
 }
 
-/// A new group starts at epoch 1 and anybody may open it; one that has been moved is known by a superuser's doing only.
+/// A statement of [`worker_ddl`] and its like that only routers may run. It comes before all others.
+pub fn is_own(sql: &str) -> bool {
+    const CALLS: [&str; 3] = ["open_placement(", "change_placement(", "create_shard_schemas("];
+    sql.strip_prefix("SELECT pgherd.").is_some_and(|call| CALLS.iter().any(|own| call.starts_with(own)))
+}
+
+/// A new group starts at epoch 1; one that has been moved has another.
 fn open_placement(colocation: ColocationId, epoch: i64) -> String {
     match epoch {
         1 => format!("SELECT pgherd.open_placement({colocation})"),

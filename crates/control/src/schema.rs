@@ -5,8 +5,6 @@
 
 use crate::quote::quote_literal;
 
-/// First key of every advisory lock of ours; the second is the colocation group (`pg_locks.classid`).
-pub const ADVISORY_CLASS: i32 = 1_885_825_124;
 /// The channel that routers LISTEN to: metadata has changed.
 pub const NOTIFY_CHANNEL: &str = "pgherd";
 /// Raised by the guard on the empty heap of a distributed table.
@@ -23,7 +21,7 @@ pub const ROUTER_SERVER: &str = "pgherd_router";
 pub const CALLBACK_USER: &str = "pgherd_callback";
 
 /// Of the SQL below, as it says itself (`pgherd.schema_version`). Routers bring older schemas up to date.
-pub const SCHEMA_VERSION: i32 = 10;
+pub const SCHEMA_VERSION: i32 = 12;
 
 /// Which version a database has; none before it has our schema.
 pub const FOUND_VERSION: &str = "SELECT pg_catalog.max(version) FROM pgherd.schema_version";
@@ -35,6 +33,8 @@ pub const COORDINATOR_SCHEMA: &str = concat!(
     include_str!("../sql/describe.sql"),
     include_str!("../sql/coordinator.sql"),
     include_str!("../sql/expressions.sql"),
+    include_str!("../sql/keys.sql"),
+    include_str!("../sql/citus.sql"),
     include_str!("../sql/inside.sql")
 );
 
@@ -69,9 +69,14 @@ VALUES (%s, %s, %L, %s, %L, %L, %L, %L, %L, %L, %L) ON CONFLICT DO NOTHING',
         'pg_catalog.setval(''pgherd.pg_dist_groupid_seq'', %s)', max(nodeid), greatest(max(groupid), 1)), '')
 FROM pgherd.pg_dist_node";
 
-/// Tells the coordinator where the router is that answers its callbacks. Run by a superuser.
+/// Tells the coordinator where the router is that answers its callbacks, and for which database: it may have been copied
+/// or renamed. Run by a superuser.
 pub fn callback_server_sql(host: &str, port: u16) -> String {
-    format!("ALTER SERVER pgherd_router OPTIONS (SET host {}, SET port '{port}')", quote_literal(host))
+    format!(
+        "DO $pgherd$ BEGIN EXECUTE pg_catalog.format('ALTER SERVER pgherd_router OPTIONS \
+         (SET host %L, SET port %L, SET dbname %L)', {}, '{port}', pg_catalog.current_database()); END $pgherd$",
+        quote_literal(host)
+    )
 }
 
 /// For a move, or a node that joins or leaves, on every worker of the group; with [`placement_epoch_sql`] on the
@@ -164,8 +169,8 @@ pub const CATALOG_VIEWS: &[(&str, &str, &str)] = &[
 /// allows itself no views. It also reads rules, and does not expect one of a view that it has not seen.
 pub const NOT_OURS: &[(&str, &str)] = &[
     ("pg_namespace", "oid <> 'pgherd'::pg_catalog.regnamespace"),
-    ("pg_class", "relnamespace <> 'pgherd'::pg_catalog.regnamespace"),
-    ("pg_type", "typnamespace <> 'pgherd'::pg_catalog.regnamespace"),
+    ("pg_class", "relnamespace <> 'pgherd'::pg_catalog.regnamespace AND NOT (relnamespace = 11 AND oid >= 16384)"),
+    ("pg_type", "typnamespace <> 'pgherd'::pg_catalog.regnamespace AND NOT (typnamespace = 11 AND oid >= 16384)"),
     ("pg_proc", "pronamespace <> 'pgherd'::pg_catalog.regnamespace"),
     (
         "pg_inherits",
@@ -209,7 +214,8 @@ pub const NOT_OURS: &[(&str, &str)] = &[
     ),
     (
         "pg_rewrite",
-        "ev_class NOT IN (SELECT oid FROM pg_catalog.pg_class WHERE relnamespace = 'pgherd'::pg_catalog.regnamespace)",
+        "ev_class NOT IN (SELECT oid FROM pg_catalog.pg_class WHERE relnamespace = 'pgherd'::pg_catalog.regnamespace \
+         OR relnamespace = 11 AND oid >= 16384)",
     ),
     (
         "pg_policy",
@@ -257,6 +263,7 @@ pub const COORDINATOR_RELATIONS: &[&str] = &[
     "citus_tables",
     "citus_shards",
     "citus_nodes",
+    "pgherd_distribution",
     "pgherd_operations",
     "pgherd_operation_steps",
 ];
@@ -266,7 +273,7 @@ mod tests {
     use super::*;
 
     /// Of the texts of version [`SCHEMA_VERSION`].
-    const FINGERPRINT: u64 = 3074508965613845309;
+    const FINGERPRINT: u64 = 1_216_070_686_687_969_884;
 
     #[test]
     fn views_and_conditions_leave_out_the_same() {

@@ -5,8 +5,6 @@ use crate::place::{Place, no_cluster, progress};
 use pgherd_cluster::embedded::{Cluster, RouterProcess};
 use std::time::Duration;
 
-const FAST: Duration = Duration::from_secs(60);
-
 /// Stop a cluster on this machine; its data stays.
 #[derive(Debug, clap::Args)]
 pub struct Down {
@@ -20,6 +18,10 @@ pub struct Down {
     /// How long clients may finish before they are disconnected
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     wait: u64,
+
+    /// How long servers may take for a fast shutdown before they are shut down immediately
+    #[arg(long, value_name = "SECONDS", default_value_t = 20)]
+    fast: u64,
 }
 
 impl Down {
@@ -40,7 +42,7 @@ impl Down {
             }
         }
         progress("stopping the servers");
-        let stopped = cluster.stop_servers(Duration::from_secs(2), FAST)?;
+        let stopped = cluster.stop_servers(Duration::from_secs(2), Duration::from_secs(self.fast), &progress)?;
         let dir = cluster.dir.clone();
         if self.delete {
             cluster.delete()?;

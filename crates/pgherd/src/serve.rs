@@ -42,6 +42,10 @@ pub struct Serve {
     #[arg(long, env = "PGHERD_RESTLESS", hide = true)]
     restless: bool,
 
+    /// For tests: the coordinator calls back over TCP, as it does from another machine.
+    #[arg(long, env = "PGHERD_CALLBACKS_OVER_TCP", hide = true)]
+    callbacks_over_tcp: bool,
+
     /// The password of the coordinator's user on the workers, if it is another one there
     #[arg(long, value_name = "PASSWORD", env = "PGHERD_WORKER_PASSWORD", hide_env_values = true)]
     worker_password: Option<String>,
@@ -88,6 +92,7 @@ impl Serve {
             auth: mode(self.auth.into()),
             threads: self.threads,
             restless: self.restless,
+            callbacks_over_tcp: self.callbacks_over_tcp,
             max_clients: self.max_clients,
             worker_password: self.worker_password,
             connections: self.connections.map(|n| n as usize),
@@ -143,6 +148,7 @@ fn serve_cluster(dir: &Path, options: &Serve) -> Result<(), Failure> {
         auth: mode(state.auth),
         threads: options.threads,
         restless: options.restless,
+        callbacks_over_tcp: options.callbacks_over_tcp,
         max_clients: options.max_clients,
         worker_password: state.password.clone(),
         connections: options.connections.map(|n| n as usize),

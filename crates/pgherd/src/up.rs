@@ -51,6 +51,10 @@ pub struct Up {
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = setting)]
     settings: Vec<(String, String)>,
 
+    /// Take back a setting of --set, from each server's next start on; may be given several times
+    #[arg(long, value_name = "NAME")]
+    unset: Vec<String>,
+
     /// How clients prove who they are [default: trust]
     #[arg(long, value_enum)]
     auth: Option<AuthName>,
@@ -76,6 +80,7 @@ impl Up {
             auth: self.auth.map(Into::into),
             shard_count: self.shard_count,
             settings: self.settings.clone(),
+            unset: self.unset.clone(),
         };
         let (mut cluster, pg) =
             Cluster::open_or_create(&spec, |existing| self.choose_pg(existing), &progress).map_err(Failure::from)?;
@@ -118,8 +123,8 @@ impl Up {
         Ok(())
     }
 
-    /// An existing cluster goes on with its PostgreSQL; a new one gets what was asked for, or a downloaded one, or, where
-    /// nothing can be downloaded, the installed one.
+    /// An existing cluster goes on with its PostgreSQL; a new one gets what was asked for, or a downloaded one, or,
+    /// where nothing can be downloaded, the installed one.
     fn choose_pg(&self, existing: Option<&ClusterState>) -> Result<PgBin, EmbeddedError> {
         let download = |version: Option<&str>| {
             let runtime = runtime().map_err(|failure| EmbeddedError::new(ErrorKind::System, failure.text()))?;

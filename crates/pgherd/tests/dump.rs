@@ -27,7 +27,17 @@ const TABLES: &str = "
     CREATE VIEW app.totals AS SELECT user_id, sum(total) AS total FROM app.orders GROUP BY user_id;
     CREATE MATERIALIZED VIEW app.counted AS SELECT count(*) AS n FROM app.users;
     CREATE FUNCTION app.next(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT $1 + 1';
-    CREATE RULE quiet AS ON DELETE TO notes DO INSTEAD NOTHING;";
+    CREATE RULE quiet AS ON DELETE TO notes DO INSTEAD NOTHING;
+    CREATE FUNCTION app.touch() RETURNS trigger LANGUAGE plpgsql
+        AS 'BEGIN NEW.name := upper(NEW.name); RETURN NEW; END';
+    CREATE FUNCTION app.note() RETURNS trigger LANGUAGE plpgsql
+        AS 'BEGIN INSERT INTO notes (\"Odd Name\") VALUES (TG_NAME); RETURN NULL; END';
+    CREATE TRIGGER everywhere BEFORE UPDATE ON app.users FOR EACH ROW EXECUTE FUNCTION app.touch();
+    CREATE TRIGGER never BEFORE UPDATE ON app.users FOR EACH ROW EXECUTE FUNCTION app.touch();
+    ALTER TABLE app.users DISABLE TRIGGER never;
+    CREATE TRIGGER here AFTER UPDATE ON app.seen FOR EACH ROW EXECUTE FUNCTION app.note();
+    CREATE TRIGGER always AFTER UPDATE ON app.codes FOR EACH ROW EXECUTE FUNCTION app.note();
+    ALTER TABLE app.codes ENABLE ALWAYS TRIGGER always;";
 const DISTRIBUTE: &str = "
     SELECT create_reference_table('app.codes');
     SELECT create_distributed_table('app.users', 'id');
@@ -55,6 +65,7 @@ const QUESTIONS: &[&str] = &[
     "SELECT count(*), sum(total) FROM app.totals",
     "SELECT n, app.next(n::int) FROM app.counted",
     "SELECT nextval('app.orders_id_seq'), nextval('notes_id_seq')",
+    "SELECT string_agg(tgname || tgenabled, ',' ORDER BY tgname) FROM pg_trigger WHERE NOT tgisinternal",
     "SELECT obj_description('app.users'::regclass), relrowsecurity FROM pg_class WHERE oid = 'app.users'::regclass",
     "SELECT string_agg(indexdef, ';' ORDER BY indexname) FROM pg_indexes WHERE schemaname = 'app'",
     "SELECT string_agg(conname || ' ' || pg_get_constraintdef(oid), ';' ORDER BY conname, oid::regclass::text) \
@@ -118,6 +129,15 @@ fn a_dump_is_restored_with_the_same_rows_everywhere() {
     let whole = side.create_database("dump_whole", "").unwrap();
     restore(&whole, &file, &[]);
     assert_eq!(answers(&whole), expected, "restored through the router");
+    // Loaded as it is, with its foreign keys.
+    let mut client = Client::connect(&whole).unwrap();
+    for command in run("psql", &source, &["-X", "-At", "-c", "SELECT command FROM pgherd_distribution"]).lines() {
+        client.run(command).unwrap();
+    }
+    let counts = "SELECT (SELECT count(*) FROM app.users), (SELECT sum(total) FROM app.orders), \
+                  (SELECT count(*) FROM citus_tables)";
+    let counted = client.simple(counts, None).unwrap();
+    assert_eq!(counted, Client::connect(&source).unwrap().simple(counts, None).unwrap());
 
     let sections = side.create_database("dump_sections", "").unwrap();
     restore(&sections, &file, &["--section=pre-data"]);
@@ -125,6 +145,11 @@ fn a_dump_is_restored_with_the_same_rows_everywhere() {
     for statement in DISTRIBUTE.split(";\n") {
         client.run(statement).unwrap();
     }
+    let told = |target: &Target| run("psql", target, &["-X", "-At", "-c", "SELECT command FROM pgherd_distribution"]);
+    let distribution = told(&source);
+    assert!(distribution.contains("create_distributed_table"));
+    let sorted = |text: &str| text.lines().map(str::to_owned).collect::<std::collections::BTreeSet<_>>();
+    assert_eq!(sorted(&told(&sections)), sorted(&distribution));
     restore(&sections, &file, &["--section=data"]);
     restore(&sections, &file, &["--section=post-data"]);
     assert_eq!(answers(&sections), expected, "restored into distributed tables");

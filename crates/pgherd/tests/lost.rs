@@ -212,3 +212,61 @@ fn idle_connections_that_are_gone_are_not_used() {
     }
     nothing_stays(&side, "lost_idle", &mut client);
 }
+
+/// Ends the coordinator's part of everybody else.
+fn cut_coordinator(side: &Side, database: &str) {
+    let mut client = side.connect("postgres").unwrap();
+    let ended = client
+        .value(&format!(
+            "SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity WHERE datname = '{database}' \
+             AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
+        ))
+        .unwrap();
+    assert_ne!(ended, "0", "nothing was cut");
+}
+
+#[test]
+fn locks_that_are_lost_are_noticed() {
+    let side = prepared("lost_locks");
+    let mut client = side.connect("lost_locks").unwrap();
+    let on = |side: &Side, worker: &str| -> i32 {
+        let mut client = side.connect("lost_locks").unwrap();
+        let sql = format!(
+            "SELECT max(result) FROM run_command_on_workers($$SELECT CASE WHEN current_setting('port') = '{worker}' \
+             THEN (SELECT min(k)::text FROM t) ELSE '' END$$)"
+        );
+        let found = client.value(&sql).unwrap();
+        found.parse().unwrap_or_else(|_| panic!("{found}"))
+    };
+    let port = |order: &str| format!("SELECT {order}(node_port) FROM citus_get_active_worker_nodes()");
+    let (first, last) = (client.value(&port("min")).unwrap(), client.value(&port("max")).unwrap());
+    let (one, other) = (on(&side, &first), on(&side, &last));
+    let locks = [
+        format!("SELECT * FROM t WHERE k = {one} FOR UPDATE"),
+        format!("SELECT v FROM t WHERE k = {one} FOR KEY SHARE"),
+        "SELECT pg_advisory_xact_lock(77)".to_owned(),
+        "LOCK TABLE local IN EXCLUSIVE MODE".to_owned(),
+    ];
+    for lock in &locks {
+        for then_writes in [true, false] {
+            let mut client = side.connect("lost_locks").unwrap();
+            client.run(&format!("BEGIN; {lock}")).unwrap();
+            if !then_writes {
+                client.run(&format!("UPDATE t SET v = v + 1 WHERE k = {other}")).unwrap();
+            }
+            if lock.contains("FROM t") {
+                cut(&side, "lost_locks", Worker::First)
+            } else {
+                cut_coordinator(&side, "lost_locks")
+            }
+            if then_writes {
+                fails_as_lost(&mut client, &format!("UPDATE t SET v = v + 1 WHERE k = {other}"));
+                let reply = client.simple("COMMIT", None).unwrap();
+                assert_eq!((reply.error().is_none(), reply.status), (true, b'I'), "{lock}");
+            } else {
+                fails_as_lost(&mut client, "COMMIT");
+            }
+            nothing_stays(&side, "lost_locks", &mut client);
+        }
+    }
+}

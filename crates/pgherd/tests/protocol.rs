@@ -613,6 +613,104 @@ fn a_row_limit_holds_for_writes() {
     ]);
 }
 
+/// JDBC's executeUpdate and executeBatch ask for one row of every write.
+#[test]
+fn a_row_limit_leaves_the_number_of_changed_rows() {
+    for sql in [
+        "UPDATE p SET v = $1",
+        "UPDATE p SET v = $1 WHERE k = 3",
+        "UPDATE p SET v = $1 WHERE k IN (3, 4, 5)",
+        "UPDATE p SET v = $1 FROM local l WHERE l.k = p.k",
+        "UPDATE p SET v = $1 WHERE k > 3 RETURNING 'one'",
+        "INSERT INTO p (k, v) VALUES (11, $1)",
+        "INSERT INTO p (k, v) VALUES (11, $1), (12, $1), (13, $1), (14, 'x')",
+        "INSERT INTO p (k, v) SELECT k + 10, $1 FROM p",
+        "INSERT INTO p (k, v) SELECT g, $1 FROM generate_series(11, 17) g",
+        "INSERT INTO p (k, v) VALUES (3, $1), (4, $1), (11, $1) ON CONFLICT DO NOTHING",
+        "INSERT INTO p (k, v) VALUES (3, $1), (4, $1) ON CONFLICT (k) DO UPDATE SET v = excluded.v",
+        "DELETE FROM p WHERE v <> $1 AND k > 4",
+        "WITH w AS (UPDATE p SET v = $1 RETURNING k) DELETE FROM local WHERE k IN (SELECT k FROM w)",
+        "WITH w AS (UPDATE p SET v = $1 RETURNING k) SELECT count(*) FROM w",
+        "MERGE INTO p USING (VALUES (1), (2), (11)) s(i) ON p.k = s.i WHEN MATCHED THEN UPDATE SET v = $1
+            WHEN NOT MATCHED THEN INSERT (k, v) VALUES (s.i, $1)",
+        "INSERT INTO r VALUES (1, $1), (2, $1)",
+        "INSERT INTO r SELECT k, $1 FROM p",
+        "UPDATE r SET v = $1",
+        "DELETE FROM r WHERE v = $1",
+        "INSERT INTO local VALUES (1, $1), (2, $1)",
+        "UPDATE local SET v = $1",
+        "UPDATE moods SET a = $1::text::mood[]",
+    ] {
+        let value = if sql.contains("mood") { "{low}" } else { "x" };
+        let once = |rows| [bind("", "w", &[], &text(&[value]), &[]), execute("", rows), sync()].concat();
+        check(&[
+            Ready(query("BEGIN"), 1),
+            Ready(query("INSERT INTO r VALUES (5, 'x'), (6, 'x'), (7, 'y'); INSERT INTO local VALUES (7), (8)"), 1),
+            Ready(query("INSERT INTO moods VALUES (1), (2), (3), (4); SAVEPOINT s"), 1),
+            Ready([parse("w", sql, &[]), once(1)].concat(), 1),
+            Ready([execute("", 1), sync()].concat(), 1),
+            Ready(query("ROLLBACK TO s"), 1),
+            Ready(once(2), 1),
+            Ready(query("ROLLBACK TO s"), 1),
+            Ready(once(0), 1),
+            Ready([execute("", 0), sync()].concat(), 1),
+            Ready(query("ROLLBACK"), 1),
+        ]);
+    }
+    // By themselves, often enough to be sent the short ways.
+    for sql in ["UPDATE p SET v = $1", "UPDATE p SET v = $1 WHERE k = 3", "UPDATE p SET v = $1 WHERE k = 3 RETURNING v"]
+    {
+        let once = [bind("", "w", &[], &text(&["x"]), &[]), describe(b'P', ""), execute("", 1), sync()].concat();
+        let again = |_| Ready(once.clone(), 1);
+        check(
+            &std::iter::once(Ready([parse("w", sql, &[]), sync()].concat(), 1))
+                .chain((0..5).map(again))
+                .collect::<Vec<_>>(),
+        );
+    }
+    // A batch.
+    let each = |value: &str| [bind("", "w", &[], &text(&[value]), &[]), execute("", 1)].concat();
+    check(&[Ready(
+        [parse("w", "UPDATE p SET v = $1 WHERE k < 7", &[]), each("a"), each("b"), each("c"), sync()].concat(),
+        1,
+    )]);
+}
+
+#[test]
+fn a_portal_that_gave_all_of_its_rows_has_none() {
+    for sql in [
+        "INSERT INTO p (k, v) VALUES (11, 'a') RETURNING k",
+        "INSERT INTO p (k, v) VALUES (11, 'a'), (12, 'b') RETURNING k",
+        "INSERT INTO p (k, v) VALUES (11, 'a')",
+        "UPDATE p SET v = 'x' RETURNING k > 0",
+        "UPDATE p SET v = 'x' WHERE k = 3 RETURNING k",
+        "UPDATE p SET v = 'x'",
+        "DELETE FROM p WHERE k = 3 RETURNING k",
+        "WITH w AS (UPDATE p SET v = 'x' RETURNING 1) SELECT * FROM w",
+        "UPDATE r SET v = 'x' RETURNING k",
+        "INSERT INTO local VALUES (1, 'x') RETURNING k",
+        "SELECT k FROM p WHERE k = 2",
+        "SELECT count(*) FROM p",
+        "SHOW search_path",
+        "EXPLAIN (COSTS OFF) SELECT 1",
+        "SET work_mem = '64kB'",
+        "PREPARE x AS SELECT 1",
+    ] {
+        for rows in [0, 1, 100] {
+            check(&[
+                Ready(query("BEGIN"), 1),
+                Ready([parse("", sql, &[]), bind("c", "", &[], &[], &[]), execute("c", rows), sync()].concat(), 1),
+                Ready([execute("c", rows), sync()].concat(), 1),
+                Ready([execute("c", rows), sync()].concat(), 1),
+                Ready([execute("c", 0), sync()].concat(), 1),
+                Ready([execute("c", 0), sync()].concat(), 1),
+                Ready(query("ROLLBACK"), 1),
+                Ready(query("DEALLOCATE ALL"), 1),
+            ]);
+        }
+    }
+}
+
 #[test]
 fn an_unnamed_portal_lives_as_long_as_its_transaction() {
     let one = |k: &str| [bind("", "s", &[], &text(&[k]), &[1]), execute("", 0), sync()].concat();
@@ -1117,4 +1215,121 @@ fn portals_are_cursors() {
         Ready(query("SELECT name, statement FROM pg_cursors ORDER BY name"), 1),
         Ready(query("ROLLBACK"), 1),
     ]);
+}
+
+#[test]
+fn what_explain_explains_may_have_parameters() {
+    let _alone = alone();
+    let sides = sides();
+    let results = [&sides.oracle, &sides.tested].map(|side| {
+        let mut client = side.connect("protocol").unwrap();
+        client.run("BEGIN").unwrap();
+        let mut told = Vec::new();
+        for (sql, types, values) in [
+            ("EXPLAIN (COSTS off) SELECT * FROM p WHERE k = $1", vec![], vec!["7"]),
+            ("EXPLAIN SELECT * FROM p WHERE n > $1 AND v <> $2", vec![0, 25], vec!["1.5", "x"]),
+            ("EXPLAIN SELECT * FROM local WHERE k = $1", vec![20], vec!["7"]),
+            ("EXPLAIN (FORMAT json) SELECT count(*), $1::text FROM r, p WHERE p.k = r.k", vec![], vec!["y"]),
+            ("EXPLAIN ANALYZE UPDATE p SET v = $2 WHERE k = $1", vec![], vec!["7", "seven"]),
+            ("EXPLAIN ANALYZE INSERT INTO p VALUES ($1, $2)", vec![23], vec!["70", "new"]),
+            ("EXPLAIN ANALYZE UPDATE p SET n = $1 WHERE k < $2", vec![], vec!["0.25", "4"]),
+            ("EXPLAIN SELECT $1::int + 1", vec![], vec!["1"]),
+            ("EXPLAIN SELECT 1", vec![], vec![]),
+        ] {
+            let described = client.prepare("", sql, &types).unwrap();
+            assert!(described.error().is_none(), "{sql}: {described:?}");
+            let reply = client.execute("", &text(&values), 0, None).unwrap();
+            assert!(reply.error().is_none() && !reply.answers[0].rows.is_empty(), "{}: {sql}: {reply:?}", side.name);
+            told.push(format!("{sql}: {:?} {:?}", described.parameter_types, reply.answers[0].tag));
+        }
+        let wrong = client.prepare("", "EXPLAIN SELECT * FROM p WHERE k = $1", &[]).unwrap();
+        assert!(wrong.error().is_none());
+        let wrong = client.execute("", &[], 0, None).unwrap();
+        told.push(wrong.error().unwrap().sqlstate().to_owned());
+        client.run("ROLLBACK; BEGIN").unwrap();
+        for (sql, values) in [
+            ("EXPLAIN ANALYZE UPDATE p SET v = $2 WHERE k = $1", vec!["7", "seven"]),
+            ("EXPLAIN ANALYZE DELETE FROM p WHERE k = $1", vec!["3"]),
+            ("EXPLAIN ANALYZE UPDATE p SET n = $1 WHERE k < $2", vec!["0.25", "3"]),
+        ] {
+            client.prepare("", sql, &[]).unwrap();
+            client.execute("", &text(&values), 0, None).unwrap();
+        }
+        told.push(client.value("SELECT string_agg(concat(k, v, n), ' ' ORDER BY k) FROM p").unwrap());
+        client.run("ROLLBACK").unwrap();
+        told
+    });
+    assert_eq!(results[0], results[1]);
+}
+
+#[test]
+fn drivers_know_what_has_to_be_prepared_anew() {
+    let _alone = alone();
+    let sides = sides();
+    let results = [&sides.oracle, &sides.tested].map(|side| {
+        let mut client = side.connect("protocol").unwrap();
+        client.run("CREATE TABLE changing (k int PRIMARY KEY)").unwrap();
+        if side.is_cluster {
+            client.run("SELECT create_distributed_table('changing', 'k')").unwrap();
+        }
+        client.prepare("s", "SELECT * FROM changing WHERE k > $1", &[]).unwrap();
+        client.execute("s", &text(&["1"]), 0, None).unwrap();
+        client.run("ALTER TABLE changing ADD COLUMN more text").unwrap();
+        let reply = client.execute("s", &text(&["1"]), 0, None).unwrap();
+        let error = reply.error().unwrap();
+        let told = ['C', 'M', 'F', 'R'].map(|field| error.get(field).to_owned());
+        client.run("DROP TABLE changing").unwrap();
+        told
+    });
+    assert_eq!(results[0], results[1]);
+}
+
+/// asyncpg's cursors do so.
+#[test]
+fn fetch_and_move_go_on_in_portals_that_bind_has_made() {
+    for sql in [
+        "SELECT k, v FROM p ORDER BY k",
+        "SELECT k, v FROM p WHERE k = 3",
+        "SELECT g, 'x' FROM generate_series(1, 10) g",
+        "INSERT INTO local SELECT g, 'n' FROM generate_series(11, 20) g RETURNING k, v",
+        "INSERT INTO p VALUES (11, 'n') RETURNING k, v",
+        "SELECT p.k, local.v FROM p LEFT JOIN local USING (k) ORDER BY p.k",
+    ] {
+        let portal = [parse("", sql, &[]), bind("c", "", &[], &[], &[])].concat();
+        let next = |rows| Ready([execute("c", rows), sync()].concat(), 1);
+        let order = |sql: &str| Ready(query(sql), 1);
+        check(&[
+            order("BEGIN"),
+            Ready([portal.clone(), sync()].concat(), 1),
+            order("MOVE 0 c"),
+            order("MOVE 2 c"),
+            order("MOVE 0 c"),
+            next(1),
+            order("FETCH c"),
+            order("FETCH FORWARD 2 FROM c"),
+            order("MOVE FORWARD 1 c"),
+            next(2),
+            order("MOVE ALL c"),
+            order("FETCH c"),
+            next(0),
+            order("SAVEPOINT s"),
+            order("FETCH BACKWARD 1 FROM c"),
+            order("ROLLBACK TO s"),
+            order("CLOSE c"),
+            order("FETCH c"),
+            order("ROLLBACK"),
+            // By the extended protocol, and without a row of Execute's before.
+            order("BEGIN"),
+            Ready([portal.clone(), run("MOVE 4 c", &[]), sync()].concat(), 1),
+            Ready(
+                [parse("", "FETCH 3 c", &[]), bind("", "", &[], &[], &[]), describe(b'P', ""), execute("", 0), sync()]
+                    .concat(),
+                1,
+            ),
+            order("CLOSE ALL"),
+            next(1),
+            order("ROLLBACK"),
+            order("FETCH c"),
+        ]);
+    }
 }

@@ -1,5 +1,5 @@
-//! `pgherd up`, `status`, `psql` and `down` as a user runs them: twice, killed in the middle, with ports taken, as root.
-//! Needs psql. PostgreSQL is the installed one, or a downloaded one where none is installed.
+//! `pgherd up`, `status`, `psql` and `down` as a user runs them: twice, killed in the middle, with ports taken, as
+//! root. Needs psql. PostgreSQL is the installed one, or a downloaded one where none is installed.
 #![allow(clippy::unwrap_used)]
 
 use std::net::TcpListener;
@@ -54,7 +54,11 @@ impl Herd {
 
     /// What `pgherd psql` prints for one statement.
     fn sql(&self, statement: &str) -> String {
-        let output = self.command("psql", &["-XAtqc", statement]).output().unwrap();
+        self.sql_in("postgres", statement)
+    }
+
+    fn sql_in(&self, database: &str, statement: &str) -> String {
+        let output = self.command("psql", &["-XAtq", "-c", &format!("\\connect {database}"), "-c", statement]).output().unwrap();
         assert!(output.status.success(), "{statement}:\n{}", stderr(&output));
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
@@ -159,11 +163,20 @@ fn life(herd: &Herd) {
     assert_eq!(herd.up(&[]), url);
     assert_eq!(herd.pids(), pids);
 
+    // What no server takes is not kept, whether the cluster runs or not.
+    for wrong in ["shared_bufers=1GB", "work_mem=much", "max_connections=0"] {
+        let said = herd.up_fails(&["--set", "work_mem=6MB", "--set", wrong]);
+        assert!(said.contains("the servers do not take --set") && said.contains(&wrong[..7]), "{said}");
+    }
     herd.down(&[]);
     assert!(herd.pids().iter().all(|(_, pid)| pid.is_none()));
     assert!(!herd.command("psql", &["-c", "SELECT 1"]).output().unwrap().status.success());
 
-    assert_eq!(herd.up(&[]), url);
+    assert_eq!(herd.up(&["--set", "maintenance_work_mem=9MB"]), url);
+    assert_eq!(herd.sql("SHOW maintenance_work_mem"), "9MB");
+    herd.down(&[]);
+    assert_eq!(herd.up(&["--unset", "maintenance_work_mem"]), url);
+    assert_ne!(herd.sql("SHOW maintenance_work_mem"), "9MB");
     assert_eq!(herd.sql("SELECT x FROM kept"), "42");
     assert_eq!(herd.sql(NODES), ports(herd));
 
@@ -175,14 +188,14 @@ fn life(herd: &Herd) {
     let aged = format!("SELECT count(*) FROM run_command_on_workers($$DO 'BEGIN {older}; END'$$) WHERE success");
     assert_eq!(herd.sql(&aged), "2");
     // The router does not hear of it.
-    let alone = "PERFORM set_config('postgres_fdw.application_name', '', true)";
+    let alone = "PERFORM set_config('pgherd.routed', '', true)";
     herd.sql(&format!("DO $$BEGIN {alone}; {older}; END$$"));
     herd.down(&[]);
     assert_eq!(herd.up(&[]), url);
     assert_eq!(herd.sql("SELECT sum(k) FROM spread WHERE k IN (SELECT g FROM generate_series(1, 3) g)"), "6");
     let versions =
         "SELECT string_agg(result, ' ') FROM run_command_on_workers('SELECT max(version) FROM pgherd.schema_version')";
-    assert_eq!(herd.sql(versions), "10 10");
+    assert_eq!(herd.sql(versions), "12 12");
 
     let work_mem = "SELECT current_setting('work_mem'), success, result FROM run_command_on_workers('SHOW work_mem')";
     assert_eq!(herd.sql(work_mem), "5MB|t|5MB\n5MB|t|5MB");
@@ -334,9 +347,24 @@ fn a_server_that_does_not_start_is_shown_with_its_log() {
 fn a_cluster_grows_and_refuses_what_it_cannot_be() {
     let herd = Herd::new("grow");
     herd.up(&[]);
+    // Nodes are the cluster's, in every database.
+    herd.sql("CREATE DATABASE other");
+    let fill = "SELECT create_distributed_table('t', 'k', colocate_with => 'none', shard_count => 6); \
+                INSERT INTO t SELECT generate_series(1, 100); SELECT count(*) FROM t";
+    herd.sql_in("other", "CREATE TABLE r AS SELECT 7 AS v; SELECT create_reference_table('r')");
+    herd.sql_in("template1", "SELECT 1");
     let output = herd.command("up", &["--workers", "3"]).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(herd.sql("SELECT count(*) FROM pg_dist_node"), "4");
+    assert_eq!(herd.sql_in("other", "SELECT count(*) FROM pg_dist_node"), "4");
+    assert_eq!(herd.sql_in("other", &format!("CREATE TABLE t (k int); {fill}")), "100");
+    assert_eq!(
+        herd.sql_in("other", "SELECT string_agg(result, ' ') FROM run_command_on_workers('SELECT v FROM r')"),
+        "7 7 7"
+    );
+    herd.sql_in("other", "CREATE DATABASE third");
+    assert_eq!(herd.sql_in("third", &format!("CREATE TABLE t (k int); {fill}")), "100");
+    assert_eq!(herd.sql_in("third", "SELECT count(DISTINCT groupid) FROM pg_dist_placement"), "3");
     let said = herd.up_fails(&[]);
     assert!(said.contains("the cluster has 3 workers, more than 2"), "{said}");
     let said = stderr(&herd.command("up", &["--auth", "scram-sha-256"]).output().unwrap());

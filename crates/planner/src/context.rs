@@ -70,14 +70,8 @@ fn asks_for_pid(statement: &Statement, snapshot: &Snapshot) -> bool {
     let mut shown = statement.relations.iter().any(|r| r.name.starts_with("pg_"));
     shown |= snapshot.user_functions.contains(BACKEND_PID);
     let watches = |name: &str| {
-        const WATCHING: &[&str] = &[
-            "pg_blocking_pids",
-            "pg_cancel_backend",
-            "pg_lock_status",
-            "pg_log_backend_memory_contexts",
-            "pg_safe_snapshot_blocking_pids",
-            "pg_terminate_backend",
-        ];
+        const WATCHING: &[&str] =
+            &["pg_blocking_pids", "pg_lock_status", "pg_log_backend_memory_contexts", "pg_safe_snapshot_blocking_pids"];
         name.starts_with("pg_stat_") || WATCHING.contains(&name)
     };
     shown |= statement.calls.iter().any(|(_, name)| watches(name));
@@ -332,7 +326,11 @@ impl<'a> Context<'a> {
 
     pub fn needs_coordinator_block(&self) -> bool {
         self.statement.has_modifying && self.snapshot.local_triggers
-            || self.statement.calls.iter().any(|(_, name)| self.snapshot.user_functions.contains(name))
+            || self
+                .statement
+                .calls
+                .iter()
+                .any(|(_, name)| self.snapshot.user_functions.contains(name) || pgherd_sql::defines_by_itself(name))
             || self.statement.relations.iter().any(|r| self.snapshot.calling_views.contains(&r.name))
     }
 

@@ -147,6 +147,11 @@ fn plan_in(context: &Context<'_>) -> Plan {
     if !context.session.callback && context.analysis.instances.iter().any(here) {
         return context.change_here();
     }
+    if !context.session.callback
+        && let Some(plan) = context.takes_key_of_local()
+    {
+        return plan;
+    }
     let local_target = statement.has_modifying && !context.analysis.instances.iter().any(|i| i.is_target);
     match &statement.tree {
         _ if !context.has_distributed() && !context.analysis.instances.iter().any(|i| i.is_target) => {

@@ -115,6 +115,45 @@ impl Context<'_> {
         }
     }
 
+    /// A statement that takes away what rows of local tables refer to: the coordinator has those, and acts on them.
+    pub fn takes_key_of_local(&self) -> Option<Plan> {
+        let is_referenced = |i: &&crate::analysis::Instance<'_>| i.is_target && !i.table.local_keys.is_empty();
+        self.analysis.instances.iter().find(is_referenced)?;
+        let federate = || Some(self.federate("a foreign key of a local table leads to what it changes"));
+        let target = self.target();
+        let Some(table) = target.filter(|_| self.analysis.modifying.is_empty()) else { return federate() };
+        let sets = |set: &[Assignment]| set.iter().any(|a| table.local_keys.contains(&a.column));
+        let refuse = |what: &str| {
+            Some(self.refuse(
+                format!("cannot run this {what} on the distributed table \"{}\"", table.name),
+                Some(
+                    "A local table references what it changes, and the coordinator does not have the rows.".to_owned(),
+                ),
+                Some("Distribute the table that references it, or use UPDATE, DELETE and INSERT."),
+            ))
+        };
+        match &self.statement.tree {
+            Tree::Delete(_) => federate(),
+            // The distribution column is another question.
+            Tree::Update(update) if sets(&update.set) => {
+                let plan = self.update(update);
+                if matches!(plan.tier, Tier::Refuse(_)) { Some(plan) } else { federate() }
+            }
+            Tree::Insert(insert) if insert.on_conflict.as_ref().is_some_and(|c| sets(&c.set)) => {
+                refuse("INSERT … ON CONFLICT")
+            }
+            Tree::Merge(merge) => {
+                let takes = |clause: &MergeClause| match &clause.action {
+                    MergeAction::Delete => true,
+                    MergeAction::Update(set) => sets(set),
+                    _ => false,
+                };
+                merge.clauses.iter().any(takes).then(|| refuse("MERGE")).flatten()
+            }
+            _ => None,
+        }
+    }
+
     /// GENERATED ALWAYS AS IDENTITY takes DEFAULT only. Workers have no identity columns and would not know.
     pub fn identity_is_set(&self, set: &[Assignment], table: &Table) -> Option<Plan> {
         let column = set.iter().filter(|a| !has_default(&a.value)).find_map(|a| {

@@ -3,24 +3,25 @@
 //! session that owns the coordinator connection; [`Session::serve_callback`] answers it on the session's own worker
 //! connections.
 //!
-//! START TRANSACTION and COMMIT change nothing here: the client's transaction is the transaction. Savepoints are real: the
-//! coordinator makes them for its own subtransactions. Cursors live on the workers, one on each.
+//! START TRANSACTION and COMMIT change nothing here: the client's transaction is the transaction. Savepoints are real:
+//! the coordinator makes them for its own subtransactions. Cursors live on the workers, one on each.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use pgherd_catalog::{COORDINATOR_GROUP, ColumnDefault, GroupId, Snapshot, Table};
+use pgherd_catalog::{COORDINATOR_GROUP, ColumnDefault, GroupId, Node, Snapshot, Table};
 use pgherd_planner::{Combine, Merge, Tier};
+use pgherd_sql::ast::{Body, Const, ExprKind, Tree};
 use pgherd_sql::{Statement, StatementKind};
 use pgherd_wire::backend;
 use pgherd_wire::frame::Frame;
 use pgherd_wire::frontend::{FrontendMessage, parse_frontend};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::callers::{Caller, Line};
 use crate::changes::Changes;
-use crate::client::Client;
 use crate::error::{Failure, Result};
 use crate::inside::MovedRow;
 use crate::rights::{Rights, Use, shows_nothing, with_values};
@@ -61,14 +62,8 @@ pub fn new_token() -> Result<String> {
 }
 
 /// Serves one connection of postgres_fdw to its end.
-pub async fn serve(thread: Rc<Thread>, mut client: Client, token: String, role: Option<u32>) {
-    if thread.shared.find_callback(&token).is_none() {
-        let fields = backend::ErrorFields::new("FATAL", "28000", "callback connection with an unknown token");
-        backend::write_error(&mut client.out, &fields);
-        let _ = client.flush().await;
-        return;
-    }
-    backend::write_authentication_ok(&mut client.out);
+pub async fn serve(thread: Rc<Thread>, mut client: impl Line, caller: Caller, role: Option<u32>) {
+    backend::write_authentication_ok(client.out());
     for (name, value) in [
         ("server_version", "15.0"),
         ("server_encoding", "UTF8"),
@@ -82,10 +77,11 @@ pub async fn serve(thread: Rc<Thread>, mut client: Client, token: String, role: 
         ("in_hot_standby", "off"),
         ("default_transaction_read_only", "off"),
     ] {
-        backend::write_parameter_status(&mut client.out, name, value);
+        backend::write_parameter_status(client.out(), name, value);
     }
-    backend::write_backend_key_data(&mut client.out, 0, &[0; 4]);
-    backend::write_ready_for_query(&mut client.out, b'I');
+    backend::write_backend_key_data(client.out(), 0, &[0; 4]);
+    backend::write_ready_for_query(client.out(), b'I');
+    let mut is_proved = matches!(caller, Caller::Process(_));
     let mut frames = Vec::new();
     let (open, _held) = mpsc::channel(1);
     loop {
@@ -102,14 +98,25 @@ pub async fn serve(thread: Rc<Thread>, mut client: Client, token: String, role: 
             continue;
         }
         // The session may have changed since: the coordinator connection belongs to whoever leases it now.
-        let Some((sender, _)) = thread.shared.find_callback(&token) else { return };
-        let (reply, answer) = oneshot::channel();
-        if sender.send(Batch { frames: std::mem::take(&mut frames), role, reply, open: open.clone() }).await.is_err() {
+        let Some(called) = thread.shared.callers.find(&caller) else { return };
+        if !is_proved && !called.is_proved(&thread.shared).await {
+            let message = "callback connection that the session's server process does not wait for";
+            backend::write_error(client.out(), &backend::ErrorFields::new("FATAL", "28000", message));
+            let _ = client.flush().await;
             return;
         }
-        match answer.await {
-            Ok(bytes) => client.out.extend_from_slice(&bytes),
-            Err(_) => return,
+        is_proved = true;
+        let (reply, answer) = oneshot::channel();
+        let batch = Batch { frames: std::mem::take(&mut frames), role, reply, open: open.clone() };
+        called.served(true);
+        let answer = match called.sender.send(batch).await {
+            Ok(()) => answer.await.ok(),
+            Err(_) => None,
+        };
+        called.served(false);
+        match answer {
+            Some(bytes) => client.out().extend_from_slice(&bytes),
+            None => return,
         }
     }
 }
@@ -475,11 +482,11 @@ impl Session {
                 self.callback_declare(name, &inner, bound, in_block).await?;
                 Ok("DECLARE CURSOR".into())
             }
-            K::Fetch { name, is_move: true } => {
+            K::Fetch { name, is_move: true, .. } => {
                 self.callback_rewind(name).await?;
                 Ok("MOVE 0".into())
             }
-            K::Fetch { name, is_move: false } => {
+            K::Fetch { name, is_move: false, .. } => {
                 let count = fetch_count(&statement.text);
                 let rows = self.callback_fetch(name, count, out, describe).await?;
                 Ok(format!("FETCH {rows}"))
@@ -561,6 +568,11 @@ impl Session {
             }
             let rows = self.remote_statement(query, of_copies, scan, in_block).await?;
             self.cursors.cursors.insert(name.to_owned(), Cursor::Rows { rows, at: 0, fields: Vec::new() });
+            return Ok(());
+        }
+        if own == Some("remote_session") {
+            let cursor = self.remote_session(query).await?;
+            self.cursors.cursors.insert(name.to_owned(), cursor);
             return Ok(());
         }
         if own == Some("remote_command") {
@@ -1455,14 +1467,50 @@ impl Session {
         done
     }
 
+    /// A session of this router, by the number that its client knows: whose it is, interrupted or ended. The
+    /// coordinator has seen that who asks may.
+    async fn remote_session(&mut self, query: &str) -> Result<Cursor> {
+        let command = command_of(query)
+            .ok_or_else(|| Failure::new("XX000", "pgherd.remote_session is read without a command"))?;
+        let (what, pid) = command.split_once(' ').unwrap_or_default();
+        let state = pid.parse().ok().and_then(|pid| self.thread.shared.cancel_state(pid));
+        let result = match (&state, what) {
+            (Some(state), "user") => state.user().map(str::to_owned),
+            (Some(state), "cancel") => {
+                state.cancel_all().await;
+                Some("t".to_owned())
+            }
+            (Some(state), "terminate") => {
+                state.terminate();
+                Some("t".to_owned())
+            }
+            _ => None,
+        };
+        let columns = selected_columns(query);
+        let values = columns.iter().map(|column| match column.as_str() {
+            "result" => result.as_deref(),
+            "command" => Some(command.as_str()),
+            _ => None,
+        });
+        let mut row = BytesMut::new();
+        backend::write_data_row(&mut row, &values.map(|v| v.map(str::as_bytes)).collect::<Vec<_>>());
+        let fields = columns.iter().map(|c| backend::FieldDescription::text(c)).collect();
+        Ok(Cursor::Rows { rows: vec![row.freeze()], at: 0, fields })
+    }
+
     /// `run_command_on_workers`: one row for each worker; an error there is a row too.
     async fn remote_command(&mut self, query: &str) -> Result<Cursor> {
         let command = command_of(query)
             .ok_or_else(|| Failure::refused("pgherd.remote_command can only be read with command = '…'"))?;
         let columns = selected_columns(query);
+        let only = node_of(query);
         let catalog = self.catalog();
         let mut rows = Vec::new();
-        for node in catalog.nodes.iter().filter(|n| n.is_active && n.group != COORDINATOR_GROUP) {
+        let is_meant = |node: &&Node| match &only {
+            Some((host, port)) => node.host == *host && node.port == *port,
+            None => true,
+        };
+        for node in catalog.nodes.iter().filter(|n| n.is_active && n.group != COORDINATOR_GROUP).filter(is_meant) {
             let (success, result) = match self.command_on(node.group, &command).await {
                 Ok(result) => (true, result),
                 Err(Failure::Statement(fields) | Failure::Fatal(fields)) => {
@@ -1519,6 +1567,25 @@ impl Session {
         lease.tainted = true;
         Ok(first_value(&result?))
     }
+}
+
+/// The one node that a query of `pgherd.remote_command` is for.
+fn node_of(query: &str) -> Option<(String, u16)> {
+    let statement = pgherd_sql::split(query).ok()?.pop()?;
+    let Tree::Query(query) = &statement.tree else { return None };
+    let Body::Select(select) = &query.body else { return None };
+    let (mut host, mut port) = (None, None);
+    select.filter.as_ref()?.walk(&mut |expr| {
+        let ExprKind::Op(op) = &expr.kind else { return };
+        let (Some(left), Some(right)) = (&op.left, &op.right) else { return };
+        let ExprKind::Column(path) = &left.kind else { return };
+        match (path.last().map(String::as_str), &right.kind) {
+            (Some("nodename"), ExprKind::Const(Const::String(name))) => host = Some(name.clone()),
+            (Some("nodeport"), ExprKind::Const(Const::Integer(number))) => port = u16::try_from(*number).ok(),
+            _ => {}
+        }
+    });
+    Some((host?, port?))
 }
 
 fn changes_rows(kind: &StatementKind) -> bool {

@@ -8,7 +8,7 @@
 //! within a moment). If it ends before, the request came too late and is forgotten.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use pgherd_backend::{Address, CancelKey, cancel};
 use tokio::sync::Notify;
@@ -39,6 +39,12 @@ pub struct CancelState {
     /// The statement under way was interrupted since it and others wait for each other. More than one of its
     /// connections may say so.
     deadlock: AtomicBool,
+    /// A COMMIT is under way, which is not left half done.
+    committing: AtomicBool,
+    abandoned: Notify,
+    /// It is ended by a statement of somebody's, and its client is told.
+    terminated: AtomicBool,
+    user: OnceLock<String>,
 }
 
 impl CancelState {
@@ -132,6 +138,46 @@ impl CancelState {
             }
             requested.await;
         }
+    }
+
+    /// Something of the client's is under way.
+    pub fn is_busy(&self) -> bool {
+        self.phase.load(Ordering::Acquire) != IDLE
+    }
+
+    pub fn set_committing(&self, committing: bool) {
+        self.committing.store(committing, Ordering::Release);
+    }
+
+    /// The session is to end where it stands, unless that is in a COMMIT.
+    pub fn abandon(&self) {
+        if !self.committing.load(Ordering::Acquire) {
+            self.abandoned.notify_one();
+        }
+    }
+
+    /// `pg_terminate_backend`.
+    pub fn terminate(&self) {
+        self.terminated.store(true, Ordering::Release);
+        self.abandon();
+    }
+
+    pub fn is_terminated(&self) -> bool {
+        self.terminated.load(Ordering::Acquire)
+    }
+
+    /// Whose session it is.
+    pub fn is_of(&self, user: &str) {
+        let _ = self.user.set(user.to_owned());
+    }
+
+    pub fn user(&self) -> Option<&str> {
+        self.user.get().map(String::as_str)
+    }
+
+    /// Returns when the session is to end where it stands.
+    pub async fn abandoned(&self) {
+        self.abandoned.notified().await;
     }
 
     /// Interrupts everything this session runs.

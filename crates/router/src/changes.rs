@@ -471,7 +471,7 @@ impl Session {
              SELECT pg_catalog.min(provolatile), pg_catalog.max(provolatile), pg_catalog.bool_or( \
                  body ~* E'\\\\m(insert|update|delete|merge|truncate|execute|call)\\\\M' \
                  OR EXISTS (SELECT FROM pg_catalog.pg_proc o \
-                     WHERE o.oid >= 16384 AND o.pronamespace <> 'pgherd'::pg_catalog.regnamespace \
+                     WHERE o.oid >= 16384 AND o.pronamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace) \
                          AND pg_catalog.strpos(pg_catalog.lower(called.body), pg_catalog.lower(o.proname)) > 0)) \
              FROM called",
             views.join(", "),
@@ -508,13 +508,13 @@ impl Session {
                      pg_catalog.lower(coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc)) AS body \
                  FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
                  WHERE p.oid >= 16384 AND l.lanname NOT IN ('c', 'internal') \
-                     AND p.pronamespace <> 'pgherd'::pg_catalog.regnamespace), \
+                     AND p.pronamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace)), \
              called (oid, body) AS (SELECT oid, body FROM bodies WHERE is_called \
                  UNION SELECT b.oid, b.body FROM called c JOIN bodies b ON pg_catalog.strpos(c.body, b.name) > 0), \
              read (name) AS (SELECT pg_catalog.unnest(ARRAY[{}]::pg_catalog.text[]) \
                  UNION ALL SELECT pg_catalog.lower(v.relname) FROM pg_catalog.pg_class v \
                      WHERE v.oid >= 16384 AND v.relkind IN ('v', 'm') \
-                         AND v.relnamespace <> 'pgherd'::pg_catalog.regnamespace) \
+                         AND v.relnamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace)) \
              SELECT EXISTS (SELECT FROM called WHERE body ~ E'\\\\m(execute|call|[a-z]+_to_xml\\\\w*)\\\\M') \
                  OR EXISTS (SELECT FROM called c JOIN read r ON pg_catalog.strpos(c.body, r.name) > 0 \
                      AND (r.name !~ E'^\\\\w+$' OR c.body ~ (E'\\\\m' || r.name || E'\\\\M')))",

@@ -7,9 +7,12 @@ use std::future::Future;
 use std::pin::pin;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
+use std::time::Instant;
 
 use bytes::{Buf, BytesMut};
 use pgherd_backend::lane::{Again, Outcome, Rider};
+use pgherd_backend::liveness::{CLIENTS, keep_alive};
+use pgherd_wire::backend;
 use pgherd_wire::frame::{Frame, has_frontend_frame, next_frontend_frame};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
@@ -50,9 +53,40 @@ pub struct Link {
     /// The session waits for the reply itself, not only for the client's next message.
     eager: Cell<bool>,
     waker: RefCell<Option<Waker>>,
+    /// A part of what was to be sent is still here: nothing else may be sent.
+    is_sending: Cell<bool>,
+    /// What could not be sent of what was said in between.
+    unsent: RefCell<BytesMut>,
+    said_something: Cell<bool>,
+    gone_since: Cell<Option<Instant>>,
 }
 
 impl Link {
+    pub fn stream(&self) -> &TcpStream {
+        self.socket.as_ref()
+    }
+
+    /// When it was first seen that the client has gone.
+    pub fn gone_since(&self) -> Instant {
+        let since = self.gone_since.get().unwrap_or_else(Instant::now);
+        self.gone_since.set(Some(since));
+        since
+    }
+
+    /// Sends what every client may be sent at any time and knows already, once: where nobody is left to take it, the
+    /// socket says so.
+    pub fn say_something(&self) {
+        if self.said_something.get() || self.is_sending.get() || !self.reply.borrow().is_empty() {
+            return;
+        }
+        self.said_something.set(true);
+        let mut message = BytesMut::new();
+        backend::write_parameter_status(&mut message, "integer_datetimes", "on");
+        if let Ok(sent) = self.socket.try_write(&message) {
+            *self.unsent.borrow_mut() = message.split_off(sent);
+        }
+    }
+
     /// Has the session look around.
     pub fn wake(&self) {
         if let Some(waker) = self.waker.borrow().as_ref() {
@@ -82,9 +116,19 @@ impl Link {
         self.ride.set(Ride::None);
     }
 
+    /// The rest of what was said in between comes first.
+    fn precede(&self, out: &mut BytesMut) {
+        let mut unsent = self.unsent.borrow_mut();
+        if !unsent.is_empty() {
+            let behind = std::mem::replace(out, std::mem::take(&mut unsent));
+            out.extend_from_slice(&behind);
+        }
+    }
+
     /// Sends what can be sent at once.
     fn push_out(&self) -> std::io::Result<()> {
         let mut reply = self.reply.borrow_mut();
+        self.precede(&mut reply);
         while !reply.is_empty() {
             match self.socket.try_write(&reply) {
                 Ok(0) => return Err(std::io::ErrorKind::WriteZero.into()),
@@ -170,6 +214,7 @@ impl Drop for Over {
 impl Client {
     pub fn new(stream: TcpStream) -> Self {
         let _ = stream.set_nodelay(true);
+        keep_alive(&stream, CLIENTS);
         let (socket, write) = stream.into_split();
         let link = Rc::new(Link {
             socket: write,
@@ -177,6 +222,10 @@ impl Client {
             reply: RefCell::default(),
             eager: Cell::new(false),
             waker: RefCell::default(),
+            is_sending: Cell::new(false),
+            unsent: RefCell::default(),
+            said_something: Cell::new(false),
+            gone_since: Cell::new(None),
         });
         let _over = Over(Rc::downgrade(&link));
         Client {
@@ -343,6 +392,7 @@ impl Client {
     pub async fn flush(&mut self) -> Result<()> {
         self.convert();
         self.flushes += u64::from(!self.out.is_empty());
+        self.link.precede(&mut self.out);
         while !self.out.is_empty() {
             match self.link.socket.try_write(&self.out) {
                 Ok(0) => return Err(Failure::ClientGone),
@@ -351,11 +401,13 @@ impl Client {
                     self.converted_left(n);
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                    self.link.is_sending.set(true);
                     self.link.socket.writable().await.map_err(|_| Failure::ClientGone)?;
                 }
                 Err(_) => return Err(Failure::ClientGone),
             }
         }
+        self.link.is_sending.set(false);
         if self.out.capacity() > OUT_CHUNK {
             self.out = BytesMut::new();
         }

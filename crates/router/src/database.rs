@@ -13,6 +13,7 @@ use pgherd_catalog::{COORDINATOR_GROUP, Cascade, Column, ColumnDefault, Node, Oi
 use pgherd_control::schema::{NOTIFY_CHANNEL, SCHEMA_VERSION};
 use pgherd_wire::backend::parse_notification;
 
+use crate::callers::LocalSocket;
 use crate::error::{Failure, Result};
 use crate::listen::{CoordinatorUrl, ServeError};
 use crate::settings::quote_literal;
@@ -195,15 +196,37 @@ pub fn init(coordinator: &CoordinatorUrl) -> std::result::Result<(), ServeError>
 }
 
 /// Before the first client: the coordinator answers, its default database has our schema, and its callback server
-/// points at us.
-pub async fn prepare(shared: &Arc<Shared>, bound: &[SocketAddr]) -> std::result::Result<(), ServeError> {
-    if let Some(first) = bound.first() {
-        shared.set_callback_address(callback_address(shared, first));
-    }
-    open(shared, &shared.config.coordinator.dbname).await.map(drop).map_err(|failure| match failure {
+/// points at us. Gives the socket that callbacks come over, where they do.
+pub async fn prepare(
+    shared: &Arc<Shared>,
+    bound: &[SocketAddr],
+) -> std::result::Result<Option<LocalSocket>, ServeError> {
+    let Some(first) = bound.first() else { return Err(ServeError::Start("there is no address to listen on".into())) };
+    let target = shared.own_target(&shared.config.coordinator.dbname);
+    let local = match shared.config.callbacks_over_tcp {
+        true => None,
+        false => LocalSocket::open(&target.address, first.port()),
+    };
+    let over_tcp = callback_address(shared, first);
+    shared.set_callback_address(local.as_ref().map_or_else(|| over_tcp.clone(), |local| local.address.clone()));
+    open(shared, &target.database).await.map_err(|failure| match failure {
         Failure::Statement(fields) | Failure::Fatal(fields) => ServeError::Start(fields.message().to_owned()),
         Failure::ClientGone => ServeError::Start("interrupted".into()),
-    })
+    })?;
+    let Some(local) = local else { return Ok(None) };
+    let mut connection = connect(&target).await?;
+    let is_reached = local.is_reached(&mut connection).await?;
+    connection.close().await;
+    if is_reached {
+        shared.callers.set_local();
+        return Ok(Some(local));
+    }
+    tracing::warn!("the coordinator is not in this machine's process namespace: it calls back over TCP");
+    let mut connection = connect(&target).await?;
+    connection.query(&pgherd_control::schema::callback_server_sql(&over_tcp.0, over_tcp.1)).await?;
+    connection.close().await;
+    shared.set_callback_address(over_tcp);
+    Ok(None)
 }
 
 /// Where the coordinator finds us: loopback where it is on this machine, else the address we listen on.
@@ -295,6 +318,24 @@ pub async fn secret_of(connection: &mut Connection) -> std::result::Result<Optio
         return Ok(None);
     }
     Ok(connection.query("SELECT secret FROM pgherd.secret").await?.text(0, 0).map(str::to_owned))
+}
+
+/// A copy of a database that has no distributed tables knows the nodes of the router's default database, whatever its
+/// template knew.
+pub async fn renew_nodes(shared: &Arc<Shared>, name: &str) -> Result<()> {
+    let mut connection = connect(&shared.own_target(name)).await?;
+    let renewed = async {
+        let has_none = version_of(&mut connection).await?.is_some()
+            && connection.query("SELECT FROM pgherd.pg_dist_partition LIMIT 1").await?.rows.is_empty();
+        if has_none {
+            connection.query("DELETE FROM pgherd.pg_dist_node").await?;
+            inherit_nodes(shared, name, &mut connection).await?;
+        }
+        Ok(())
+    }
+    .await;
+    connection.close().await;
+    renewed
 }
 
 /// A database that was made outside the router knows the nodes of the router's default database.
@@ -469,7 +510,9 @@ SELECT p.logicalrelid::oid, n.nspname, c.relname, p.partmethod, p.partkey, p.col
        CASE WHEN c.relispartition THEN (SELECT i.inhparent::oid FROM pg_catalog.pg_inherits i WHERE i.inhrelid = c.oid) END,
        c.relowner::oid,
        EXISTS (SELECT FROM pg_catalog.pg_rewrite r WHERE r.ev_class = c.oid),
-       EXISTS (SELECT FROM pgherd.fires_here h WHERE h.relation = c.oid)
+       EXISTS (SELECT FROM pgherd.fires_here h WHERE h.relation = c.oid),
+       (SELECT pg_catalog.string_agg(DISTINCT x.number::pg_catalog.text, ',')
+        FROM pgherd.local_keys k, pg_catalog.unnest(k.confkey) x(number) WHERE k.confrelid = c.oid)
 FROM pgherd.pg_dist_partition p
 JOIN pg_catalog.pg_class c ON c.oid = p.logicalrelid
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -597,14 +640,20 @@ async fn load_tables<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> 
             TableKind::Reference { shard: list.first().map_or(0, |s| s.id) }
         };
         snapshot.owners.insert(oid, number(&tables, row, 16));
+        let has_user_types = described.iter().any(|(_, _, user)| *user);
+        let columns: Vec<Column> = described.into_iter().map(|(column, _, _)| column).collect();
+        let local_keys: Vec<i16> =
+            tables.text(row, 19).unwrap_or_default().split(',').filter_map(|number| number.parse().ok()).collect();
+        let local_keys = columns.iter().filter(|column| local_keys.contains(&column.attnum));
         snapshot.insert_table(Table {
             oid,
             schema: string(&tables, row, 1),
             name: string(&tables, row, 2),
             kind,
             colocation: number(&tables, row, 5),
-            has_user_types: described.iter().any(|(_, _, user)| *user),
-            columns: described.into_iter().map(|(column, _, _)| column).collect(),
+            has_user_types,
+            local_keys: local_keys.map(|column| column.name.clone()).collect(),
+            columns,
             row_security: truth(&tables, row, 6),
             has_triggers: truth(&tables, row, 7) && !truth(&tables, row, 18),
             fires_here: truth(&tables, row, 18),
@@ -716,7 +765,7 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
                LATERAL (SELECT pg_catalog.lower( \
                  coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc)) AS body) b \
                WHERE p.oid >= 16384 AND l.lanname NOT IN ('c', 'internal') \
-                 AND p.pronamespace <> 'pgherd'::pg_catalog.regnamespace), \
+                 AND p.pronamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace)), \
              of_collation AS MATERIALIZED (SELECT t.oid FROM pg_catalog.pg_type t \
                WHERE t.typcollation NOT IN (0, 100) OR t.typtype = 'c' AND t.oid >= 16384) \
              SELECT 'f', proname::pg_catalog.text FROM pg_catalog.pg_proc WHERE pronamespace NOT IN \
@@ -725,7 +774,7 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
                  coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc) \
                FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
                WHERE p.oid >= 16384 AND l.lanname IN ('sql', 'plpgsql') \
-                 AND p.pronamespace <> 'pgherd'::pg_catalog.regnamespace \
+                 AND p.pronamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace) \
                  AND (p.prosrc ~* E'tablesample|\\\\monly\\\\M' OR p.prosqlbody::pg_catalog.text ~ ':tablesample [{]' \
                    OR pg_catalog.pg_get_function_sqlbody(p.oid) ~ E'\\\\mONLY\\\\M') \
              UNION SELECT 'o', o.oprname FROM pg_catalog.pg_operator o \
@@ -734,25 +783,26 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
                  SELECT FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_operator'::pg_catalog.regclass \
                    AND d.objid = o.oid AND d.deptype = 'e')) \
              UNION SELECT 't', typname FROM pg_catalog.pg_type WHERE oid >= 16384 \
-               AND typnamespace <> 'pgherd'::pg_catalog.regnamespace \
+               AND typnamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace) \
              UNION SELECT 'T', '' WHERE EXISTS (SELECT FROM pg_catalog.pg_trigger WHERE NOT tgisinternal AND tgname !~* '^[!~]?pgherd_guard') \
                OR EXISTS (SELECT FROM pg_catalog.pg_rewrite WHERE rulename <> '_RETURN' AND oid >= 16384) \
              UNION SELECT 'X' || t.tgrelid, '' FROM pg_catalog.pg_trigger t \
                  WHERE NOT t.tgisinternal AND t.tgname !~* '^[!~]?pgherd_guard' AND t.tgtype::int4 & 24 <> 0 \
                    AND t.tgtype::int4 & 3 <> 1 AND t.tgrelid NOT IN (SELECT relation FROM pgherd.fires_here) \
              UNION SELECT 'C' || proname, '' FROM pg_catalog.pg_proc \
-               WHERE oid >= 16384 AND pronamespace <> 'pgherd'::pg_catalog.regnamespace \
+               WHERE oid >= 16384 AND pronamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace) \
                  AND prosrc ~* E'\\\\mset\\\\s+constraints\\\\M' \
              UNION SELECT 'D', '' WHERE EXISTS ( \
                  SELECT FROM pg_catalog.pg_constraint k JOIN pgherd.pg_dist_partition p ON p.logicalrelid = k.conrelid \
                  WHERE k.condeferrable AND p.partmethod = 'h') \
              UNION SELECT 'E', '' WHERE EXISTS (SELECT FROM pg_catalog.pg_trigger t \
-                 WHERE NOT t.tgisinternal AND t.tgdeferrable AND NOT EXISTS ( \
+                 WHERE (NOT t.tgisinternal OR t.tgfoid = pg_catalog.to_regprocedure('pgherd.find_key()')) \
+                   AND t.tgdeferrable AND NOT EXISTS ( \
                    SELECT FROM pgherd.pg_dist_partition p WHERE p.logicalrelid = t.tgrelid AND p.partmethod = 'h')) \
              UNION SELECT 'A', '' WHERE EXISTS (SELECT FROM pg_catalog.pg_trigger t \
                  JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid \
                  WHERE NOT t.tgisinternal AND t.tgname !~* '^[!~]?pgherd_guard' AND t.tgtype::int4 & 66 = 0 \
-                   AND c.relnamespace <> 'pgherd'::pg_catalog.regnamespace AND NOT EXISTS ( \
+                   AND c.relnamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace) AND NOT EXISTS ( \
                      SELECT FROM pgherd.pg_dist_partition p WHERE p.logicalrelid = c.oid AND p.partmethod = 'h' \
                        AND c.oid NOT IN (SELECT relation FROM pgherd.fires_here))) \
              UNION SELECT 'W' || t.tgrelid, '' FROM pg_catalog.pg_trigger t \
@@ -762,7 +812,7 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
              UNION SELECT 'Q', '' WHERE EXISTS (SELECT FROM pg_catalog.pg_proc p \
                  JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
                  WHERE p.oid >= 16384 AND p.provolatile <> 'v' AND l.lanname NOT IN ('c', 'internal') \
-                   AND p.pronamespace <> 'pgherd'::pg_catalog.regnamespace \
+                   AND p.pronamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace) \
                    AND coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc) \
                      ~* E'\\\\m(from|execute|table)\\\\M') \
              UNION SELECT 'L', b.proname FROM bodies b WHERE b.direct OR EXISTS (SELECT FROM bodies d \
@@ -771,19 +821,19 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
                  SELECT '[{]SQLVALUEFUNCTION|:funcid (1299|2647|2648) '::pg_catalog.text AS tree) x \
                WHERE EXISTS (SELECT FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
                  WHERE p.oid >= 16384 AND l.lanname NOT IN ('c', 'internal') \
-                   AND p.pronamespace <> 'pgherd'::pg_catalog.regnamespace \
+                   AND p.pronamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace) \
                    AND (l.lanname NOT IN ('sql', 'plpgsql') OR p.prosqlbody::pg_catalog.text ~ x.tree \
                      OR p.prosrc ~* E'\\\\m(now|(transaction|statement)_timestamp|current_(date|time|timestamp))\\\\M' \
                      OR p.prosrc ~* E'\\\\m(localtime|localtimestamp|today|tomorrow|yesterday)\\\\M')) \
                OR EXISTS (SELECT FROM ( \
                    SELECT r.ev_action FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid = r.ev_class \
-                   WHERE r.oid >= 16384 AND c.relnamespace <> 'pgherd'::pg_catalog.regnamespace OFFSET 0) v \
+                   WHERE r.oid >= 16384 AND c.relnamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace) OFFSET 0) v \
                  WHERE v.ev_action::pg_catalog.text ~ x.tree) \
                OR EXISTS (SELECT FROM pg_catalog.pg_attrdef d \
                  WHERE d.oid >= 16384 AND d.adbin::pg_catalog.text ~ x.tree \
                  AND (EXISTS (SELECT FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
                      WHERE p.oid >= 16384 AND l.lanname NOT IN ('c', 'internal') \
-                       AND p.pronamespace <> 'pgherd'::pg_catalog.regnamespace) \
+                       AND p.pronamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace)) \
                    OR NOT EXISTS (SELECT FROM pgherd.pg_dist_partition t \
                      WHERE t.logicalrelid = d.adrelid AND t.partmethod = 'h')) \
                  AND NOT EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = d.adrelid \
@@ -792,7 +842,7 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
                WHERE r.ev_type <> '1' AND r.oid >= 16384 \
              UNION SELECT 'p', c.relname FROM pg_catalog.pg_class c \
                WHERE c.oid >= 16384 AND c.relkind IN ('r', 'p', 'v', 'f') \
-               AND c.relnamespace <> 'pgherd'::pg_catalog.regnamespace \
+               AND c.relnamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace) \
                AND c.oid NOT IN (SELECT logicalrelid FROM pgherd.pg_dist_partition) \
                AND (c.relkind IN ('v', 'f') OR c.relhasrules OR EXISTS (SELECT FROM pg_catalog.pg_trigger t \
                  JOIN pg_catalog.pg_proc f ON f.oid = t.tgfoid WHERE t.tgrelid = c.oid \
@@ -800,7 +850,7 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
              UNION SELECT 'x', c.relname FROM (WITH RECURSIVE named AS MATERIALIZED ( \
                  SELECT r.ev_class AS view, d.refclassid, d.refobjid FROM pg_catalog.pg_rewrite r \
                  JOIN pg_catalog.pg_class c ON c.oid = r.ev_class AND c.relkind = 'v' \
-                   AND c.relnamespace <> 'pgherd'::pg_catalog.regnamespace \
+                   AND c.relnamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace) \
                  JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass \
                    AND d.objid = r.oid AND d.refobjid <> r.ev_class AND d.refobjid >= 16384), \
                calling (view) AS (SELECT n.view FROM named n LEFT JOIN pg_catalog.pg_operator o ON o.oid = n.refobjid \
@@ -814,7 +864,7 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
                JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid \
                WHERE a.attnum > 0 AND c.relkind IN ('r', 'v', 'm', 'f', 'p') \
                  AND (a.attcollation NOT IN (0, 100) OR a.attcollation = 0 AND a.atttypid >= 16384) \
-                 AND c.relnamespace <> 'pgherd'::pg_catalog.regnamespace \
+                 AND c.relnamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace) \
                  AND c.oid NOT IN (SELECT logicalrelid FROM pgherd.pg_dist_partition) \
              UNION SELECT 'c', typname FROM pg_catalog.pg_type WHERE typcollation NOT IN (0, 100) \
              UNION SELECT 'c', f.proname FROM pg_catalog.pg_proc f \
@@ -828,14 +878,14 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
              UNION SELECT 'w', proname FROM pg_catalog.pg_proc WHERE prokind = 'w' \
              UNION SELECT 's', proname FROM pg_catalog.pg_proc WHERE proretset \
              UNION SELECT 'd', pg_catalog.pg_get_userbyid(proowner) FROM pg_catalog.pg_proc WHERE prosecdef AND oid >= 16384 \
-               AND pronamespace <> 'pgherd'::pg_catalog.regnamespace \
+               AND pronamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace) \
              UNION SELECT 'd', pg_catalog.pg_get_userbyid(c.relowner) FROM pg_catalog.pg_rewrite r \
                JOIN pg_catalog.pg_class c ON c.oid = r.ev_class WHERE r.oid >= 16384 \
-                 AND c.relnamespace <> 'pgherd'::pg_catalog.regnamespace \
+                 AND c.relnamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace) \
                  AND NOT coalesce(c.reloptions && '{security_invoker=true,security_invoker=on,security_invoker=1}', false) \
              UNION SELECT 'B' || b.relation, '' FROM (WITH RECURSIVE behind (relation) AS ( \
                  SELECT c.oid FROM pg_catalog.pg_class c WHERE c.relkind = 'v' \
-                   AND c.relnamespace <> 'pgherd'::pg_catalog.regnamespace \
+                   AND c.relnamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace) \
                    AND (SELECT o.option_value::pg_catalog.bool FROM pg_catalog.pg_options_to_table(c.reloptions) o \
                         WHERE o.option_name = 'security_barrier') \
                UNION SELECT d.refobjid FROM behind JOIN pg_catalog.pg_rewrite r ON r.ev_class = behind.relation \
@@ -847,7 +897,7 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
                      E'set_config\\\\s*[(]\\\\s*''([a-z_][a-z0-9_.]*)''', 'gi') x \
                    UNION SELECT pg_catalog.lower(x[2]) FROM pg_catalog.regexp_matches(p.prosrc, \
                      E'\\\\m(set|reset)\\\\s+(?:session\\\\s+|local\\\\s+)?([a-z_][a-z0-9_.]*)', 'gi') x) m \
-               WHERE p.oid >= 16384 AND p.pronamespace <> 'pgherd'::pg_catalog.regnamespace \
+               WHERE p.oid >= 16384 AND p.pronamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace) \
                  AND (m.name ~ '[.]' OR m.name IN ('time', 'role', 'session_authorization') \
                    OR m.name IN (SELECT pg_catalog.lower(s.name) FROM pg_catalog.pg_settings s)) \
              UNION SELECT 'R' || m.umuser, pg_catalog.pg_get_userbyid(m.umuser) FROM pg_catalog.pg_user_mappings m \

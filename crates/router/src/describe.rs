@@ -126,7 +126,7 @@ impl Session {
         if let Some(before) = before
             && !same_columns(&before.fields, &described.fields)
         {
-            return Err(Failure::refused("cached plan must not change result type"));
+            return Err(changed_result());
         }
         prepared.set_described(&catalog, path, described.clone());
         Ok(described)
@@ -174,6 +174,12 @@ impl Session {
                 Some(described) => Ok(Some(described)),
                 None => Ok(Some(Rc::new(self.describe_show(prepared).await?))),
             },
+            StatementKind::Fetch { name, is_move: false, .. } if self.has_portal(name) => {
+                let Some(portal) = self.portals.get(name).map(|p| p.prepared.clone()) else { return Ok(None) };
+                let described = self.described(&portal).await?;
+                Ok(Some(Rc::new(Described { param_types: Vec::new(), fields: described.fields.clone() })))
+            }
+            StatementKind::Fetch { name, is_move: true, .. } if self.has_portal(name) => Ok(None),
             StatementKind::Explain { .. } | StatementKind::Fetch { .. } | StatementKind::Call => {
                 let mut described = self.describe_on_coordinator(prepared.text(), &prepared.declared).await?;
                 if let StatementKind::Fetch { name, .. } = &statement.kind
@@ -229,6 +235,14 @@ impl Session {
             }
         }
     }
+}
+
+/// Drivers prepare a statement anew when they read this: they know it by the routine that reports it.
+fn changed_result() -> Failure {
+    Failure::refused("cached plan must not change result type")
+        .with(b'F', "plancache.c")
+        .with(b'L', "718")
+        .with(b'R', "RevalidateCachedQuery")
 }
 
 /// The same number of columns, of the same types.

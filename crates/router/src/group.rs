@@ -7,18 +7,22 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use pgherd_backend::lane::{Again, LaneStatement, Outcome, Rider, write_execution};
-use pgherd_backend::{BackendError, Claim, Lease, Pool, Target};
+use pgherd_backend::{BackendError, Claim, Lease, Target};
 use pgherd_catalog::GroupId;
 use pgherd_txn::{Action, Commit, Event, Gid, Outcome as Ended, Participant, Protocol};
 use pgherd_wire::{backend, frontend};
 
 use crate::client::Link;
+use crate::database::Database;
+use crate::finish::{self, Awaited, Part as PreparedPart, Process, Unfinished};
+use crate::rights::secret_of_group;
 use crate::settings::{self, Settings};
-use crate::shared::Thread;
+use crate::shared::{Shared, Thread};
 use crate::transaction::{RECORD, new_transaction_id, record_values};
 
 /// Statements in one transaction at most.
@@ -51,6 +55,9 @@ pub struct SharedWrite {
     pub protocol: Protocol,
     /// Where the groups' servers are.
     pub targets: Rc<HashMap<GroupId, Target>>,
+    pub database: Arc<Database>,
+    /// How long its client waits for servers that are out of reach.
+    pub commit_wait: Duration,
 }
 
 /// Those of clients of one user with the same settings.
@@ -136,7 +143,10 @@ impl GroupWriter {
         };
         let Ok(transaction) = new_transaction_id() else { return give_back(batch, Again::NotSent) };
         let decider = leases.keys().next().copied().unwrap_or_default();
-        let mut run = Run { pool: thread.pool().clone(), batch, transaction, decider };
+        let Ok(secret) = self.secret(&thread, &batch, decider, leases.len()).await else {
+            return give_back(batch, Again::NotSent);
+        };
+        let mut run = Run { shared: thread.shared.clone(), batch, transaction, decider, secret };
         let ended = run.transact(&mut leases).await;
         for lease in leases.values_mut() {
             if !lease.is_broken() && lease.status != b'I' && lease.query("ROLLBACK").await.is_err() {
@@ -145,6 +155,21 @@ impl GroupWriter {
         }
         drop(leases);
         self.deliver(run.batch, ended);
+    }
+
+    /// With which the decider believes the commit record, where there is one.
+    async fn secret(
+        &self,
+        thread: &Rc<Thread>,
+        batch: &[SharedWrite],
+        decider: GroupId,
+        servers: usize,
+    ) -> crate::error::Result<Option<Arc<str>>> {
+        if servers < 2 || batch[0].protocol == Protocol::OnePhase {
+            return Ok(None);
+        }
+        let database = &batch[0].database;
+        secret_of_group(&thread.shared, database, &database.snapshot(), decider).await.map(Some)
     }
 
     /// A connection with the clients' settings to each server.
@@ -254,10 +279,11 @@ enum Verdict {
 
 /// One transaction under way.
 struct Run {
-    pool: Pool,
+    shared: Arc<Shared>,
     batch: Vec<SharedWrite>,
     transaction: String,
     decider: GroupId,
+    secret: Option<Arc<str>>,
 }
 
 impl Run {
@@ -265,9 +291,19 @@ impl Run {
         self.batch[0].protocol
     }
 
-    fn gid(&self, group: GroupId) -> String {
-        let (decider, transaction) = (self.decider, self.transaction.clone());
-        settings::quote_literal(&Gid { decider, transaction, participant: group }.to_string())
+    fn gid(&self, group: GroupId) -> Gid {
+        Gid { decider: self.decider, transaction: self.transaction.clone(), participant: group }
+    }
+
+    /// The end of the transaction, on a connection.
+    fn awaited(&self, group: GroupId, lease: &Lease) -> Awaited {
+        Awaited {
+            shared: self.shared.clone(),
+            database: self.batch[0].database.clone(),
+            group,
+            process: Process::of(lease),
+            at_most: self.batch[0].commit_wait,
+        }
     }
 
     /// What of the batch a server runs: the write's place in the batch and its part.
@@ -287,16 +323,27 @@ impl Run {
                 (false, _) => Last::Text("COMMIT".to_owned()),
                 (true, Protocol::OnePhase) => Last::Nothing,
                 (true, Protocol::TwoPhase) if *group == self.decider => Last::Record,
-                (true, Protocol::TwoPhase) => Last::Text(format!("PREPARE TRANSACTION {}", self.gid(*group))),
+                (true, Protocol::TwoPhase) => Last::Text(format!(
+                    "PREPARE TRANSACTION {}",
+                    settings::quote_literal(&self.gid(*group).to_string())
+                )),
             };
             self.write(*group, lease, last);
             // An error shows again when the reply is read.
             let _ = lease.flush().await;
         }
         let mut answers = BTreeMap::new();
+        let mut lost = BTreeMap::new();
         for (group, lease) in leases.iter_mut() {
             let records = several && *group == self.decider && self.protocol() == Protocol::TwoPhase;
-            let answer = self.read(*group, lease, records).await;
+            let awaited = self.awaited(*group, lease);
+            let answer = awaited.answer(self.read(*group, lease, records)).await.unwrap_or_else(|| {
+                lease.poison();
+                Answer::Lost
+            });
+            if matches!(answer, Answer::Lost) {
+                lost.extend(Process::of(lease).map(|process| (*group, process)));
+            }
             answers.insert(*group, answer);
         }
         let failure = self.failure(&answers);
@@ -331,20 +378,28 @@ impl Run {
                     }
                 }
                 Action::Decide(group) | Action::Commit(group) => {
-                    events.push(match leases.get_mut(group) {
-                        Some(lease) => {
-                            lease.send_query("COMMIT");
-                            committed(*group, lease).await
+                    let Some(lease) = leases.get_mut(group) else { return Verdict::Unknown };
+                    lease.send_query("COMMIT");
+                    let awaited = self.awaited(*group, lease);
+                    let event = awaited.answer(committed(*group, lease)).await.unwrap_or(Event::Lost(*group));
+                    events.push(match event {
+                        Event::Lost(_) if matches!(action, Action::Decide(_)) => {
+                            lease.poison();
+                            lost.extend(Process::of(lease).map(|process| (*group, process)));
+                            let others = leases.keys().filter(|other| *other != group);
+                            let parts = others.map(|group| PreparedPart { group: *group, lost: None }).collect();
+                            match self.finish(None, &lost, parts).await {
+                                Some(true) => Event::Succeeded(*group),
+                                Some(false) => Event::Failed(*group),
+                                None => event,
+                            }
                         }
-                        None => Event::Lost(*group),
+                        event => event,
                     });
                 }
-                Action::CommitPrepared(groups) => {
-                    self.end_prepared("COMMIT PREPARED", groups, leases).await;
-                    events.push(Event::Finished);
-                }
-                Action::RollbackPrepared(groups) => {
-                    self.end_prepared("ROLLBACK PREPARED", groups, leases).await;
+                Action::CommitPrepared(groups) | Action::RollbackPrepared(groups) => {
+                    let commits = matches!(action, Action::CommitPrepared(_));
+                    self.end_prepared(commits, groups, &lost, leases).await;
                     events.push(Event::Finished);
                 }
                 // By the caller.
@@ -404,7 +459,11 @@ impl Run {
         }
         match last {
             Last::Nothing => {}
-            Last::Record => lease.send_kept(&RECORD.with(Rc::clone), &record_values(&self.transaction)),
+            Last::Record => {
+                let secret = self.secret.as_deref().unwrap_or_default();
+                let values = record_values(lease, secret, &self.transaction);
+                lease.send_kept(&RECORD.with(Rc::clone), &values);
+            }
             Last::Text(sql) => {
                 let out = lease.buffer();
                 frontend::write_parse(out, "", &sql, &[]);
@@ -480,25 +539,60 @@ impl Run {
         totals
     }
 
-    /// On its own connection, or on another if that has gone; what fails there too is left to recovery.
-    async fn end_prepared(&self, verb: &str, groups: &[GroupId], leases: &mut BTreeMap<GroupId, Lease>) {
+    /// On its own connection, or on another where that has gone, again and again.
+    async fn end_prepared(
+        &self,
+        committed: bool,
+        groups: &[GroupId],
+        lost: &BTreeMap<GroupId, Process>,
+        leases: &mut BTreeMap<GroupId, Lease>,
+    ) {
         for group in groups {
             if let Some(lease) = leases.get_mut(group).filter(|lease| !lease.is_broken()) {
-                lease.send_query(&format!("{verb} {}", self.gid(*group)));
+                lease.send_query(&finish::sql_of(&self.gid(*group), committed));
                 let _ = lease.flush().await;
             }
         }
+        let mut parts = Vec::new();
         for group in groups {
-            let ended = match leases.get_mut(group) {
-                Some(lease) if !lease.is_broken() => lease.collect().await.is_ok(),
-                _ => false,
+            let ended = match leases.get_mut(group).filter(|lease| !lease.is_broken()) {
+                Some(lease) => {
+                    let awaited = self.awaited(*group, lease);
+                    let answer = awaited.answer(lease.collect()).await;
+                    if answer.is_none() {
+                        lease.poison();
+                    }
+                    answer
+                }
+                None => None,
             };
-            let Some(target) = self.batch[0].targets.get(group).filter(|_| !ended) else { continue };
-            let sql = format!("{verb} {}", self.gid(*group));
-            if let Err(error) = self.pool.run_aside(target, &sql).await {
-                tracing::warn!("left to recovery: {sql} ({error})");
+            match ended {
+                Some(Ok(_)) => {}
+                Some(Err(BackendError::Server(fields))) if fields.sqlstate() == "42704" => {}
+                _ => parts.push(PreparedPart { group: *group, lost: lost.get(group).cloned() }),
             }
         }
+        if !parts.is_empty() {
+            self.finish(Some(committed), lost, parts).await;
+        }
+    }
+
+    /// What is not done yet goes on without us. Whether the transaction was committed, as far as that is known.
+    async fn finish(
+        &self,
+        committed: Option<bool>,
+        lost: &BTreeMap<GroupId, Process>,
+        parts: Vec<PreparedPart>,
+    ) -> Option<bool> {
+        let unfinished = Unfinished {
+            database: self.batch[0].database.clone(),
+            transaction: self.transaction.clone(),
+            decider: self.decider,
+            committed,
+            deciding: lost.get(&self.decider).cloned(),
+            parts,
+        };
+        unfinished.finish(&self.shared, self.batch[0].commit_wait).await.committed
     }
 }
 

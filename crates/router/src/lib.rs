@@ -5,15 +5,18 @@
 //! Entry points: [`serve`] (threads, accepting), `session` (one client), `run` (one plan per file).
 
 mod callback;
+mod callers;
 mod cancel;
 mod changes;
 mod client;
 mod conversions;
 mod database;
 mod deadlock;
+mod departed;
 mod describe;
 mod encoding;
 mod error;
+mod finish;
 mod group;
 mod inside;
 mod listen;

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, watch};
 use crate::placement::{self, Incoming, Placement, Policy};
 use crate::session::Session;
 use crate::shared::{Shared, Thread};
-use crate::{deadlock, recovery, startup};
+use crate::{deadlock, departed, recovery, startup};
 
 /// How clients prove who they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +54,8 @@ pub struct ServeConfig {
     pub threads: usize,
     /// For tests: every session goes to another thread whenever it can.
     pub restless: bool,
+    /// Callbacks come over TCP, though the coordinator may be on this machine.
+    pub callbacks_over_tcp: bool,
     /// Clients beyond this are refused.
     pub max_clients: usize,
     /// The password of the router's own account on the workers, where it differs from the coordinator's.
@@ -96,7 +98,7 @@ pub fn serve(
         let bound: Vec<SocketAddr> = listeners.iter().filter_map(|l| l.local_addr().ok()).collect();
         let restless = config.restless;
         let shared = Arc::new(Shared::new(config).map_err(|e| ServeError::Start(e.to_string()))?);
-        crate::database::prepare(&shared, &bound).await?;
+        let local = crate::database::prepare(&shared, &bound).await?;
         let placement = Arc::new(Placement::new(threads, restless));
         let mut workers = Vec::new();
         let mut senders = Vec::new();
@@ -136,9 +138,24 @@ pub fn serve(
                 }
             })
         });
+        let calling = async {
+            let Some(local) = local else { return std::future::pending().await };
+            loop {
+                match local.accept().await.and_then(tokio::net::UnixStream::into_std) {
+                    Ok(stream) => {
+                        let _ = senders[next.load(Ordering::Relaxed)].send(Incoming::Callback(stream));
+                    }
+                    Err(error) => {
+                        tracing::warn!("could not accept a callback: {error}");
+                        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                    }
+                }
+            }
+        };
         let mut stopping = shutdown.clone();
         tokio::select! {
             _ = futures_util::future::select_all(accepting) => {}
+            () = calling => {}
             _ = stopping.wait_for(|stop| *stop) => {}
         }
         drop(senders);
@@ -217,6 +234,7 @@ fn run_thread(
             }
         });
         tokio::task::spawn_local(tend(Rc::downgrade(&thread)));
+        tokio::task::spawn_local(departed::watch(Rc::downgrade(&thread)));
         while let Some(incoming) = connections.recv().await {
             let thread = thread.clone();
             thread.placement.enter(index);
@@ -226,6 +244,11 @@ fn run_thread(
                     Incoming::Connection(stream) => {
                         if let Ok(stream) = tokio::net::TcpStream::from_std(stream) {
                             startup::accept(thread, stream).await;
+                        }
+                    }
+                    Incoming::Callback(stream) => {
+                        if let Ok(stream) = tokio::net::UnixStream::from_std(stream) {
+                            startup::accept_local(thread, stream).await;
                         }
                     }
                     Incoming::Session(seed) => {

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -32,6 +33,8 @@ const PAUSE: u32 = 3;
 /// What comes to a thread.
 pub enum Incoming {
     Connection(TcpStream),
+    /// Over the socket that tells who calls.
+    Callback(UnixStream),
     Session(Box<Seed>),
 }
 

@@ -8,17 +8,19 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use pgherd_backend::{QueryResult, connect};
+use pgherd_backend::{Lease, QueryResult, connect};
 use pgherd_catalog::{COORDINATOR_GROUP, FIRST_USER_OID, GroupId, Oid, Snapshot, Table};
 use pgherd_sql::Statement;
 use pgherd_sql::ast::{Body, Const, Expr, ExprKind, OpKind, Tree};
 use pgherd_wire::backend;
 use pgherd_wire::scram::sha256_hex;
 
+use crate::database::Database;
 use crate::error::{Failure, Result};
 use crate::run::{Definer, Errors, Request, fields_of, send};
 use crate::session::{Bound, Session};
 use crate::settings::quote_literal;
+use crate::shared::Shared;
 use crate::text::{fields_of_record, is_in_name, replace_unquoted};
 
 /// A superuser that nobody can drop.
@@ -28,7 +30,7 @@ const TEXT_OID: u32 = 25;
 const REMEMBERED: Duration = Duration::from_secs(1);
 const EXCLUSION_VIOLATION: &str = "23P01";
 /// What [`check_pass`](../../control/sql/common.sql) says.
-const NO_PASS: &str = "only the router may run this";
+pub(crate) const NO_PASS: &str = "only the router may run this";
 
 /// What a callback does with its table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -220,34 +222,21 @@ impl Session {
 
     /// What the worker and the router know. None: the schema there is older than this program.
     async fn worker_secret(&self, group: GroupId) -> Result<Option<Arc<str>>> {
-        let shared = &self.thread.shared;
-        let catalog = self.catalog();
-        let node = catalog
-            .node_of_group(group)
-            .ok_or_else(|| Failure::new("58000", format!("node group {group} is not known")))?;
-        let key = shared.address_of(node);
-        let known = self.db.worker_secrets.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
-        if let Some(known) = known {
-            return Ok(known);
-        }
-        let mut connection = connect(&shared.own_target_on(node, &self.db.name)).await?;
-        let secret: Option<Arc<str>> = crate::database::secret_of(&mut connection).await?.map(Arc::from);
-        connection.close().await;
-        // One that is brought up to date later has one then.
-        if secret.is_some() {
-            self.db.worker_secrets.lock().unwrap_or_else(PoisonError::into_inner).insert(key, secret.clone());
-        }
-        Ok(secret)
+        worker_secret(&self.thread.shared, &self.db, &self.catalog(), group).await
     }
 
     /// With which the coordinator believes that the workers will hear of a schema's new name.
     pub(crate) async fn schema_pass(&mut self) -> Result<String> {
-        let found = self.collect_on(COORDINATOR_GROUP, "SELECT pg_catalog.pg_backend_pid()").await?;
-        let pid = found.text(0, 0).and_then(|pid| pid.parse().ok()).unwrap_or_default();
+        let pid = self.coordinator_process().await?;
         Ok(self.db.callback_secret.as_ref().map_or(String::new(), |secret| pass(secret, pid, "", "schema follows")))
     }
 
-    fn forget_worker_secret(&self, group: GroupId) {
+    async fn coordinator_process(&mut self) -> Result<i32> {
+        let found = self.collect_on(COORDINATOR_GROUP, "SELECT pg_catalog.pg_backend_pid()").await?;
+        Ok(found.text(0, 0).and_then(|pid| pid.parse().ok()).unwrap_or_default())
+    }
+
+    pub(crate) fn forget_worker_secret(&self, group: GroupId) {
         if let Some(node) = self.catalog().node_of_group(group) {
             let key = self.thread.shared.address_of(node);
             self.db.worker_secrets.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
@@ -347,6 +336,45 @@ impl Session {
         Ok(rows.into_iter().filter_map(name).map(|name| String::from_utf8_lossy(&name).into_owned()).collect())
     }
 
+    /// Has a worker's roles take the passwords of the coordinator that differ between two answers.
+    pub(crate) async fn run_follow_passwords(&mut self, group: GroupId, before: &str, now: &str) -> Result<()> {
+        let Some(secret) = self.worker_secret(group).await? else { return Err(no_secret(group)) };
+        let vouched = ["follow passwords", before, now].join("\n");
+        let call = "SELECT pgherd.follow_passwords($1, $2, $3)";
+        let done = self.call_with_pass(group, &secret, call, &[before, now], ("", &vouched)).await;
+        done.map(drop).map_err(|failure| self.localise(failure))
+    }
+
+    /// Calls a function of ours that only routers may call, whoever it is for: its value as text.
+    pub(crate) async fn call_own(&mut self, group: GroupId, call: &str) -> Result<String> {
+        let secret = self.secret_of_group(group).await?;
+        let vouched = format!("by router\n{call}");
+        if group == COORDINATOR_GROUP && self.definitions.is_asked() {
+            let pid = self.coordinator_process().await?;
+            let pass = pass(&secret, pid, "", &vouched);
+            let sql = format!("SELECT pgherd.by_router({}, {})", quote_literal(call), quote_literal(&pass));
+            return Ok(self.collect_on(group, &sql).await?.text(0, 0).unwrap_or_default().to_owned());
+        }
+        let by_router = "SELECT pgherd.by_router($1, $2)";
+        let rows = self.call_with_pass(group, &secret, by_router, &[call], ("", &vouched)).await;
+        let rows = rows.map_err(|failure| self.localise(failure))?;
+        let value = rows.into_iter().next().and_then(|row| row.into_iter().next().flatten()).unwrap_or_default();
+        Ok(String::from_utf8_lossy(&value).into_owned())
+    }
+
+    /// The same as SQL for the coordinator's connection `lease`.
+    pub(crate) fn own_call_sql(&self, lease: &Lease, call: &str) -> String {
+        let secret = self.db.callback_secret.as_deref().unwrap_or_default();
+        let pid = lease.cancel_key.as_ref().map_or(0, |key| key.pid);
+        let pass = pass(secret, pid, "", &format!("by router\n{call}"));
+        format!("SELECT pgherd.by_router({}, {})", quote_literal(call), quote_literal(&pass))
+    }
+
+    /// What the server and the router know.
+    pub(crate) async fn secret_of_group(&self, group: GroupId) -> Result<Arc<str>> {
+        secret_of_group(&self.thread.shared, &self.db, &self.catalog(), group).await
+    }
+
     /// Calls a function of ours that wants a pass, which is its last argument: for a role and what it vouches for.
     async fn call_with_pass(
         &mut self,
@@ -401,8 +429,51 @@ impl Session {
     }
 }
 
+/// What a server of the database and the router know.
+pub(crate) async fn secret_of_group(
+    shared: &Shared,
+    database: &Database,
+    catalog: &Snapshot,
+    group: GroupId,
+) -> Result<Arc<str>> {
+    let secret = match group {
+        COORDINATOR_GROUP => database.callback_secret.clone(),
+        group => worker_secret(shared, database, catalog, group).await?,
+    };
+    secret.ok_or_else(|| no_secret(group))
+}
+
+async fn worker_secret(
+    shared: &Shared,
+    database: &Database,
+    catalog: &Snapshot,
+    group: GroupId,
+) -> Result<Option<Arc<str>>> {
+    let node = catalog
+        .node_of_group(group)
+        .ok_or_else(|| Failure::new("58000", format!("node group {group} is not known")))?;
+    let key = shared.address_of(node);
+    let known = database.worker_secrets.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+    if let Some(known) = known {
+        return Ok(known);
+    }
+    let mut connection = connect(&shared.own_target_on(node, &database.name)).await?;
+    let secret: Option<Arc<str>> = crate::database::secret_of(&mut connection).await?.map(Arc::from);
+    connection.close().await;
+    // One that is brought up to date later has one then.
+    if secret.is_some() {
+        database.worker_secrets.lock().unwrap_or_else(PoisonError::into_inner).insert(key, secret.clone());
+    }
+    Ok(secret)
+}
+
 fn no_secret(group: GroupId) -> Failure {
     Failure::new("55000", format!("schema pgherd of node group {group} is older than this program"))
+}
+
+/// With which a server believes that a transaction is committed.
+pub(crate) fn commit_pass(secret: &str, pid: i32, transaction: &str) -> String {
+    pass(secret, pid, "", &format!("commit {transaction}"))
 }
 
 /// What `pgherd.check_pass` computes.

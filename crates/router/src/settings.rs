@@ -1,6 +1,8 @@
 //! Session settings: what a client has set, which of them are ours (`citus.*`, `pgherd.*`), and how a server connection
 //! is brought up to date with them.
 
+use std::time::Duration;
+
 use pgherd_backend::{Connection, QueryResult};
 
 use crate::error::{Failure, Result};
@@ -17,7 +19,7 @@ pub const KNOWN_CITUS: &[&str] = &[
 ];
 
 /// Settings of our own; any other `pgherd.*` name is an error.
-pub const KNOWN_PGHERD: &[&str] = &["pgherd.fanout"];
+pub const KNOWN_PGHERD: &[&str] = &["pgherd.commit_wait", "pgherd.fanout"];
 
 /// What `SHOW` answers where nothing was set.
 pub fn default_of(name: &str) -> Option<&'static str> {
@@ -27,6 +29,7 @@ pub fn default_of(name: &str) -> Option<&'static str> {
         "citus.multi_shard_commit_protocol" => "2pc",
         "citus.replication_model" => "streaming",
         "citus.multi_shard_modify_mode" => "parallel",
+        "pgherd.commit_wait" => "10s",
         "pgherd.fanout" => "any",
         _ => return None,
     })
@@ -68,19 +71,41 @@ pub fn check_own(name: &str, value: Option<&str>) -> Result<Verdict> {
                     format!("{number} is outside the valid range for parameter \"{name}\" (1 .. {max})"),
                 ));
             }
-            if name == "citus.shard_replication_factor" && number != 1 {
-                return Err(Failure::refused(format!("{name} can only be 1"))
-                    .hint("A shard has one placement; use streaming replication of each node for copies."));
+            // A shard has one placement; copies are a server's own to have.
+            match name == "citus.shard_replication_factor" && number != 1 {
+                true => Ok(Verdict::NoEffect),
+                false => Ok(Verdict::Accepted),
             }
-            Ok(Verdict::Accepted)
         }
         ("citus.multi_shard_commit_protocol", Some(value)) => one_of(value, &["1pc", "2pc"]),
         ("citus.replication_model", Some(value)) => one_of(value, &["statement", "streaming"]),
         ("citus.multi_shard_modify_mode", Some(value)) => one_of(value, &["parallel", "sequential"]),
+        ("pgherd.commit_wait", Some(value)) => {
+            let hint = "Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\".";
+            time(value).map(|_| Verdict::Accepted).ok_or_else(|| invalid(value).hint(hint))
+        }
         ("pgherd.fanout", Some(value)) => one_of(value, &["any", "single"]),
         _ if name.starts_with("citus.") || name.starts_with("pgherd.") => Ok(Verdict::Accepted),
         _ => Ok(Verdict::PostgreSql),
     }
+}
+
+/// A time as PostgreSQL's settings have it: a number of milliseconds, or of the unit behind it.
+pub fn time(value: &str) -> Option<Duration> {
+    let value = value.trim();
+    let unit = value.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(value.len());
+    let (number, unit) = value.split_at(unit);
+    let number: f64 = number.trim().parse().ok().filter(|number| (0.0..=1e12).contains(number))?;
+    let milliseconds = match unit.trim() {
+        "us" => 0.001,
+        "" | "ms" => 1.0,
+        "s" => 1000.0,
+        "min" => 60_000.0,
+        "h" => 3_600_000.0,
+        "d" => 86_400_000.0,
+        _ => return None,
+    };
+    Some(Duration::from_millis((number * milliseconds).round() as u64))
 }
 
 /// Settings that the router answers for.
@@ -154,7 +179,17 @@ pub fn is_utf8(value: &str) -> bool {
 }
 
 /// Settings that name what only the coordinator has, and that say how it makes tables. Workers follow its descriptions.
-const COORDINATORS: &[&str] = &["default_table_access_method", "default_tablespace", "temp_tablespaces"];
+/// And those of idle sessions: a worker's part of a session is idle while the session is busy elsewhere.
+const COORDINATORS: &[&str] = &[
+    "default_table_access_method",
+    "default_tablespace",
+    "idle_in_transaction_session_timeout",
+    "idle_session_timeout",
+    "temp_tablespaces",
+];
+
+/// What a worker is told of them when a connection is opened, whatever its own defaults are.
+pub const NEVER_IDLE: &str = "-c idle_in_transaction_session_timeout=0 -c idle_session_timeout=0";
 
 /// Workers are told of a setting.
 pub fn is_for_workers(name: &str) -> bool {
@@ -253,7 +288,8 @@ impl Initial {
     /// Asks for those by which the router and the servers read texts and values, as rows of name and value.
     pub const SQL: &str = "SELECT name, pg_catalog.current_setting(name) FROM pg_catalog.unnest(ARRAY['datestyle', \
          'intervalstyle', 'extra_float_digits', 'array_nulls', 'standard_conforming_strings', 'timezone', \
-         'search_path', 'default_transaction_isolation']) n(name)";
+         'search_path', 'default_transaction_isolation', 'client_min_messages', 'idle_session_timeout', \
+         'idle_in_transaction_session_timeout']) n(name)";
 
     pub fn read(shown: &QueryResult) -> Initial {
         let value = |row, column| shown.text(row, column).unwrap_or_default().to_owned();
@@ -305,6 +341,16 @@ pub fn quote_literal(value: &str) -> String {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_have_units_of_postgresql() {
+        let milliseconds = |text| time(text).map(|t| t.as_millis());
+        assert_eq!(
+            ["250", "2s", " 1.5 min ", "1d", "1600us", "0"].map(milliseconds),
+            [250, 2000, 90_000, 86_400_000, 2, 0].map(Some)
+        );
+        assert_eq!(["", "s", "1 S", "1 week", "-1", "x1"].map(milliseconds), [None; 6]);
+    }
 
     #[test]
     fn a_role_is_set_after_the_session_user() {

@@ -8,28 +8,36 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use pgherd_backend::{Address, Budget, Credentials, Pool, PoolLimits, Target, connections_of};
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Node, Snapshot, SnapshotId};
+use pgherd_wire::scram::ScramKeys;
+use tokio::sync::Semaphore;
 
-use crate::callback::CallbackSender;
+use crate::callers::Callers;
 use crate::cancel::CancelState;
 use crate::client::Link;
 use crate::conversions::Conversions;
 use crate::database::Database;
 use crate::describe::{Described, StatementCache};
 use crate::error::{Failure, Result};
+use crate::finish;
 use crate::listen::ServeConfig;
 use crate::login::{Greeting, Login};
 use crate::placement::Placement;
-use crate::run::{TableOrigin, Turns};
+use crate::run::{OwnType, TableOrigin, Turns};
 use crate::session::LaneContext;
 
 /// A session's cancel key and what it interrupts.
 type Cancellable = (Vec<u8>, Arc<CancelState>);
 /// Schemas in the order they are searched, at a catalog generation.
+/// Numbers of sessions begin where those of servers' processes have ended.
+const SESSIONS_FROM: i32 = 1 << 30;
+
 type SearchPath = (u64, Rc<Vec<String>>);
 /// An object of a database on one server: the database, the server's group, its number there.
 type OnServer = (String, GroupId, u32);
-/// A session that callbacks go to, and the password that they bring.
-pub(crate) type Called = (CallbackSender, Option<Arc<str>>);
+/// What is known under a catalog.
+type UnderCatalog<T> = (SnapshotId, Rc<T>);
+/// A client, and what is done for it.
+type Served = (Weak<Link>, Arc<CancelState>);
 /// Types of a list of columns by (oid, modifier).
 type ColumnTypes = Vec<(u32, i32)>;
 
@@ -38,12 +46,17 @@ pub struct Shared {
     /// One entry per database that a client asked for, loaded on first use.
     pub databases: tokio::sync::Mutex<HashMap<String, Arc<Database>>>,
     cancels: RwLock<HashMap<i32, Cancellable>>,
-    /// By token: the session, and the password that a callback of its database brings.
-    callbacks: Mutex<HashMap<String, Called>>,
+    pub(crate) callers: Callers,
     /// Clients that are connected, and how many of them are sessions of each role.
     clients: AtomicUsize,
     roles: Mutex<HashMap<String, Arc<AtomicUsize>>>,
+    /// Of each role, by the password with which somebody has last logged in, or that it was last given: sessions that
+    /// began with another one go on with these.
+    keys: Mutex<HashMap<String, Credentials>>,
+    /// Which session each of the coordinator's processes has served last: who sends a notification.
+    served: Mutex<HashMap<i32, i32>>,
     next_pid: AtomicI32,
+    attempts: Mutex<HashMap<Address, Arc<Semaphore>>>,
     /// Grows when defaults of roles or databases change: connections made before are not reused.
     generation: AtomicU64,
     /// Where the coordinator's callbacks connect to.
@@ -66,10 +79,13 @@ impl Shared {
             databases: tokio::sync::Mutex::default(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             cancels: RwLock::default(),
-            callbacks: Mutex::default(),
+            callers: Callers::default(),
             clients: AtomicUsize::new(0),
             roles: Mutex::default(),
+            keys: Mutex::default(),
+            served: Mutex::default(),
             next_pid: AtomicI32::new(1),
+            attempts: Mutex::default(),
             generation: AtomicU64::new(0),
             callback_address: RwLock::default(),
             conversions: Conversions::default(),
@@ -80,13 +96,31 @@ impl Shared {
         })
     }
 
+    pub fn remember_keys(&self, user: &str, keys: &ScramKeys) {
+        let keys = Credentials::ScramKeys { client_key: keys.client_key, server_key: keys.server_key };
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner).insert(user.to_owned(), keys);
+    }
+
+    pub fn newest_keys(&self, user: &str) -> Option<Credentials> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner).get(user).cloned()
+    }
+
+    /// A process of the coordinator serves a session from now on.
+    pub fn serves(&self, process: i32, session: i32) {
+        self.served.lock().unwrap_or_else(PoisonError::into_inner).insert(process, session);
+    }
+
+    pub fn served_by(&self, process: i32) -> Option<i32> {
+        self.served.lock().unwrap_or_else(PoisonError::into_inner).get(&process).copied()
+    }
+
     /// A process id for a new session, unique in this router.
     pub fn new_pid(&self) -> i32 {
         let cancels = self.cancels.read().unwrap_or_else(PoisonError::into_inner);
         loop {
-            // Wraps after two thousand million sessions, when old ones may still have theirs.
-            let pid = self.next_pid.fetch_add(1, Ordering::Relaxed) & i32::MAX;
-            if pid != 0 && !cancels.contains_key(&pid) {
+            // Wraps after a thousand million sessions, when old ones may still have theirs.
+            let pid = SESSIONS_FROM | self.next_pid.fetch_add(1, Ordering::Relaxed) & (SESSIONS_FROM - 1);
+            if !cancels.contains_key(&pid) {
                 return pid;
             }
         }
@@ -114,19 +148,6 @@ impl Shared {
     pub fn cancel_state(&self, pid: i32) -> Option<Arc<CancelState>> {
         let cancels = self.cancels.read().unwrap_or_else(PoisonError::into_inner);
         cancels.get(&pid).map(|(_, state)| state.clone())
-    }
-
-    /// From now on callbacks that carry `token` belong to the session behind `sender`.
-    pub fn register_callback(&self, token: &str, sender: CallbackSender, secret: Option<Arc<str>>) {
-        self.callbacks.lock().unwrap_or_else(PoisonError::into_inner).insert(token.to_owned(), (sender, secret));
-    }
-
-    pub fn unregister_callback(&self, token: &str) {
-        self.callbacks.lock().unwrap_or_else(PoisonError::into_inner).remove(token);
-    }
-
-    pub(crate) fn find_callback(&self, token: &str) -> Option<Called> {
-        self.callbacks.lock().unwrap_or_else(PoisonError::into_inner).get(token).cloned()
     }
 
     pub fn set_callback_address(&self, address: (String, u16)) {
@@ -213,6 +234,21 @@ impl Shared {
         Target { address: address.clone(), credentials, ..own }
     }
 
+    /// The router's own account on the server of a group.
+    pub fn own_target_in(&self, snapshot: &Snapshot, group: GroupId, database: &str) -> Target {
+        match snapshot.node_of_group(group) {
+            Some(node) if group != COORDINATOR_GROUP => self.own_target_on(node, database),
+            _ => self.own_target(database),
+        }
+    }
+
+    /// Turns at asking a server how transactions have ended.
+    pub fn attempts_at(&self, address: &Address) -> Arc<Semaphore> {
+        let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = || Arc::new(Semaphore::new(finish::ATTEMPTS_MAX));
+        attempts.entry(address.clone()).or_insert_with(made).clone()
+    }
+
     /// The router's own account on a worker.
     pub fn own_target_on(&self, node: &Node, database: &str) -> Target {
         let credentials = match &self.config.worker_password {
@@ -283,8 +319,8 @@ pub struct Thread {
     pub type_names: RefCell<HashMap<ColumnTypes, Vec<String>>>,
     /// The coordinator's numbers of workers' types, by (database, group, oid there), under a catalog.
     pub type_oids: RefCell<HashMap<OnServer, (SnapshotId, u32)>>,
-    /// Users' types by (database, oid): the names of those whose binary values have numbers of types in them.
-    pub numbered_types: RefCell<HashMap<(String, u32), Option<String>>>,
+    /// Users' types by (database, the coordinator's number), under a catalog.
+    pub own_types: RefCell<HashMap<(String, u32), UnderCatalog<OwnType>>>,
     /// Lanes, by those who share them.
     pub contexts: RefCell<Vec<Rc<LaneContext>>>,
     /// Memory for looking at texts.
@@ -294,7 +330,7 @@ pub struct Thread {
     pub index: usize,
     pub placement: Arc<Placement>,
     /// The clients of this thread's sessions, by session.
-    links: RefCell<HashMap<i32, Weak<Link>>>,
+    links: RefCell<HashMap<i32, Served>>,
     stopping: Cell<bool>,
     /// Rows of distributed tables.
     pub sizes: RefCell<crate::sizes::Known>,
@@ -319,7 +355,7 @@ impl Thread {
             collations: RefCell::default(),
             type_names: RefCell::default(),
             type_oids: RefCell::default(),
-            numbered_types: RefCell::default(),
+            own_types: RefCell::default(),
             contexts: RefCell::default(),
             lifter: RefCell::default(),
             values: RefCell::default(),
@@ -330,8 +366,15 @@ impl Thread {
         }
     }
 
-    pub fn add_link(&self, pid: i32, link: &Rc<Link>) {
-        self.links.borrow_mut().insert(pid, Rc::downgrade(link));
+    pub fn add_link(&self, pid: i32, link: &Rc<Link>, cancel: &Arc<CancelState>) {
+        self.links.borrow_mut().insert(pid, (Rc::downgrade(link), cancel.clone()));
+    }
+
+    /// The clients for whom something is under way.
+    pub fn busy_links(&self) -> Vec<(Rc<Link>, Arc<CancelState>)> {
+        let links = self.links.borrow();
+        let busy = links.values().filter(|(_, cancel)| cancel.is_busy());
+        busy.filter_map(|(link, cancel)| Some((link.upgrade()?, cancel.clone()))).collect()
     }
 
     pub fn remove_link(&self, pid: i32) {
@@ -341,7 +384,7 @@ impl Thread {
     /// Sessions end at their next idle moment.
     pub fn stop(&self) {
         self.stopping.set(true);
-        for link in self.links.borrow().values().filter_map(Weak::upgrade) {
+        for link in self.links.borrow().values().filter_map(|(link, _)| link.upgrade()) {
             link.wake();
         }
     }

@@ -14,6 +14,7 @@ use pgherd_wire::scram::ScramServer;
 use tokio::net::TcpStream;
 
 use crate::callback;
+use crate::callers::{Caller, Line, LocalLine};
 use crate::client::Client;
 use crate::database;
 use crate::encoding::ClientEncoding;
@@ -36,8 +37,8 @@ pub async fn accept(thread: Rc<Thread>, stream: TcpStream) {
     };
     let failure = match result {
         Ok(Begun::Over) => return,
-        Ok(Begun::Callback { token, role }) => {
-            callback::serve(thread, client, token, role).await;
+        Ok(Begun::Callback { caller, role }) => {
+            callback::serve(thread, client, caller, role).await;
             return;
         }
         Ok(Begun::Session(new)) => match Session::start(thread, client, *new).await {
@@ -64,11 +65,11 @@ pub async fn serve(session: Session) {
 }
 
 /// The last message of a connection that never became a session.
-async fn tell(client: &mut Client, failure: Failure) {
+async fn tell(client: &mut impl Line, failure: Failure) {
     if let Failure::Statement(mut fields) | Failure::Fatal(mut fields) = failure {
         fields.set(b'S', "FATAL");
         fields.set(b'V', "FATAL");
-        backend::write_error(&mut client.out, &fields);
+        backend::write_error(client.out(), &fields);
         let _ = client.flush().await;
     }
 }
@@ -77,7 +78,7 @@ enum Begun {
     /// Nothing more to do: a cancel request was served.
     Over,
     Callback {
-        token: String,
+        caller: Caller,
         /// With whose rights the coordinator reads, where it says so.
         role: Option<u32>,
     },
@@ -131,10 +132,9 @@ async fn begin(thread: &Rc<Thread>, client: &mut Client) -> Result<Begun> {
         }
     }
     if let Some(token) = settings.get("application_name").and_then(|name| name.strip_prefix(callback::PREFIX)) {
-        let token = token.to_owned();
-        authenticate_callback(thread, client, &token).await?;
-        let role = user.as_deref().and_then(|user| user.strip_prefix(callback::ROLE_PREFIX)?.parse().ok());
-        return Ok(Begun::Callback { token, role });
+        let caller = Caller::Token(token.to_owned());
+        authenticate_callback(thread, client, &caller).await?;
+        return Ok(Begun::Callback { caller, role: role_of(user.as_deref()) });
     }
     let user = user
         .filter(|u| !u.is_empty())
@@ -160,20 +160,59 @@ async fn begin(thread: &Rc<Thread>, client: &mut Client) -> Result<Begun> {
     Ok(Begun::Session(Box::new(NewSession { user, database, credentials, settings, encoding, long_cancel_key, seat })))
 }
 
+/// With whose rights the coordinator reads, where the user mapping says so.
+fn role_of(user: Option<&str>) -> Option<u32> {
+    user?.strip_prefix(callback::ROLE_PREFIX)?.parse().ok()
+}
+
+/// Serves one connection over the socket of callbacks to its end.
+pub async fn accept_local(thread: Rc<Thread>, stream: tokio::net::UnixStream) {
+    let mut line = LocalLine::new(stream);
+    let begun = tokio::time::timeout(AUTHENTICATION_TIMEOUT, begin_local(&thread, &mut line)).await;
+    match begun {
+        Ok(Ok((caller, role))) => callback::serve(thread, line, caller, role).await,
+        Ok(Err(failure)) => tell(&mut line, failure).await,
+        Err(_) => {}
+    }
+}
+
+async fn begin_local(thread: &Rc<Thread>, line: &mut LocalLine) -> Result<(Caller, Option<u32>)> {
+    let params = loop {
+        match line.startup().await? {
+            Startup::SslRequest | Startup::GssEncRequest => {
+                line.out().extend_from_slice(b"N");
+                line.flush().await?;
+            }
+            Startup::Startup { version: (3, _), params } => break params,
+            _ => return Err(Failure::fatal("08P01", "only callbacks of the coordinator come here")),
+        }
+    };
+    let process = line.process().ok_or_else(|| Failure::fatal("28000", "callback connection of an unknown process"))?;
+    let caller = Caller::Process(process);
+    authenticate_callback(thread, line, &caller).await?;
+    let user = params.iter().find(|(name, _)| name == "user").map(|(_, user)| user.as_str());
+    Ok((caller, role_of(user)))
+}
+
 /// A token is known to who may run SQL on that connection of the coordinator. The password is not: what comes with it
 /// is asked by postgres_fdw itself.
-async fn authenticate_callback(thread: &Rc<Thread>, client: &mut Client, token: &str) -> Result<()> {
-    let failed = |what: &str| Failure::fatal("28000", format!("callback connection with {what}"));
-    let (_, secret) = thread.shared.find_callback(token).ok_or_else(|| failed("an unknown token"))?;
-    let Some(secret) = secret else { return Ok(()) };
-    backend::write_authentication_cleartext(&mut client.out);
-    client.flush().await?;
-    let given = password_message(client).await?;
+async fn authenticate_callback(thread: &Rc<Thread>, line: &mut impl Line, caller: &Caller) -> Result<()> {
+    let failed = |what: &str| Failure::fatal("28000", format!("callback connection {what}"));
+    let Some(called) = thread.shared.callers.find(caller) else {
+        return Err(match caller {
+            Caller::Process(_) => failed("of a process that serves no session"),
+            Caller::Token(_) => failed("with an unknown token"),
+        });
+    };
+    let Some(secret) = called.secret else { return Ok(()) };
+    backend::write_authentication_cleartext(line.out());
+    line.flush().await?;
+    let given = password_message(line).await?;
     let given = given.strip_suffix(b"\0").unwrap_or(&given);
     let hash = |text: &[u8]| pgherd_wire::scram::sha256_hex(text);
     match hash(given) == hash(secret.as_bytes()) {
         true => Ok(()),
-        false => Err(failed("a wrong password")),
+        false => Err(failed("with a wrong password")),
     }
 }
 
@@ -210,16 +249,17 @@ async fn authenticate(
         failed()
     })?;
     backend::write_authentication_sasl_final(&mut client.out, reply.as_bytes());
+    thread.shared.remember_keys(user, &keys);
     Ok(Credentials::ScramKeys { client_key: keys.client_key, server_key: keys.server_key })
 }
 
-async fn password_message(client: &mut Client) -> Result<Bytes> {
+async fn password_message(client: &mut impl Line) -> Result<Bytes> {
     // Before anybody is known, nothing longer than a password is read.
-    while client.read.is_empty() {
-        client.fill().await?;
+    let tag = client.first_byte().await?;
+    if tag == b'X' {
+        return Err(Failure::ClientGone);
     }
-    if client.read[0] != b'p' {
-        let tag = client.read[0];
+    if tag != b'p' {
         return Err(Failure::fatal("08P01", format!("expected SASL response, got message type {tag}")));
     }
     let frame = client.frame().await?;

@@ -4,15 +4,18 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pgherd_backend::lane::{LaneStatement, statement_name};
-use pgherd_backend::{BackendError, BlockPlace, Claim, Connection, Lease};
+use pgherd_backend::{BackendError, BlockPlace, Claim, Connection, Credentials, Lease};
 use pgherd_catalog::{COORDINATOR_GROUP, ColocationId, GroupId, Snapshot};
 use pgherd_txn::{Action, Commit, Event, Gid, Outcome, Protocol};
 use pgherd_wire::frontend;
 
 use crate::encoding::Moment;
 use crate::error::{Failure, Result};
+use crate::finish::{Awaited, Part, Process, Unfinished};
+use crate::rights::{NO_PASS, commit_pass};
 use crate::run::{Anchor, Errors, RolesMade, Rows, keeps_snapshot};
 use crate::session::{Session, next_id};
 use crate::settings::{self, Settings};
@@ -105,8 +108,8 @@ pub struct Transaction {
     pub clock: Option<GroupId>,
     /// A value for now() and its like, once statements on several servers need one.
     pub now: Option<String>,
-    /// COMMIT has begun: workers may be prepared already, and what the coordinator's foreign tables tidy up is no longer
-    /// done there.
+    /// COMMIT has begun: workers may be prepared already, and what the coordinator's foreign tables tidy up is no
+    /// longer done there.
     pub ending: bool,
     /// A cursor WITH HOLD was declared, which reads at COMMIT.
     pub holds: bool,
@@ -313,6 +316,55 @@ impl Session {
     }
 
     async fn lease(&mut self, group: GroupId) -> Result<Participant> {
+        match self.try_lease(group).await {
+            Err(failure) if is_refused_login(&failure) => {
+                self.let_in(group, failure).await?;
+                self.try_lease(group).await.map_err(|failure| self.no_login(group, failure))
+            }
+            other => other,
+        }
+    }
+
+    /// After a server has not let the session's role in, which the coordinator has let in: a worker may not have heard
+    /// of it, where it was made behind the router's back or while the worker was away. Fails where nothing can be done.
+    pub async fn let_in(&mut self, group: GroupId, failure: Failure) -> Result<()> {
+        // The role's password has changed since this session began.
+        if let Some(newest) = self.thread.shared.newest_keys(&self.user)
+            && matches!(self.credentials, Credentials::ScramKeys { .. })
+            && self.credentials != newest
+        {
+            self.credentials = newest;
+            return Ok(());
+        }
+        if group == COORDINATOR_GROUP {
+            return Err(self.no_login(group, failure));
+        }
+        if let Err(error) = self.mend_roles(group).await {
+            tracing::warn!("could not bring the roles of node group {group} in line: {error:?}");
+            return Err(self.no_login(group, failure));
+        }
+        Ok(())
+    }
+
+    /// The statement fails, not the session.
+    pub fn no_login(&self, group: GroupId, failure: Failure) -> Failure {
+        if !is_refused_login(&failure) {
+            return failure;
+        }
+        let Failure::Statement(fields) = failure else { return failure };
+        let node = match self.catalog().node_of_group(group) {
+            Some(node) if group != COORDINATOR_GROUP => format!("worker {}:{}", node.host, node.port),
+            _ => "the coordinator".to_owned(),
+        };
+        Failure::new(fields.sqlstate(), format!("could not log in to {node} as \"{}\"", self.user))
+            .detail(fields.message())
+            .hint(
+                "Connect again if the role's password has changed since this session began. Otherwise the server's \
+                 pg_hba.conf may keep the router out.",
+            )
+    }
+
+    async fn try_lease(&mut self, group: GroupId) -> Result<Participant> {
         let lease = match self.pinned.take() {
             Some(lease) if group == COORDINATOR_GROUP => lease,
             pinned => {
@@ -343,12 +395,13 @@ impl Session {
                     () = self.cancel.cancelled() => return Err(cancelled()),
                     lease = leased => lease?,
                 };
-                if group == COORDINATOR_GROUP
-                    && let Some(token) = &lease.label
-                {
+                if group == COORDINATOR_GROUP {
+                    if let Some(key) = &lease.cancel_key {
+                        self.thread.shared.serves(key.pid, self.pid());
+                    }
                     let sender = self.callback_sender();
-                    self.thread.shared.register_callback(token, sender, self.db.callback_secret.clone());
-                    self.tokens.push(token.clone());
+                    let secret = self.db.callback_secret.clone();
+                    self.callers.extend(self.thread.shared.callers.register(&lease, sender, secret));
                 }
                 lease
             }
@@ -401,6 +454,23 @@ impl Session {
         }
     }
 
+    /// Fails where a server has ended its part of the transaction: locks that it held are free, and what it has done is
+    /// undone, though nothing was asked of it since.
+    pub fn check_none_ended(&mut self) -> Result<()> {
+        let ended = |(group, p): (&GroupId, &mut Participant)| Some((*group, p.lease.ended()?));
+        let Some((group, error)) = self.txn.participants.iter_mut().find_map(ended) else { return Ok(()) };
+        if let Some(participant) = self.txn.participants.remove(&group) {
+            self.cancel.remove(&participant.lease.cancel_key);
+            self.txn.out.insert(group, participant.told);
+        }
+        Err(error.into())
+    }
+
+    /// A server has ended its part of the transaction.
+    pub fn has_ended(&mut self) -> bool {
+        self.txn.participants.values_mut().any(|participant| participant.lease.ended().is_some())
+    }
+
     /// No participant is being read, or was lost.
     pub fn is_complete(&self) -> bool {
         self.txn.out.is_empty()
@@ -444,32 +514,31 @@ impl Session {
                 self.pinned = Some(participant.lease);
                 return;
             }
-            if let Some(token) = &participant.lease.label {
-                self.unregister_callback(token);
-            }
+            self.unregister_caller(&participant.lease);
         }
         if participant.lease.tainted && participant.lease.is_idle() {
             recycle(&mut participant.lease).await;
         }
     }
 
-    fn unregister_callback(&mut self, token: &str) {
-        self.tokens.retain(|known| known != token);
-        self.thread.shared.unregister_callback(token);
+    fn unregister_caller(&mut self, lease: &Lease) {
+        let callers = &self.thread.shared.callers;
+        if let Some(caller) = callers.caller_of(lease) {
+            self.callers.retain(|known| *known != caller);
+            callers.unregister(&caller);
+        }
     }
 
     /// Those of connections that were lost, or dropped in the middle of a reply, when the session ends.
-    pub fn unregister_callbacks(&mut self) {
-        std::mem::take(&mut self.tokens).iter().for_each(|token| self.thread.shared.unregister_callback(token));
+    pub fn unregister_callers(&mut self) {
+        std::mem::take(&mut self.callers).iter().for_each(|caller| self.thread.shared.callers.unregister(caller));
     }
 
     /// Gives the pinned coordinator connection back, wiped.
     pub async fn unpin(&mut self) {
         self.pin = false;
         if let Some(mut lease) = self.pinned.take() {
-            if let Some(token) = &lease.label {
-                self.unregister_callback(token);
-            }
+            self.unregister_caller(&lease);
             recycle(&mut lease).await;
         }
     }
@@ -708,12 +777,16 @@ impl Session {
             self.rollback().await;
             return Ok(());
         }
-        let ready = self.get_ready().await;
+        let ready = match self.check_none_ended() {
+            Ok(()) => self.get_ready().await,
+            Err(ended) => Err(ended),
+        };
         if let Err(failure) = ready {
             self.rollback().await;
             return Err(failure);
         }
         let result = self.commit_participants().await;
+        self.cancel.set_committing(false);
         match &result {
             Ok(()) => self.settle_settings(),
             Err(_) => {
@@ -926,6 +999,7 @@ impl Session {
 
     async fn commit_participants(&mut self) -> Result<()> {
         self.txn.committing = true;
+        self.cancel.set_committing(true);
         self.end_reading_coordinator().await?;
         let participants: Vec<pgherd_txn::Participant> = self
             .txn
@@ -947,7 +1021,10 @@ impl Session {
         })?;
         let decider = participants.iter().find(|p| p.wrote).map_or(COORDINATOR_GROUP, |p| p.group);
         let transaction = new_transaction_id()?;
-        let gid = |group| Gid { decider, transaction: transaction.clone(), participant: group }.to_string();
+        // The processes there, for those whose connections get lost.
+        let processes: BTreeMap<GroupId, Process> =
+            self.txn.participants.iter().filter_map(|(group, p)| Some((*group, Process::of(&p.lease)?))).collect();
+        let mut lost: BTreeMap<GroupId, Process> = BTreeMap::new();
         let mut failure: Option<Failure> = None;
         // Cursors of a coordinator that ends later are closed with their transactions.
         let coordinator_reads = participants.iter().any(|p| p.group == COORDINATOR_GROUP && !p.wrote);
@@ -959,30 +1036,54 @@ impl Session {
                     self.txn.ending = true;
                     let sql: Vec<(GroupId, String)> = groups
                         .iter()
-                        .map(|g| (*g, format!("PREPARE TRANSACTION {}", settings::quote_literal(&gid(*g)))))
+                        .map(|group| {
+                            let gid = Gid { decider, transaction: transaction.clone(), participant: *group };
+                            (*group, format!("PREPARE TRANSACTION {}", settings::quote_literal(&gid.to_string())))
+                        })
                         .collect();
-                    for (group, result) in self.run_parallel(sql).await {
+                    for (group, result) in self.run_last(sql).await {
                         let result = result.and_then(|tag| was_done(&tag, "PREPARE TRANSACTION"));
-                        events.push(self.event(group, result, &mut failure));
+                        let event = self.event(group, result, &mut failure);
+                        if matches!(event, Event::Lost(_)) {
+                            lost.extend(processes.get(&group).map(|process| (group, process.clone())));
+                        }
+                        events.push(event);
                     }
                 }
                 Action::Decide(group) => {
-                    let result = self.record_and_commit(*group, &transaction).await;
+                    let awaited = self.awaited(*group);
+                    let recorded = self.record_and_commit(*group, &transaction);
+                    let result = match awaited {
+                        Some(awaited) => awaited.answer(recorded).await,
+                        None => Some(recorded.await),
+                    };
+                    let result = result.unwrap_or_else(|| Err(self.lose(*group)));
+                    let result = result.and_then(|tag| was_done(&tag, "COMMIT"));
+                    events.push(match self.event(*group, result, &mut failure) {
+                        Event::Lost(group) => {
+                            lost.extend(processes.get(&group).map(|process| (group, process.clone())));
+                            let ending = Ending { transaction: &transaction, decider, lost: &lost };
+                            let prepared = participants.iter().filter(|p| p.wrote && p.group != group);
+                            let parts = prepared.map(|p| Part { group: p.group, lost: None }).collect();
+                            match self.finish(&ending, None, parts).await {
+                                Some(true) => Event::Succeeded(group),
+                                Some(false) => Event::Failed(group),
+                                None => Event::Lost(group),
+                            }
+                        }
+                        event => event,
+                    });
+                }
+                Action::Commit(group) => {
+                    let ended = self.run_last(vec![(*group, "COMMIT".to_owned())]).await.pop();
+                    let result = ended.map_or_else(|| Err(self.lose(*group)), |(_, result)| result);
                     let result = result.and_then(|tag| was_done(&tag, "COMMIT"));
                     events.push(self.event(*group, result, &mut failure));
                 }
-                Action::Commit(group) => {
-                    let result = self.collect_on(*group, "COMMIT").await;
-                    let result = result.and_then(|end| was_done(&end.tag, "COMMIT"));
-                    events.push(self.event(*group, result, &mut failure));
-                }
                 Action::CommitPrepared(groups) | Action::RollbackPrepared(groups) => {
-                    let verb = if matches!(action, Action::CommitPrepared(_)) { "COMMIT" } else { "ROLLBACK" };
-                    let sql = groups
-                        .iter()
-                        .map(|g| (*g, format!("{verb} PREPARED {}", settings::quote_literal(&gid(*g)))))
-                        .collect();
-                    self.end_prepared(sql).await;
+                    let commits = matches!(action, Action::CommitPrepared(_));
+                    let ending = Ending { transaction: &transaction, decider, lost: &lost };
+                    self.end_prepared(&ending, &groups.clone(), commits).await;
                     events.push(Event::Finished);
                 }
                 Action::Rollback(groups) => {
@@ -995,7 +1096,7 @@ impl Session {
                     self.txn.ending = true;
                     let word = if failure.is_none() { "COMMIT" } else { "ROLLBACK" };
                     let sql = groups.iter().map(|g| (*g, word.to_owned())).collect();
-                    for (group, ended) in self.run_parallel(sql).await {
+                    for (group, ended) in self.run_last(sql).await {
                         let ended = ended.and_then(|tag| was_done(&tag, word));
                         if let (Err(error), COORDINATOR_GROUP) = (ended, group) {
                             self.end_failed_reader(error, failure.is_none());
@@ -1041,9 +1142,11 @@ impl Session {
 
     /// On the decider, in one packet.
     async fn record_and_commit(&mut self, group: GroupId, transaction: &str) -> Result<String> {
+        let secret = self.secret_of_group(group).await?;
         let mut participant = self.take(group)?;
         let lease = &mut participant.lease;
-        RECORD.with(|record| lease.send_kept(record, &record_values(transaction)));
+        let values = record_values(lease, &secret, transaction);
+        RECORD.with(|record| lease.send_kept(record, &values));
         let kept = RECORD.with(|record| (record.id, record.sql.len()));
         frontend::write_parse(lease.buffer(), "", "COMMIT", &[]);
         frontend::write_bind::<&[u8]>(lease.buffer(), "", "", &[], &[], &[]);
@@ -1051,23 +1154,123 @@ impl Session {
         lease.send_sync();
         let result = self.read_reply(group, &mut participant, Some(kept), Rows::Drop, Errors::default()).await;
         self.put_back(group, participant);
+        if let Err(Failure::Statement(fields)) = &result
+            && fields.message() == NO_PASS
+        {
+            self.forget_worker_secret(group);
+        }
         result.map(|end| end.tag)
     }
 
-    /// On each participant's connection, or on another if that has gone; what fails there too is left to recovery.
-    async fn end_prepared(&mut self, sql: Vec<(GroupId, String)>) {
-        let mut open: BTreeMap<GroupId, String> = sql.iter().cloned().collect();
-        for (group, result) in self.run_parallel(sql).await {
-            if result.is_ok() {
-                open.remove(&group);
+    /// On each participant's connection, or on another where that has gone, again and again. The client's answer waits
+    /// for it, so that what it reads next is what it has written.
+    async fn end_prepared(&mut self, ending: &Ending<'_>, groups: &[GroupId], committed: bool) {
+        let sql = groups.iter().map(|group| (*group, crate::finish::sql_of(&ending.gid(*group), committed))).collect();
+        let mut parts = Vec::new();
+        for (group, result) in self.run_last(sql).await {
+            let lost = result.as_ref().err().and_then(|_| ending.lost.get(&group).cloned());
+            match result {
+                Ok(_) => {}
+                // Somebody else has ended it already.
+                Err(failure) if failure.sqlstate() == "42704" && lost.is_none() => {}
+                Err(_) => parts.push(Part { group, lost }),
             }
         }
-        for (group, sql) in open {
-            let Ok(target) = self.target(group) else { continue };
-            if let Err(error) = self.thread.pool().run_aside(&target, &sql).await {
-                tracing::warn!("left to recovery: {sql} ({error})");
+        let done: Vec<GroupId> = groups.iter().copied().filter(|g| self.txn.participants.contains_key(g)).collect();
+        // One that was lost is no participant any more.
+        let gone = groups.iter().filter(|group| !done.contains(group));
+        parts.extend(gone.map(|group| Part { group: *group, lost: ending.lost.get(group).cloned() }));
+        self.finish(ending, Some(committed), parts).await;
+    }
+
+    /// What is not done yet goes on without us. Whether the transaction was committed, as far as that is known.
+    async fn finish(&mut self, ending: &Ending<'_>, committed: Option<bool>, parts: Vec<Part>) -> Option<bool> {
+        if parts.is_empty() && committed.is_some() {
+            return committed;
+        }
+        let nodes: Vec<String> = parts.iter().map(|part| part.group.to_string()).collect();
+        let unfinished = Unfinished {
+            database: self.db.clone(),
+            transaction: ending.transaction.to_owned(),
+            decider: ending.decider,
+            committed,
+            deciding: ending.lost.get(&ending.decider).cloned(),
+            parts,
+        };
+        // Who is told of an error need not wait for a server that is away.
+        let at_most = if committed == Some(false) { ROLLBACK_WAIT } else { self.commit_wait() };
+        let reached = unfinished.finish(&self.thread.shared, at_most).await;
+        if reached.committed == Some(true) && !reached.finished {
+            let message = format!(
+                "the transaction is committed, but node group {} has not carried it out yet: until it has, what was \
+                 written there cannot be seen, and its rows stay locked",
+                nodes.join(", ")
+            );
+            self.warn("01000", &message);
+        }
+        reached.committed
+    }
+
+    /// How long COMMIT waits for servers that are out of reach.
+    pub fn commit_wait(&self) -> Duration {
+        let name = "pgherd.commit_wait";
+        let value = self.in_force(name).or(settings::default_of(name)).unwrap_or_default();
+        settings::time(value).unwrap_or_default()
+    }
+
+    /// The end of a transaction, on its connection to a server.
+    fn awaited(&self, group: GroupId) -> Option<Awaited> {
+        let participant = self.txn.participants.get(&group)?;
+        Some(Awaited {
+            shared: self.thread.shared.clone(),
+            database: self.db.clone(),
+            group,
+            process: Process::of(&participant.lease),
+            at_most: self.commit_wait(),
+        })
+    }
+
+    /// A participant's answer will not come.
+    fn lose(&mut self, group: GroupId) -> Failure {
+        if let Some(participant) = self.txn.participants.get_mut(&group) {
+            participant.lease.poison();
+        }
+        no_answer(group)
+    }
+
+    /// As [`run_parallel`](Self::run_parallel), for what ends the transaction: no server that says nothing holds it up.
+    async fn run_last(&mut self, sql: Vec<(GroupId, String)>) -> Vec<(GroupId, Result<String>)> {
+        let mut results = Vec::with_capacity(sql.len());
+        let mut started = BTreeMap::new();
+        for (group, text) in sql {
+            let Some(awaited) = self.awaited(group) else { continue };
+            let Some(participant) = self.txn.participants.get_mut(&group) else { continue };
+            participant.lease.send_query(&text);
+            match participant.lease.flush().await {
+                Ok(()) => drop(started.insert(group, awaited)),
+                Err(error) => results.push((group, Err(error.into()))),
             }
         }
+        let coordinator = started.remove(&COORDINATOR_GROUP);
+        let workers = self.txn.participants.iter_mut().filter_map(|(group, participant)| {
+            let awaited = started.remove(group)?;
+            let lease = &mut participant.lease;
+            Some(async move {
+                let answer = awaited.answer(lease.collect()).await;
+                if answer.is_none() {
+                    lease.poison();
+                }
+                let answer = answer.map_or_else(|| Err(no_answer(*group)), |answer| answer.map_err(Failure::from));
+                (*group, answer.map(|end| end.tag))
+            })
+        });
+        results.extend(futures_util::future::join_all(workers).await);
+        if let Some(awaited) = coordinator {
+            let answer = awaited.answer(self.collect_started(COORDINATOR_GROUP)).await;
+            let answer = answer.unwrap_or_else(|| Err(self.lose(COORDINATOR_GROUP)));
+            results.push((COORDINATOR_GROUP, answer.map(|end| end.tag)));
+        }
+        results
     }
 
     fn event(&self, group: GroupId, result: Result<()>, failure: &mut Option<Failure>) -> Event {
@@ -1162,6 +1365,32 @@ impl LogItem {
     }
 }
 
+/// For servers that have not heard yet that a transaction is rolled back.
+const ROLLBACK_WAIT: Duration = Duration::from_secs(1);
+
+/// A transaction that is being committed on several servers.
+struct Ending<'a> {
+    transaction: &'a str,
+    decider: GroupId,
+    /// Processes whose answers were lost.
+    lost: &'a BTreeMap<GroupId, Process>,
+}
+
+impl Ending<'_> {
+    fn gid(&self, participant: GroupId) -> Gid {
+        Gid { decider: self.decider, transaction: self.transaction.to_owned(), participant }
+    }
+}
+
+/// A server does not let a role in.
+pub fn is_refused_login(failure: &Failure) -> bool {
+    matches!(failure, Failure::Statement(fields) if matches!(fields.sqlstate(), "28P01" | "28000"))
+}
+
+fn no_answer(group: GroupId) -> Failure {
+    Failure::new("08006", format!("node group {group} has not answered"))
+}
+
 /// Where a transaction that has written becomes one that only reads: its end writes too.
 pub const READ_ONLY: &str = "pgherd_read_only";
 
@@ -1210,8 +1439,8 @@ thread_local! {
         Rc::new(LaneStatement {
             id,
             name: statement_name(id),
-            sql: "SELECT pgherd.record_commit($1)".to_owned(),
-            param_types: vec![25],
+            sql: "SELECT pgherd.record_commit($1, $2)".to_owned(),
+            param_types: vec![25, 25],
             columns: None,
             writes: true,
             shares: false,
@@ -1219,12 +1448,15 @@ thread_local! {
     };
 }
 
-/// The rest of a Bind for [`RECORD`].
-pub fn record_values(transaction: &str) -> Vec<u8> {
-    let mut values = Vec::with_capacity(16 + transaction.len());
-    values.extend_from_slice(&[0, 0, 0, 1]);
-    values.extend_from_slice(&(transaction.len() as u32).to_be_bytes());
-    values.extend_from_slice(transaction.as_bytes());
+/// The rest of a Bind for [`RECORD`] on this connection.
+pub fn record_values(lease: &Lease, secret: &str, transaction: &str) -> Vec<u8> {
+    let pid = lease.cancel_key.as_ref().map_or(0, |key| key.pid);
+    let pass = commit_pass(secret, pid, transaction);
+    let mut values = vec![0, 0, 0, 2];
+    for value in [transaction, &pass] {
+        values.extend_from_slice(&(value.len() as u32).to_be_bytes());
+        values.extend_from_slice(value.as_bytes());
+    }
     values.extend_from_slice(&[0, 0]);
     values
 }

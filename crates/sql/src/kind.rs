@@ -25,6 +25,15 @@ pub struct Signature {
     pub types: Vec<(Name, bool)>,
 }
 
+/// Which rows FETCH and MOVE want.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// So many from here; none of them: the one at which the cursor stands.
+    Forward(i64),
+    /// Back, or at a row of a number.
+    Other,
+}
+
 #[derive(Debug, Clone)]
 pub enum StatementKind {
     /// SELECT, VALUES, TABLE, set operations; `Statement::tree` has it. Also with data-modifying CTEs.
@@ -85,6 +94,7 @@ pub enum StatementKind {
     Fetch {
         name: String,
         is_move: bool,
+        step: Step,
     },
     /// None: CLOSE ALL.
     CloseCursor {
@@ -123,6 +133,9 @@ pub enum StatementKind {
     Ddl(DdlInfo),
     CreateDatabase {
         name: String,
+        /// None: `template1`.
+        template: Option<String>,
+        has_owner: bool,
     },
     DropDatabase {
         name: String,
@@ -354,6 +367,8 @@ pub struct DdlInfo {
     /// ALTER TABLE's subcommands, `add_column`, `set_statistics`, … (PostgreSQL's AlterTableType); ALTER DOMAIN's that
     /// add.
     pub subcommands: Vec<String>,
+    /// A role gets a password, which each server would encrypt with a salt of its own.
+    pub gives_password: bool,
     /// RENAME TO, or the schema of SET SCHEMA.
     pub new_name: Option<String>,
     /// What is renamed when it is a part: `column`, `constraint`, …, with its old name.
@@ -367,8 +382,37 @@ pub(crate) struct Kinds<'a> {
     pub relations: &'a [RawRelation],
 }
 
+fn step_of(fetch: &pb::FetchStmt) -> Step {
+    use pb::FetchDirection as D;
+    match fetch.direction() {
+        D::FetchForward if fetch.how_many >= 0 => Step::Forward(fetch.how_many),
+        D::FetchBackward if fetch.how_many <= 0 => Step::Forward(fetch.how_many.saturating_neg()),
+        _ => Step::Other,
+    }
+}
+
 fn opt(text: &str) -> Option<String> {
     if text.is_empty() { None } else { Some(text.to_owned()) }
+}
+
+fn gives_password(options: &[Node]) -> bool {
+    options.iter().any(|option| matches!(&option.node, Some(NodeEnum::DefElem(d)) if d.defname == "password"))
+}
+
+/// The password that an ALTER ROLE gives, as it is written there, and the role's name. None: the current one.
+pub fn role_password(text: &str) -> Option<(Option<String>, String)> {
+    let parsed = pg_query::parse(text, 0).ok()?;
+    let statement = parsed.protobuf.stmts.into_iter().next()?.stmt?.node?;
+    let NodeEnum::AlterRoleStmt(alter) = statement else { return None };
+    let password = alter.options.iter().find_map(|option| match &option.node {
+        Some(NodeEnum::DefElem(d)) if d.defname == "password" => match &d.arg.as_ref()?.node {
+            Some(NodeEnum::String(password)) => Some(password.sval.clone()),
+            _ => None,
+        },
+        _ => None,
+    })?;
+    let name = alter.role.map(|role| role.rolename).filter(|name| !name.is_empty());
+    Some((name, password))
 }
 
 pub(crate) fn name_of(r: &pb::RangeVar) -> Name {
@@ -527,7 +571,7 @@ impl Kinds<'_> {
                 },
                 query: self.find(1, Token::For).map_or(Span::default(), |i| self.rest(i + 1)),
             },
-            NodeEnum::FetchStmt(f) => K::Fetch { name: f.portalname.clone(), is_move: f.ismove },
+            NodeEnum::FetchStmt(f) => K::Fetch { name: f.portalname.clone(), is_move: f.ismove, step: step_of(f) },
             NodeEnum::ClosePortalStmt(c) => K::CloseCursor { name: opt(&c.portalname) },
             NodeEnum::ListenStmt(l) => K::Listen(l.conditionname.clone()),
             NodeEnum::UnlistenStmt(u) => K::Unlisten(opt(&u.conditionname)),
@@ -598,7 +642,19 @@ impl Kinds<'_> {
                     query,
                 })
             }
-            NodeEnum::CreatedbStmt(c) => K::CreateDatabase { name: c.dbname.clone() },
+            NodeEnum::CreatedbStmt(c) => {
+                let option = |name: &str| {
+                    c.options.iter().find_map(|o| match o.node.as_ref() {
+                        Some(NodeEnum::DefElem(d)) if d.defname == name => d.arg.as_ref(),
+                        _ => None,
+                    })
+                };
+                let template = option("template").and_then(|arg| match arg.node.as_ref() {
+                    Some(NodeEnum::String(s)) => Some(s.sval.clone()),
+                    _ => None,
+                });
+                K::CreateDatabase { name: c.dbname.clone(), template, has_owner: option("owner").is_some() }
+            }
             NodeEnum::DropdbStmt(d) => K::DropDatabase { name: d.dbname.clone(), if_exists: d.missing_ok },
             NodeEnum::AlterDatabaseStmt(a) => K::AlterDatabase { name: a.dbname.clone(), set: None },
             NodeEnum::AlterDatabaseRefreshCollStmt(a) => K::AlterDatabase { name: a.dbname.clone(), set: None },
@@ -940,9 +996,13 @@ impl Kinds<'_> {
             }
             NodeEnum::CreateRoleStmt(r) => {
                 info.objects = vec![Name { schema: None, name: r.role.clone() }];
+                info.gives_password = gives_password(&r.options);
                 ("CREATE ROLE", "role")
             }
-            NodeEnum::AlterRoleStmt(_) => ("ALTER ROLE", "role"),
+            NodeEnum::AlterRoleStmt(r) => {
+                info.gives_password = gives_password(&r.options);
+                ("ALTER ROLE", "role")
+            }
             NodeEnum::DropRoleStmt(d) => {
                 info.if_exists = d.missing_ok;
                 ("DROP ROLE", "role")
@@ -1034,7 +1094,10 @@ impl Kinds<'_> {
                 info.objects = vec![Name { schema: None, name: c.extname.clone() }];
                 ("CREATE EXTENSION", "extension")
             }
-            NodeEnum::AlterExtensionStmt(_) => ("ALTER EXTENSION", "extension"),
+            NodeEnum::AlterExtensionStmt(a) => {
+                info.objects = vec![Name { schema: None, name: a.extname.clone() }];
+                ("ALTER EXTENSION", "extension")
+            }
             NodeEnum::AlterExtensionContentsStmt(_) => ("ALTER EXTENSION", "extension"),
             NodeEnum::CreateCastStmt(_) => ("CREATE CAST", "cast"),
             NodeEnum::CreateConversionStmt(_) => ("CREATE CONVERSION", "conversion"),

@@ -59,6 +59,7 @@ pub const OWN_RELATIONS: &[&str] = &[
     "citus_tables",
     "citus_worker_stat_activity",
     "pgherd_operation_steps",
+    "pgherd_distribution",
     "pgherd_operations",
     "time_partitions",
 ];
@@ -66,6 +67,11 @@ pub const OWN_RELATIONS: &[&str] = &[
 /// True for the name of a function of the interface.
 pub fn is_own_function(name: &str) -> bool {
     name.starts_with("citus_") || name.starts_with("master_") || OWN_FUNCTIONS.contains(&name)
+}
+
+/// A function of the interface that defines tables as one of the user's would.
+pub fn defines_by_itself(name: &str) -> bool {
+    name == "create_time_partitions"
 }
 
 /// True for the name of a relation of the interface.
@@ -170,35 +176,53 @@ pub fn own_calls(statement: &Statement) -> Vec<OwnCall> {
     found
 }
 
-/// Where names of our own functions and relations stand, with the qualified name to put there.
+/// Where names of our own functions and relations stand in Citus's schema, with the name to put there. Others are found
+/// where they are.
 pub fn own_names(statement: &Statement) -> Vec<(Span, String)> {
     let mut names: Vec<(Span, String)> = own_calls(statement)
         .into_iter()
-        .filter(|call| call.name_span.is_known())
-        .map(|call| (call.name_span, format!("{OWN_SCHEMA}.{}", call.name)))
+        .filter(|call| call.name_span.is_known() && is_citus(statement, call.name_span))
+        .map(|call| (call.name_span, format!("pg_catalog.{}", call.name)))
         .collect();
     for relation in &statement.relations {
-        if is_own_relation(&relation.name) && is_own_qualifier(relation.schema.as_deref()) && relation.span.is_known() {
-            names.push((relation.span, format!("{OWN_SCHEMA}.{}", relation.name)));
+        if is_own_relation(&relation.name) && relation.schema.as_deref() == Some("citus") && relation.span.is_known() {
+            names.push((relation.span, format!("pg_catalog.{}", relation.name)));
         }
     }
     names.extend(stand_ins(statement));
     names
 }
 
-/// Calls of built-in functions that would show our own objects, with the names of those that do not.
+fn is_citus(statement: &Statement, name: Span) -> bool {
+    name.of(&statement.text).to_ascii_lowercase().starts_with("citus.")
+}
+
+/// Calls of built-in functions that would show our own objects, or know only what the coordinator has, with the names
+/// of those that stand in for them.
 fn stand_ins(statement: &Statement) -> Vec<(Span, String)> {
-    const NAME: &str = "pg_partition_tree";
+    const NAMES: &[&str] = &[
+        "pg_cancel_backend",
+        "pg_database_size",
+        "pg_indexes_size",
+        "pg_partition_tree",
+        "pg_relation_size",
+        "pg_table_size",
+        "pg_terminate_backend",
+        "pg_total_relation_size",
+    ];
     let mut found = Vec::new();
-    if !statement.calls.iter().any(|(_, name)| name == NAME) {
+    if !statement.calls.iter().any(|(_, name)| NAMES.contains(&name.as_str())) {
         return found;
     }
     statement.tree.walk_all(&mut |_, expr| {
         let ExprKind::Call(call) = &expr.kind else { return };
-        let built_in = call.name == NAME && call.schema.as_deref().is_none_or(|schema| schema == "pg_catalog");
+        let built_in = NAMES.contains(&call.name.as_str())
+            && call.schema.as_deref().is_none_or(|schema| schema == "pg_catalog")
+            // Of one of a relation's forks.
+            && (call.args.len() == 1 || matches!(call.name.as_str(), "pg_partition_tree" | "pg_terminate_backend"));
         if let Some(at) = statement.tokens.at(expr.span.start).filter(|_| built_in) {
             let name = statement.tokens.span(at, statement.tokens.after_name(at));
-            found.push((name, format!("{OWN_SCHEMA}.{NAME}")));
+            found.push((name, format!("{OWN_SCHEMA}.{}", call.name)));
         }
     });
     found

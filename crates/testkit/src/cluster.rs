@@ -24,6 +24,11 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 impl Cluster {
     /// `program` is `env!("CARGO_BIN_EXE_pgherd")`, which only tests of the package `pgherd` have.
     pub fn start(program: &str, workers: u32) -> Result<Cluster> {
+        Cluster::start_with(program, workers, &[])
+    }
+
+    /// The same with further options of `pgherd up`.
+    pub fn start_with(program: &str, workers: u32, further: &[&str]) -> Result<Cluster> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let directory = std::env::temp_dir().join(format!("pgherd-cluster-{}-{number}", std::process::id()));
         let shown = directory.to_string_lossy();
@@ -40,6 +45,7 @@ impl Cluster {
         command.args(["--set", "fsync=off"]);
         // What is run once is not worth a compiler's time, an eighth of all.
         command.args(["--set", "jit=off"]);
+        command.args(further);
         // Without an installed server, `pgherd up` obtains its own default.
         if let Ok(bin) = pg_bin() {
             command.arg("--pg-bin").arg(bin);

@@ -8,10 +8,13 @@
 pub mod client;
 mod cluster;
 pub mod differential;
+pub mod drivers;
 pub mod fuzz;
 mod keeper;
 mod plain;
+pub mod proxy;
 pub mod regress;
+mod router;
 pub mod script;
 mod shape;
 pub mod survey;
@@ -22,6 +25,7 @@ use std::collections::BTreeSet;
 
 pub use cluster::Cluster;
 pub use plain::{Plain, pg_bin, run_as_owner};
+pub use router::Router;
 pub use shape::{Coverage, Shape};
 pub use target::{Side, Target, workspace_file, workspace_root};
 

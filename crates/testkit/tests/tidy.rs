@@ -158,8 +158,8 @@ fn files() -> Vec<PathBuf> {
     }
     for entry in std::fs::read_dir(&root).unwrap() {
         let path = entry.unwrap().path();
-        // Cargo writes where it got each crate from into its lock file.
-        if path.is_file() && path.file_name().is_some_and(|n| n != "Cargo.lock") {
+        // Cargo writes where it got each crate from into its lock file; a working tree says in `.git` whose it is.
+        if path.is_file() && path.file_name().is_some_and(|n| n != "Cargo.lock" && n != ".git") {
             found.push(path);
         }
     }

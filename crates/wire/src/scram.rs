@@ -129,9 +129,14 @@ impl ScramVerifier {
 
     /// Whether a plain password is the right one.
     pub fn verify_password(&self, password: &str) -> bool {
-        let Ok(salt) = BASE64.decode(&self.salt) else { return false };
+        self.keys_of(password).is_some()
+    }
+
+    /// With which whoever knows the password logs in; none: it is another one.
+    pub fn keys_of(&self, password: &str) -> Option<ScramKeys> {
+        let salt = BASE64.decode(&self.salt).ok()?;
         let keys = ScramKeys::from_password(password, &salt, self.iterations);
-        equal(&keys.server_key, &self.server_key)
+        equal(&keys.server_key, &self.server_key).then_some(keys)
     }
 }
 

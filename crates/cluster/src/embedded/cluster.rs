@@ -42,6 +42,8 @@ pub struct ClusterSpec {
     pub shard_count: Option<u32>,
     /// Settings for every server, such as `fsync` for tests.
     pub settings: Vec<(String, String)>,
+    /// Names of settings that servers are no longer given.
+    pub unset: Vec<String>,
 }
 
 /// The state file.
@@ -198,6 +200,8 @@ impl Cluster {
         finish_deletion(&dir)?;
         let existing = ClusterState::read(&dir)?;
         let pg = choose_pg(existing.as_ref())?;
+        // What a server does not take is not kept: it would take it at no later start either.
+        super::server::check_settings(&pg, user.as_ref(), &spec.settings)?;
         let state = match existing {
             Some(state) => changed_state(state, spec, &pg)?,
             None => new_state(spec, &pg)?,
@@ -245,7 +249,12 @@ impl Cluster {
     }
 
     /// Stops every server that runs, all at once; returns how many there were.
-    pub fn stop_servers(&self, smart: Duration, fast: Duration) -> Result<usize, EmbeddedError> {
+    pub fn stop_servers(
+        &self,
+        smart: Duration,
+        fast: Duration,
+        progress: &(dyn Fn(&str) + Sync),
+    ) -> Result<usize, EmbeddedError> {
         let servers = self
             .state
             .nodes
@@ -256,8 +265,10 @@ impl Cluster {
             .collect::<Result<Vec<_>, _>>()?;
         let count = servers.len();
         let results: Vec<Result<(), EmbeddedError>> = std::thread::scope(|scope| {
-            let stops: Vec<_> =
-                servers.into_iter().map(|mut server| scope.spawn(move || server.stop_surely(smart, fast))).collect();
+            let stops: Vec<_> = servers
+                .into_iter()
+                .map(|mut server| scope.spawn(move || server.stop_surely(smart, fast, progress)))
+                .collect();
             stops
                 .into_iter()
                 .map(|stop| {
@@ -429,6 +440,7 @@ fn changed_state(mut state: ClusterState, spec: &ClusterSpec, pg: &PgBin) -> Res
         state.shard_count = Some(count);
         state.shard_count_applied = false;
     }
+    state.settings.retain(|(known, _)| !spec.unset.contains(known));
     for (name, value) in &spec.settings {
         state.settings.retain(|(known, _)| known != name);
         state.settings.push((name.clone(), value.clone()));

@@ -224,12 +224,23 @@ impl Server {
         gone
     }
 
-    /// Stops in the way that loses least, in ever stronger words: smart, fast, immediate.
-    pub fn stop_surely(&mut self, smart: Duration, fast: Duration) -> Result<(), EmbeddedError> {
-        if self.stop(StopMode::Smart, smart)
-            || self.stop(StopMode::Fast, fast)
-            || self.stop(StopMode::Immediate, Duration::from_secs(30))
-        {
+    /// Stops in the way that loses least, in ever stronger words: smart, fast, immediate. The last is said: the server
+    /// has to recover when it is started again.
+    pub fn stop_surely(
+        &mut self,
+        smart: Duration,
+        fast: Duration,
+        progress: &(dyn Fn(&str) + Sync),
+    ) -> Result<(), EmbeddedError> {
+        if self.stop(StopMode::Smart, smart) || self.stop(StopMode::Fast, fast) {
+            return Ok(());
+        }
+        progress(&format!(
+            "the server in {} has not stopped within {} s of a fast shutdown: shutting it down immediately",
+            self.dir.display(),
+            fast.as_secs()
+        ));
+        if self.stop(StopMode::Immediate, Duration::from_secs(30)) {
             return Ok(());
         }
         Err(EmbeddedError::new(
@@ -526,6 +537,36 @@ fn wait_until_ready(mut server: Server, progress: &(dyn Fn(&str) + Sync)) -> Res
             progress(&format!("still starting: {}", log.lines.last().map_or("no message yet", String::as_str)));
         }
         std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Has a server look at settings before it is started with them: at names that it does not know, and values out of
+/// their range.
+pub(crate) fn check_settings(
+    pg: &PgBin,
+    user: Option<&ServerUser>,
+    settings: &[(String, String)],
+) -> Result<(), EmbeddedError> {
+    if settings.is_empty() {
+        return Ok(());
+    }
+    let dir = std::env::temp_dir();
+    let postgres = pg.program("postgres");
+    let mut command = server_command(&postgres, user, &dir);
+    // Without data, which is the last thing that it looks for.
+    let nowhere = dir.join(format!("pgherd-none-{}", std::process::id()));
+    command.arg("--check").arg("-D").arg(&nowhere);
+    for (name, value) in settings {
+        command.arg("-c").arg(format!("{name}={value}"));
+    }
+    let output = command.output().map_err(|error| EmbeddedError::io("run", &postgres, &error))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let refused = said.lines().filter_map(|line| line.split_once("FATAL:  ")).map(|(_, why)| why).find(|why| {
+        ["unrecognized configuration parameter", "for parameter", "parameter \""].iter().any(|word| why.contains(word))
+    });
+    match refused {
+        Some(why) => Err(EmbeddedError::usage(format!("the servers do not take --set: {why}"))),
+        None => Ok(()),
     }
 }
 

@@ -73,7 +73,7 @@ impl Pair {
     pub fn try_alter(&self, oid: u32, sql: &str, using: &[(String, String)]) -> Result<Vec<String>, String> {
         let before = self.describe_oid("coord", oid);
         let table = self.state().table(oid).unwrap().clone();
-        let hints = Hints { using, fills: &[] };
+        let hints = Hints { using, fills: &[], sets_expression: sql.contains("SET EXPRESSION") };
         if table.is_reference() {
             self.server.try_run("coord", sql)?;
         } else {

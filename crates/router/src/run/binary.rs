@@ -13,41 +13,13 @@ use crate::session::{Bound, Session};
 /// `record` and its array: their values name the types of all fields.
 const RECORDS: [Oid; 2] = [2249, 2287];
 
-const KNOWN_MAX: usize = 10_000;
-
 impl Session {
     /// Which of these types have numbers of types in their values.
     pub(super) async fn hold_numbers(&mut self, types: &[Oid]) -> Result<Vec<bool>> {
-        let database = self.db.name.clone();
-        let key = |oid: &Oid| (database.clone(), *oid);
-        let own = |oid: &&Oid| **oid >= FIRST_USER_OID;
-        let unknown: Vec<String> = {
-            let known = self.thread.numbered_types.borrow();
-            types.iter().filter(own).filter(|oid| !known.contains_key(&key(oid))).map(Oid::to_string).collect()
+        self.learn_types(types).await?;
+        let holds = |oid: &Oid| {
+            RECORDS.contains(oid) || *oid >= FIRST_USER_OID && self.own_type(*oid).is_none_or(|t| t.numbers)
         };
-        if !unknown.is_empty() {
-            let sql = format!(
-                "WITH RECURSIVE base AS (SELECT oid AS asked, oid AS type FROM pg_catalog.pg_type WHERE oid IN ({}) \
-                 UNION ALL SELECT b.asked, t.typbasetype FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.type \
-                 WHERE t.typtype = 'd') \
-                 SELECT b.asked, CASE WHEN t.typtype IN ('c', 'r', 'm') OR t.typelem <> 0 AND t.typlen = -1 \
-                   THEN pg_catalog.format('%I.%I', n.nspname, a.typname) END \
-                 FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.type JOIN pg_catalog.pg_type a ON a.oid = b.asked \
-                   JOIN pg_catalog.pg_namespace n ON n.oid = a.typnamespace WHERE t.typtype <> 'd'",
-                unknown.join(", ")
-            );
-            let found = self.ask_coordinator(&sql).await?;
-            let mut known = self.thread.numbered_types.borrow_mut();
-            if known.len() >= KNOWN_MAX {
-                known.clear();
-            }
-            for row in 0..found.rows.len() {
-                let Some(oid) = found.text(row, 0).and_then(|oid| oid.parse().ok()) else { continue };
-                known.insert(key(&oid), found.text(row, 1).map(str::to_owned));
-            }
-        }
-        let known = self.thread.numbered_types.borrow();
-        let holds = |oid: &Oid| RECORDS.contains(oid) || *oid >= FIRST_USER_OID && known.get(&key(oid)) != Some(&None);
         Ok(types.iter().map(holds).collect())
     }
 
@@ -75,15 +47,8 @@ impl Session {
             result_formats: Vec::new(),
         };
         let asked_types: Vec<Oid> = list.iter().map(|index| types[*index]).collect();
-        let sql = {
-            let known = self.thread.numbered_types.borrow();
-            let name =
-                |oid: &Oid| known.get(&(self.db.name.clone(), *oid)).and_then(Option::as_deref).unwrap_or("text");
-            let casts = asked_types.iter().enumerate();
-            let items: Vec<String> =
-                casts.map(|(at, oid)| format!("(${}::{})::pg_catalog.text", at + 1, name(oid))).collect();
-            format!("SELECT {}", items.join(", "))
-        };
+        let items: Vec<String> = (1..=list.len()).map(|number| format!("${number}::pg_catalog.text")).collect();
+        let sql = format!("SELECT {}", items.join(", "));
         let request = Request { param_types: &asked_types, bound: Some(&asked), ..Request::text(sql) };
         let mut kept = Vec::new();
         self.open_implicit_block();

@@ -113,21 +113,43 @@ impl Session {
         Ok((format!("BEGIN ISOLATION LEVEL {} READ {} {} DEFERRABLE", word(0), word(1), word(2)), Vec::new()))
     }
 
+    /// Whether the client is to hear of what is less than an error (`client_min_messages`).
+    pub fn hears(&self, severity: &str) -> bool {
+        const LEVELS: [&str; 9] =
+            ["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"];
+        let rank = |level: &str| LEVELS.iter().position(|known| level.trim().eq_ignore_ascii_case(known));
+        let least = self.in_force("client_min_messages").and_then(rank);
+        least.is_none_or(|least| rank(severity).is_none_or(|rank| rank >= least))
+    }
+
     /// A WARNING to the client.
     pub fn warn(&mut self, sqlstate: &str, message: &str) {
+        if !self.hears("warning") {
+            return;
+        }
         backend::write_notice(&mut self.client.out, &ErrorFields::new("WARNING", sqlstate, message));
     }
 
     /// A NOTICE to the client.
     pub fn notice(&mut self, message: &str) {
+        if !self.hears("notice") {
+            return;
+        }
         backend::write_notice(&mut self.client.out, &ErrorFields::new("NOTICE", "00000", message));
+    }
+
+    pub fn notice_with_hint(&mut self, message: &str, hint: &str) {
+        if self.hears("notice") {
+            let fields = ErrorFields::new("NOTICE", "00000", message).with(b'H', hint);
+            backend::write_notice(&mut self.client.out, &fields);
+        }
     }
 
     /// Other routers, and other sessions of this one, load the catalog when they hear of it.
     pub async fn announce_catalog_change(&mut self) -> Result<()> {
         if self.txn.changed_catalog && self.txn.participants.contains_key(&COORDINATOR_GROUP) {
-            let epoch = self.collect_on(COORDINATOR_GROUP, "SELECT pgherd.bump_epoch()").await?;
-            self.txn.epoch = epoch.text(0, 0).and_then(|epoch| epoch.parse().ok());
+            let epoch = self.call_own(COORDINATOR_GROUP, "SELECT pgherd.bump_epoch()").await?;
+            self.txn.epoch = epoch.parse().ok();
             self.mark_writer(COORDINATOR_GROUP);
         }
         Ok(())

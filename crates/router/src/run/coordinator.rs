@@ -34,6 +34,13 @@ fn fix_session(statement: &Statement, catalog: &Snapshot, view: &SessionView<'_>
     edits.extend_at(own_edits, create.query.start + own.offset);
 }
 
+/// Of triggers as they are for users: those that fire on workers are disabled on the coordinator.
+const TRIGGER_COLUMNS: &str = "oid, tgrelid, tgparentid, tgname, tgfoid, tgtype, \
+    coalesce((SELECT w.enabled FROM pgherd.worker_trigger w WHERE w.trigger = pg_trigger.oid), tgenabled) \
+    AS tgenabled, \
+    tgisinternal, tgconstrrelid, tgconstrindid, tgconstraint, tgdeferrable, tginitdeferred, tgnargs, tgattr, tgargs, \
+    tgqual, tgoldtable, tgnewtable";
+
 /// Functions that leave something behind on the connection they ran on.
 const SESSION_FUNCTIONS: &[&str] = &[
     "pg_advisory_lock",
@@ -124,6 +131,7 @@ impl Session {
         };
         let class_columns = self.catalog().class_columns.clone();
         let mut found = Vec::new();
+        let mut replaced: Vec<(&str, &str)> = Vec::new();
         for relation in statement.relations.iter().filter(|r| r.span.is_known()) {
             let schema = relation.schema.as_deref();
             if schema.is_none() && hidden(&relation.name) {
@@ -144,6 +152,7 @@ impl Session {
                 _ if reads && restricted && is_catalog && condition.is_some() => condition.map(|condition| {
                     let columns = match (relation.name.as_str(), class_columns.is_empty()) {
                         ("pg_class", false) => class_columns.as_str(),
+                        ("pg_trigger", _) => TRIGGER_COLUMNS,
                         _ => "*",
                     };
                     format!("(SELECT {columns}, tableoid, xmin FROM pg_catalog.{} WHERE {condition})", relation.name)
@@ -158,6 +167,15 @@ impl Session {
                 stand_in = format!("{stand_in} AS {}", relation.name);
             }
             found.push((relation.full_span, stand_in));
+            let home =
+                view.and_then(|view| CATALOG_VIEWS.iter().find(|(_, name, v)| *v == view && *name == relation.name));
+            replaced.push((home.map_or("pg_catalog", |(home, ..)| home), &relation.name));
+        }
+        if !replaced.is_empty() {
+            // The stand-in is of another schema, or of none.
+            let qualifiers = statement.qualifiers().into_iter();
+            let of_replaced = qualifiers.filter(|q| replaced.contains(&(q.schema.as_str(), q.table.as_str())));
+            found.extend(of_replaced.map(|q| (q.span, q.table)));
         }
         found
     }

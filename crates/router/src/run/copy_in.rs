@@ -242,18 +242,18 @@ impl Session {
         }
     }
 
-    /// Ends the COPY on every worker before its time.
-    pub(super) async fn end_copies(&mut self, copy: &mut CopyIn) -> Result<()> {
-        let mut result = Ok(());
+    /// Ends the COPY on every worker before its time; how many rows they took.
+    pub(super) async fn end_copies(&mut self, copy: &mut CopyIn) -> Result<u64> {
+        let mut result = Ok(0);
         for group in copy.started.keys().copied().collect::<Vec<_>>() {
             if let Some(participant) = self.txn.participants.get_mut(&group) {
                 frontend::write_copy_done(participant.lease.buffer());
             }
-            if let Err(failure) = self.collect_started(group).await
-                && result.is_ok()
-            {
-                result = Err(copy.in_client_lines(group, failure));
-            }
+            let ended = self.collect_started(group).await.map_err(|failure| copy.in_client_lines(group, failure));
+            result = match (result, ended) {
+                (Ok(rows), Ok(ended)) => Ok(rows + backend::command_tag_rows(&ended.tag).unwrap_or(0)),
+                (Err(failure), _) | (Ok(_), Err(failure)) => Err(failure),
+            };
         }
         copy.started.clear();
         result

@@ -21,7 +21,10 @@ impl Session {
             // WITH HOLD outside a block: a transaction of its own, in which the rows are fetched and kept.
             self.open_implicit_block();
         }
-        if let StatementKind::Fetch { name, is_move } = kind {
+        if let Some(completion) = self.run_in_portal(call, kind).await? {
+            return Ok(completion);
+        }
+        if let StatementKind::Fetch { name, is_move, .. } = kind {
             self.cursors.fetching = Some(name.clone());
             let completion = match self.is_followed(name) {
                 true => self.fetch_followed(call, name, *is_move).await,
@@ -83,15 +86,17 @@ impl Session {
         let text = call.prepared.text();
         match kind {
             StatementKind::Prepare { name, types, statement } => {
-                if self.statements.contains_key(name) {
-                    return Err(Failure::new("42P05", format!("prepared statement \"{name}\" already exists")));
-                }
                 let inner = statement.of(text).to_owned();
-                if let Some(completion) = self.prepare_there(call, name, &inner).await? {
+                let exists = self.statements.contains_key(name);
+                if !exists && let Some(completion) = self.prepare_there(call, name, &inner).await? {
                     return Ok(completion);
                 }
                 let declared = self.type_oids(types).await?;
                 let prepared = self.prepare(&inner, declared).await.map_err(|f| shift(f, text, statement.start))?;
+                if exists {
+                    // What is wrong with the statement comes first.
+                    return Err(Failure::new("42P05", format!("prepared statement \"{name}\" already exists")));
+                }
                 let named = Named::new(prepared, Some(call.prepared.source().to_owned()));
                 self.statements.insert(name.clone(), named);
                 Ok(Completion::tag("PREPARE"))

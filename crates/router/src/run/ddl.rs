@@ -68,6 +68,9 @@ impl Session {
             }
             K::RefreshMatView { .. } => self.run_local_ddl(call).await,
             K::Ddl(info) => {
+                if let Some(done) = self.run_own_extension(info).await? {
+                    return Ok(done);
+                }
                 let (fresh, mark) = (self.txn.block == Block::None, self.client.mark());
                 match self.run_definition(call, info).await {
                     // The table has become distributed while the statement waited for it.
@@ -106,11 +109,17 @@ impl Session {
             if let Some(table) = self.distributed(referenced).await?
                 && !table.is_reference()
             {
-                return Err(Failure::refused(format!(
-                    "cannot create foreign key constraint: table \"{}\" is distributed and \"{}\" is not",
-                    table.name, create.name.name
-                ))
-                .hint("Create the table without the foreign key, distribute it, and add the key with ALTER TABLE."));
+                if table.is_partitioned || table.is_leaf {
+                    return Err(Failure::refused(format!(
+                        "cannot create foreign key constraint: table \"{}\" is distributed and \"{}\" is not",
+                        table.name, create.name.name
+                    ))
+                    .hint(
+                        "Create the table without the foreign key, distribute it, and add the key with ALTER TABLE.",
+                    ));
+                }
+                // Whatever takes the referenced rows away from now on has to know (`Table::local_keys`).
+                self.txn.changed_catalog = true;
             }
         }
         Ok(None)
@@ -329,9 +338,9 @@ impl Session {
         Ok(table.is_some_and(|table| table.is_leaf))
     }
 
-    /// Before a definition: the affected tables as they are, locked, and without the foreign children, which stand in the
-    /// way of some forms, and of DROP. They are put back when the workers have followed.
-    /// But for tables that a definition around this one has described.
+    /// Before a definition: the affected tables as they are, locked, and without the foreign children, which stand in
+    /// the way of some forms, and of DROP. They are put back when the workers have followed. But for tables that a
+    /// definition around this one has described.
     pub(super) async fn before_definition(
         &mut self,
         info: &DdlInfo,
@@ -436,15 +445,31 @@ impl Session {
             return Ok(());
         }
         let Some(altered) = info.relations.first().or(info.objects.first()).cloned() else { return Ok(()) };
-        let referenced = affected.iter().find(|t| !t.is_reference());
-        match (self.distributed(&altered).await?, referenced) {
-            (None, Some(table)) => Err(Failure::refused(format!(
+        let Some(table) = affected.iter().find(|t| !t.is_reference()) else { return Ok(()) };
+        if self.distributed(&altered).await?.is_some() {
+            return Ok(());
+        }
+        // PostgreSQL would look for what its rows refer to in the heap.
+        let name = match &altered.schema {
+            Some(schema) => format!("{}.{}", quote_ident(schema), quote_ident(&altered.name)),
+            None => quote_ident(&altered.name),
+        };
+        let has_rows = match text.to_ascii_lowercase().contains("not valid") {
+            true => false,
+            false => {
+                let found = self.ask_coordinator(&format!("SELECT FROM {name} LIMIT 1")).await?;
+                !found.rows.is_empty()
+            }
+        };
+        if has_rows || table.is_partitioned || table.is_leaf {
+            return Err(Failure::refused(format!(
                 "cannot create foreign key constraint: table \"{}\" is distributed and \"{}\" is not",
                 table.name, altered.name
             ))
-            .hint("Distribute both tables first.")),
-            _ => Ok(()),
+            .detail("The rows that there are cannot be checked.")
+            .hint("Distribute the table first, or add the constraint NOT VALID."));
         }
+        Ok(())
     }
 
     /// The tables whose description a statement may change: those it names, those whose index it names, or all.
@@ -546,6 +571,7 @@ impl Session {
     ) -> Result<()> {
         let state = self.cluster_state().await?;
         let mut using = using_clauses(text, info);
+        let sets_expression = info.subcommands.iter().any(|subcommand| subcommand == "set_expression");
         if let Some((_, table)) = before.first().filter(|_| !using.is_empty()) {
             using = self.follow_using(using, table, &state).await?;
         }
@@ -577,7 +603,7 @@ impl Session {
                 self.check_numbered(table, old, &new, info).await?;
             }
             if oids(old) != oids(&new) {
-                self.run_quiet(COORDINATOR_GROUP, &format!("SELECT pgherd.indexes_changed({})", table.oid)).await?;
+                self.call_own(COORDINATOR_GROUP, &format!("SELECT pgherd.indexes_changed({})", table.oid)).await?;
             }
             altered.push((table, old.clone(), new));
         }
@@ -599,7 +625,7 @@ impl Session {
             let mut lists = Vec::new();
             for group in state.worker_groups() {
                 let fills = if table.is_reference() { Vec::new() } else { self.fills(group, old, new).await? };
-                let hints = Hints { using: &using, fills: &fills };
+                let hints = Hints { using: &using, fills: &fills, sets_expression };
                 let statements = if table.is_reference() {
                     ddl::alter_reference_ddl(old, &fixed, hints)
                 } else {
@@ -642,12 +668,12 @@ impl Session {
             Vec::new()
         };
         if !matches!(info.tag, "GRANT" | "REVOKE") {
-            return self.follow_trees(&trees, &using, &renames, &state).await;
+            return self.follow_trees(&trees, (&using, sets_expression), &renames, &state).await;
         }
         // Each as its owner, where somebody else may give rights on.
         for tree in trees {
             let definer = self.lend_owner(info, &tree.1);
-            let done = self.follow_trees(&[tree], &using, &renames, &state).await;
+            let done = self.follow_trees(&[tree], (&using, sets_expression), &renames, &state).await;
             self.definitions.definer = definer;
             done?;
         }
@@ -685,7 +711,7 @@ impl Session {
                 self.run_quiet(COORDINATOR_GROUP, &sql).await?;
             }
             if old.name != new.name || old.schema != new.schema {
-                self.run_quiet(COORDINATOR_GROUP, &format!("SELECT pgherd.table_renamed({}, NULL)", table.oid)).await?;
+                self.call_own(COORDINATOR_GROUP, &format!("SELECT pgherd.table_renamed({}, NULL)", table.oid)).await?;
             }
             return Ok(());
         }
@@ -693,7 +719,7 @@ impl Session {
         let new_key = ddl::check_altered(old, new, key, state).map_err(refusal)?;
         if old.name != new.name || old.schema != new.schema || new_key != key {
             let sql = format!("SELECT pgherd.table_renamed({}, {})", table.oid, quote_literal(&new_key));
-            self.run_quiet(COORDINATOR_GROUP, &sql).await?;
+            self.call_own(COORDINATOR_GROUP, &sql).await?;
             if !attach {
                 self.run_quiet(COORDINATOR_GROUP, &distribute::detach_child_sql(table.oid)).await?;
             }
@@ -703,8 +729,8 @@ impl Session {
         Ok(())
     }
 
-    /// Rows that are there get a new column's default: one time for all of them, wherever they are. The table as workers
-    /// make it, and what gives it its real defaults afterwards.
+    /// Rows that are there get a new column's default: one time for all of them, wherever they are. The table as
+    /// workers make it, and what gives it its real defaults afterwards.
     pub(super) async fn fixed_columns(
         &mut self,
         old: &TableDescription,
@@ -728,8 +754,8 @@ impl Session {
         Ok((fixed, defaults))
     }
 
-    /// What the rows of a distributed table on one worker get in columns that are new, where only the coordinator knows:
-    /// the next values of a sequence.
+    /// What the rows of a distributed table on one worker get in columns that are new, where only the coordinator
+    /// knows: the next values of a sequence.
     pub(super) async fn fills(
         &mut self,
         group: GroupId,
@@ -826,7 +852,7 @@ impl Session {
                 statements.extend(distribute::drop_ddl(schema, name, &here));
             }
             let oid: u32 = result.text(row, 0).and_then(|t| t.parse().ok()).unwrap_or_default();
-            self.run_quiet(COORDINATOR_GROUP, &distribute::unregister_sql(oid)).await?;
+            self.call_own(COORDINATOR_GROUP, &distribute::unregister_sql(oid)).await?;
         }
         self.run_ddl_on(lists).await
     }

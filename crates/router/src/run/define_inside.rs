@@ -141,6 +141,9 @@ impl Session {
         let mut next = || parts.next().ok_or_else(not_understood);
         let (event, tag, roles, definer, context) = (next()?, next()?, next()?, next()?, next()?);
         let told = Told { is_start: event == "ddl_command_start", tag, definer, context };
+        if event == "own_call" {
+            return self.call_inside(&told, in_block).await;
+        }
         if self.catalog().worker_groups().is_empty() {
             return Ok(());
         }
@@ -164,6 +167,27 @@ impl Session {
             true => self.begin_inside(&told).await,
             false => self.end_inside(told.context).await,
         };
+        self.definitions.definer = None;
+        self.forget_search_path();
+        result
+    }
+
+    /// A function of the interface that the coordinator has met in something that it runs.
+    async fn call_inside(&mut self, told: &Told<'_>, in_block: bool) -> Result<()> {
+        let values = fields_of_record(told.context.as_bytes()).ok_or_else(not_understood)?;
+        if !in_block {
+            return Err(Failure::refused(format!("{} cannot be called here", told.tag))
+                .detail("The procedure or DO block ends transactions itself."));
+        }
+        if self.txn.block == Block::None {
+            self.open_implicit_block();
+        }
+        self.forget_search_path();
+        self.definitions.definer = match self.catalog().worker_groups().is_empty() {
+            true => None,
+            false => self.definer_there(told.definer).await?,
+        };
+        let result = Box::pin(self.perform_inside(told.tag, &values)).await;
         self.definitions.definer = None;
         self.forget_search_path();
         result

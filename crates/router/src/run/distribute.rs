@@ -64,8 +64,8 @@ impl Session {
             return self.changed_catalog_in_block().await;
         }
         let registered =
-            self.collect_on(COORDINATOR_GROUP, &distribute::register_distributed_sql(&table, key, &placement)).await?;
-        let registered = distribute::parse_registered(registered.text(0, 0).unwrap_or_default()).map_err(garbled)?;
+            self.call_own(COORDINATOR_GROUP, &distribute::register_distributed_sql(&table, key, &placement)).await?;
+        let registered = distribute::parse_registered(&registered).map_err(garbled)?;
         self.mark_writer(COORDINATOR_GROUP);
         // Where its triggers fire depends on the distribution column.
         let table = if table.triggers.is_empty() { table } else { self.describe_table(oid).await? };
@@ -80,6 +80,7 @@ impl Session {
         self.changed_catalog_in_block().await?;
         self.force_policies(COORDINATOR_GROUP, &table, false).await?;
         if self.has_rows(&table).await? {
+            self.check_not_inside(&table)?;
             self.notice("Copying data from local table...");
             self.client.flush().await?;
             let catalog = self.catalog();
@@ -91,7 +92,9 @@ impl Session {
             let rows = self.move_rows_out(&table, &distributed).await?;
             let mut fields = backend::ErrorFields::new("NOTICE", "00000", "copying the data has completed");
             fields.set(b'D', format!("{rows} rows were moved to the workers."));
-            backend::write_notice(&mut self.client.out, &fields);
+            if self.hears("notice") {
+                backend::write_notice(&mut self.client.out, &fields);
+            }
         }
         self.force_policies(COORDINATOR_GROUP, &table, true).await?;
         self.run_ddl_on(after).await?;
@@ -146,9 +149,8 @@ impl Session {
         let state = self.cluster_state().await?;
         distribute::check_reference(&table, &state).map_err(refusal)?;
         self.check_expressions(table.oid, &state).await?;
-        let registered =
-            self.collect_on(COORDINATOR_GROUP, &distribute::register_reference_sql(&table, &state)).await?;
-        let registered = distribute::parse_registered(registered.text(0, 0).unwrap_or_default()).map_err(garbled)?;
+        let registered = self.call_own(COORDINATOR_GROUP, &distribute::register_reference_sql(&table, &state)).await?;
+        let registered = distribute::parse_registered(&registered).map_err(garbled)?;
         self.mark_writer(COORDINATOR_GROUP);
         let ddl = distribute::reference_ddl(&table, registered.colocation);
         let groups = state.worker_groups();
@@ -156,12 +158,25 @@ impl Session {
         self.changed_catalog_in_block().await?;
         self.force_policies(COORDINATOR_GROUP, &table, false).await?;
         if self.has_rows(&table).await? {
+            self.check_not_inside(&table)?;
             self.notice("Copying data from local table...");
             self.client.flush().await?;
             self.copy_reference_rows(&table, &groups).await?;
         }
         self.force_policies(COORDINATOR_GROUP, &table, true).await?;
         self.run_ddl_on(groups.iter().map(|g| (*g, ddl.after_rows.clone())).collect()).await
+    }
+
+    /// The coordinator's connection is busy with what distributes it.
+    fn check_not_inside(&self, table: &TableDescription) -> Result<()> {
+        match self.definitions.is_asked() {
+            false => Ok(()),
+            true => {
+                Err(Failure::refused(format!("cannot distribute table \"{}\" from inside the coordinator", table.name))
+                    .detail("It has rows, which cannot be moved meanwhile.")
+                    .hint("Distribute it before rows come in, or by a statement of its own."))
+            }
+        }
     }
 
     /// While rows are moved, policies that their owner has forced upon himself hide none of them from him.
@@ -341,7 +356,7 @@ impl Session {
                 holders.sort_unstable();
                 holders.dedup();
                 if !is_leaf {
-                    self.run_quiet(COORDINATOR_GROUP, &distribute::unregister_sql(below.oid)).await?;
+                    self.call_own(COORDINATOR_GROUP, &distribute::unregister_sql(below.oid)).await?;
                 }
                 self.fetch_rows_back(&table, &holders).await?;
             }
@@ -351,7 +366,7 @@ impl Session {
         }
         let gone = self.cluster_state().await?;
         for below in gone.tables.iter().filter(|t| tree.iter().any(|b| (&b.schema, &b.name) == (&t.schema, &t.name))) {
-            self.run_quiet(COORDINATOR_GROUP, &distribute::unregister_sql(below.oid)).await?;
+            self.call_own(COORDINATOR_GROUP, &distribute::unregister_sql(below.oid)).await?;
         }
         let mut drops: Vec<(GroupId, Vec<String>)> = groups.iter().map(|g| (*g, Vec::new())).collect();
         for below in &tree {
@@ -483,7 +498,13 @@ impl Session {
         for (group, statements) in lists.into_iter().filter(|(_, s)| !s.is_empty()) {
             self.join(group).await?;
             self.mark_writer(group);
-            sql.push((group, statements.join(";\n")));
+            let (own, statements): (Vec<_>, Vec<_>) = statements.into_iter().partition(|sql| distribute::is_own(sql));
+            for call in own {
+                self.call_own(group, &call).await?;
+            }
+            if !statements.is_empty() {
+                sql.push((group, statements.join(";\n")));
+            }
         }
         if self.definitions.definer.is_some() {
             for (group, text) in sql {

@@ -177,9 +177,10 @@ impl Session {
         match &plan.tier {
             Tier::Route(route) => {
                 let types = self.explained_types(call);
+                let has_values = call.bound.is_some_and(|bound| !bound.params.is_empty());
                 let remainder = match &route.key {
-                    // A parameter of EXPLAIN itself: any shard shows the plan.
-                    pgherd_planner::KeyValue::Param(_) if !is_execute => 0,
+                    // A parameter of EXPLAIN itself without a value: any shard shows the plan.
+                    pgherd_planner::KeyValue::Param(_) if !is_execute && !has_values => 0,
                     key => self.remainder_of(&route.table, key, parameters(call, &types)).await?.unwrap_or(0),
                 };
                 let tables = plan.tables.clone();

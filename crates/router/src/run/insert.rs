@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pgherd_catalog::{COORDINATOR_GROUP, Column, ColumnDefault, GroupId, Table};
+use pgherd_catalog::{COORDINATOR_GROUP, Column, ColumnDefault, GroupId, Snapshot, Table};
 use pgherd_planner::{Field, InsertRow, InsertRows, InsertSelect, Plan, RowKey, Tier, default_sql};
 use pgherd_sql::ast::Tree;
 use pgherd_sql::{Splice, Statement};
@@ -17,7 +17,7 @@ use pgherd_wire::frame::Frame;
 
 use super::combine::text_array;
 use super::copy_in::CopyIn;
-use super::request::{Announce, Errors, Request, Rows, fields_of};
+use super::request::{Announce, Errors, Heard, Request, Rows, fields_of};
 use super::{Call, Completion};
 use crate::error::{Failure, Result};
 use crate::session::{Bound, Session};
@@ -28,6 +28,12 @@ const BATCH_ROWS: usize = 10_000;
 
 /// The server that gets rows, and the one shard of theirs where it is named.
 type Place = (GroupId, Option<usize>);
+
+/// Whether a statement that names no distributed table may read one all the same: by a view, or a function.
+fn asks_back(statement: &Statement, catalog: &Snapshot) -> bool {
+    statement.relations.iter().any(|relation| catalog.passing_on.contains(&relation.name))
+        || statement.calls.iter().any(|(_, name)| catalog.user_functions.contains(name))
+}
 
 /// A row's fields, and the remainder of its key.
 type PlacedRow = (usize, Vec<Option<Bytes>>);
@@ -151,7 +157,8 @@ impl Session {
     ) -> Result<u64> {
         for ((group, remainder), rows) in places {
             let sql = statement_for(insert, *remainder, rows, computed);
-            let request = Request { param_types: types, bound: call.bound, ..Request::text(sql) };
+            let types = self.types_on(*group, types);
+            let request = Request { param_types: &types, bound: call.bound, ..Request::text(sql) };
             if let Some(participant) = self.txn.participants.get_mut(group) {
                 super::request::send(&mut participant.lease, &request, false);
                 participant.lease.flush().await?;
@@ -302,12 +309,14 @@ impl Session {
             false => format!("SELECT {list} FROM ({}) AS pgherd_s({names})", insert.select),
             true => format!("WITH pgherd_s({names}) AS ({}) SELECT {list} FROM pgherd_s", insert.select),
         };
-        // The coordinator reads; where it reads distributed tables the workers are busy with that until it is done.
+        // The coordinator reads; where it reads distributed tables, itself or by what it calls, the workers are busy
+        // with that until it is done, and the rows of before are what it is to see.
         let inner = pgherd_sql::split(&sql).ok().and_then(|mut s| s.pop());
         let reads_workers = match &inner {
             Some(statement) => {
                 let (catalog, path) = (self.catalog(), self.search_path().await?);
-                !matches!(self.plan_statement(statement, &catalog, &path, false).tier, Tier::Coordinator { .. })
+                asks_back(statement, &catalog)
+                    || !matches!(self.plan_statement(statement, &catalog, &path, false).tier, Tier::Coordinator { .. })
             }
             None => true,
         };
@@ -373,9 +382,19 @@ impl Session {
         let mut participant = self.take(COORDINATOR_GROUP)?;
         super::request::send(&mut participant.lease, request, true);
         let mut failure: Option<Failure> = None;
+        let mut taken = 0;
         loop {
-            let frame = match self.next_frame(COORDINATOR_GROUP, &mut participant).await {
-                Ok(frame) => frame,
+            let frame = match self.hear(COORDINATOR_GROUP, &mut participant).await {
+                Ok(Heard::Frame(frame)) => frame,
+                // Not foreseen, by a policy perhaps: workers in the middle of a COPY answer nothing.
+                Ok(Heard::Asked(batch)) => {
+                    match self.end_copies(&mut copy).await {
+                        Ok(rows) => taken += rows,
+                        Err(error) => drop(failure.get_or_insert(error)),
+                    }
+                    self.answer(batch, &mut participant).await;
+                    continue;
+                }
                 Err(error) => {
                     failure.get_or_insert(error);
                     break;
@@ -409,7 +428,7 @@ impl Session {
                 Err(explained.unwrap_or(failure))
             }
             None => {
-                let rows = self.finish_copy_in(copy).await?;
+                let rows = taken + self.finish_copy_in(copy).await?;
                 Ok(Completion::Tag(format!("INSERT 0 {rows}")))
             }
         }

@@ -16,12 +16,14 @@ mod ddl;
 mod define_inside;
 mod distribute;
 mod explain;
+mod extensions;
 mod insert;
 mod isolation;
 mod nodes;
 mod objects;
 mod operation;
 mod own;
+mod own_types;
 mod partials;
 mod partitions;
 mod planned;
@@ -50,6 +52,7 @@ use crate::transaction::Block;
 pub use current_row::Followed;
 pub use define_inside::{Definer, Definitions};
 pub use isolation::keeps_snapshot;
+pub use own_types::OwnType;
 pub(crate) use planned::lock_copy;
 pub use planned::{add_tags, refuse};
 pub use repeat::{Turns, deadlock};
@@ -166,6 +169,9 @@ impl Session {
         let Some(statement) = &call.prepared.statement else { return Ok(Completion::Empty) };
         if self.txn.block == Block::Failed && !crate::session::ends_block(&statement.kind) {
             return Err(crate::session::aborted());
+        }
+        if self.txn.block == Block::Explicit && !crate::session::ends_block(&statement.kind) {
+            self.check_none_ended()?;
         }
         if !self.temp.is_empty() && !is_transaction_control(&statement.kind) {
             self.refresh_temporary_names().await?;

@@ -42,8 +42,45 @@ impl Session {
         self.changed_catalog_in_block().await?;
         if known.nodes.iter().all(|n| i64::from(n.id) != id) && group != COORDINATOR_GROUP {
             self.copy_to_new_node(id).await?;
+            let elsewhere = self.databases_without(&node).await?;
+            if !elsewhere.is_empty() {
+                let message = format!("node {host}:{port} is known in database \"{}\" only", self.db.name);
+                let hint = format!("Add it in these databases as well: {}.", elsewhere.join(", "));
+                self.notice_with_hint(&message, &hint);
+            }
         }
         Ok(id)
+    }
+
+    /// Other databases with nodes of their own that lack this one. Those that no router has opened yet will get the
+    /// default database's.
+    async fn databases_without(&self, node: &Node) -> Result<Vec<String>> {
+        let shared = &self.thread.shared;
+        let sql = format!(
+            "SELECT datname FROM pg_catalog.pg_database WHERE datallowconn AND datname <> {} \
+             ORDER BY 1",
+            quote_literal(&self.db.name)
+        );
+        let mut own = connect(&shared.own_target(&self.db.name)).await?;
+        let names = own.query(&sql).await;
+        own.close().await;
+        let names = names?;
+        let sql = format!(
+            "SELECT pg_catalog.count(*) FROM pgherd.pg_dist_node WHERE nodename = {} AND nodeport = {}",
+            quote_literal(&node.host),
+            node.port
+        );
+        let mut lacking = Vec::new();
+        for name in (0..names.rows.len()).filter_map(|row| names.text(row, 0)) {
+            // One that cannot be asked, or has no nodes.
+            let Ok(mut there) = connect(&shared.own_target(name)).await else { continue };
+            let known = there.query(&sql).await;
+            there.close().await;
+            if known.is_ok_and(|known| known.text(0, 0) == Some("0")) {
+                lacking.push(name.to_owned());
+            }
+        }
+        Ok(lacking)
     }
 
     /// A node that joins later gets every reference table and an empty parent of every distributed one.
@@ -144,7 +181,8 @@ impl Session {
             .query(
                 "SELECT pg_catalog.current_setting('max_prepared_transactions')::int4 > 0, \
                         pg_catalog.getdatabaseencoding(), \
-                        pg_catalog.current_setting('server_version_num')::int4 / 10000, pg_catalog.pg_is_in_recovery()",
+                        pg_catalog.current_setting('server_version_num')::int4 / 10000, \
+                        pg_catalog.pg_is_in_recovery(), (SELECT system_identifier FROM pg_catalog.pg_control_system())",
             )
             .await?;
         let mine = self
@@ -152,6 +190,12 @@ impl Session {
                 "SELECT true, pg_catalog.getdatabaseencoding(), pg_catalog.current_setting('server_version_num')::int4 / 10000",
             )
             .await?;
+        let is_coordinator = self.system_identifier().await?.as_deref() == checked.text(0, 4);
+        if is_coordinator && checked.text(0, 3) == Some("f") {
+            return Err(Failure::new("22023", format!("node {}:{} is the coordinator", node.host, node.port))
+                .detail("It has a table's definition where a worker has its rows.")
+                .hint("Add other servers as workers."));
+        }
         if checked.text(0, 0) != Some("t") {
             return Err(Failure::new("55000", format!("node {}:{} cannot prepare transactions", node.host, node.port))
                 .hint("Set max_prepared_transactions to at least max_connections there and restart it."));
@@ -187,8 +231,16 @@ impl Session {
         Ok(())
     }
 
+    /// The coordinator's.
+    async fn system_identifier(&mut self) -> Result<Option<String>> {
+        let mut own = connect(&self.thread.shared.own_target(&self.db.name)).await?;
+        let asked = own.query("SELECT system_identifier FROM pg_catalog.pg_control_system()").await;
+        own.close().await;
+        Ok(asked?.text(0, 0).map(str::to_owned))
+    }
+
     /// Roles of the coordinator, with the same password verifiers, each made where it is missing.
-    async fn roles_ddl(&mut self) -> Result<Vec<String>> {
+    pub(super) async fn roles_ddl(&self) -> Result<Vec<String>> {
         let mut own = connect(&self.thread.shared.own_target(&self.db.name)).await?;
         let roles = own
             .query(

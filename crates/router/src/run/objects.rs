@@ -191,7 +191,8 @@ impl Session {
     pub(super) async fn follow_object(&mut self, text: &str, info: &DdlInfo, followed: Followed) -> Result<()> {
         if ON_EVERY_NODE.contains(&info.object) || is_role_grant(info) {
             let bare = self.bare_schema(info, text).await?;
-            return self.run_everywhere(bare.as_deref().unwrap_or(text)).await;
+            self.run_everywhere(bare.as_deref().unwrap_or(text)).await?;
+            return if info.gives_password { self.follow_passwords(text).await } else { Ok(()) };
         }
         match info.tag {
             "CREATE FUNCTION" | "CREATE AGGREGATE" => self.check_expressions_calling(&info.objects, "").await?,

@@ -20,6 +20,7 @@ use super::{Call, Completion};
 use crate::error::{Failure, Result};
 use crate::session::Session;
 use crate::settings::{quote_ident, quote_literal};
+use crate::text::fields_of_record;
 use crate::transaction::Block;
 
 /// An operation as `pgherd.begin_operation` gives it.
@@ -72,7 +73,7 @@ impl Session {
                 match &result {
                     Err(failure) => self.end_unfinished(failure).await,
                     // Other routers hear of it, too.
-                    Ok(_) => self.run_quiet(COORDINATOR_GROUP, "SELECT pgherd.bump_epoch()").await?,
+                    Ok(_) => drop(self.call_own(COORDINATOR_GROUP, "SELECT pgherd.bump_epoch()").await?),
                 }
                 self.reload_after_plain_ddl().await;
                 if let Some(completion) = result? {
@@ -407,17 +408,20 @@ impl Session {
 
     async fn begin_operation(&mut self, kind: &str, statement: &str, relation: u32, index: &str) -> Result<Begun> {
         let sql = format!(
-            "SELECT id, index_oid, resumed FROM pgherd.begin_operation({}, {}, {relation}, {})",
+            "SELECT ROW(o.*)::pg_catalog.text FROM pgherd.begin_operation({}, {}, {relation}, {}) o",
             quote_literal(kind),
             quote_literal(statement),
             quote_literal(index)
         );
-        let result = self.collect_on(COORDINATOR_GROUP, &sql).await?;
-        let id = result.text(0, 0).and_then(|t| t.parse().ok());
+        let begun = self.call_own(COORDINATOR_GROUP, &sql).await?;
+        let begun = fields_of_record(begun.as_bytes()).unwrap_or_default();
+        let text = |at: usize| String::from_utf8(begun.get(at)?.as_ref()?.to_vec()).ok();
         Ok(Begun {
-            id: id.ok_or_else(|| Failure::new("XX000", "the operation could not be written down"))?,
-            index: result.text(0, 1).and_then(|t| t.parse().ok()),
-            resumed: result.text(0, 2) == Some("t"),
+            id: text(0)
+                .and_then(|id| id.parse().ok())
+                .ok_or_else(|| Failure::new("XX000", "the operation could not be written down"))?,
+            index: text(1).and_then(|oid| oid.parse().ok()),
+            resumed: text(2).as_deref() == Some("t"),
             advice: "Repeat the statement to finish it.".to_owned(),
         })
     }
@@ -427,11 +431,11 @@ impl Session {
         let index = index.map_or("NULL".to_owned(), |oid| oid.to_string());
         let steps = quote_literal(&operation::to_json(steps));
         let sql = format!("SELECT pgherd.plan_operation({}, {index}, {steps}, {again})", begun.id);
-        self.run_quiet(COORDINATOR_GROUP, &sql).await
+        self.call_own(COORDINATOR_GROUP, &sql).await.map(drop)
     }
 
     async fn write_step(&mut self, begun: &Begun, number: usize, state: &str, error: Option<&str>) -> Result<()> {
-        self.run_quiet(COORDINATOR_GROUP, &step_sql(begun, number, state, error)).await
+        self.call_own(COORDINATOR_GROUP, &step_sql(begun, number, state, error)).await.map(drop)
     }
 
     /// The same when something has failed: whether the client is still there does not matter.
@@ -463,15 +467,17 @@ impl Session {
     }
 
     async fn forget_operation(&mut self, begun: &Begun) -> Result<()> {
-        self.run_quiet(COORDINATOR_GROUP, &format!("SELECT pgherd.forget_operation({})", begun.id)).await
+        self.call_own(COORDINATOR_GROUP, &format!("SELECT pgherd.forget_operation({})", begun.id)).await.map(drop)
     }
 
     /// On the coordinator's connection where it is free. Where it is not, the record stays as it was: under way, by a
     /// backend that is no more.
-    async fn write_aside(&mut self, sql: &str) -> std::result::Result<(), String> {
+    async fn write_aside(&mut self, call: &str) -> std::result::Result<(), String> {
+        let lease = self.txn.participants.get(&COORDINATOR_GROUP).map(|participant| &participant.lease);
+        let sql = lease.map(|lease| self.own_call_sql(lease, call)).unwrap_or_default();
         match self.txn.participants.get_mut(&COORDINATOR_GROUP) {
             Some(participant) if participant.lease.is_idle() => {
-                participant.lease.query(sql).await.map(drop).map_err(|e| e.to_string())
+                participant.lease.query(&sql).await.map(drop).map_err(|e| e.to_string())
             }
             _ => Err("its end could not be written down".to_owned()),
         }

@@ -1,6 +1,7 @@
 //! Citus's functions that change the cluster. They stand in a SELECT like any function: the router carries each call
 //! out first, then the statement runs on the coordinator with the results in the calls' places.
 
+use bytes::Bytes;
 use pgherd_catalog::COORDINATOR_GROUP;
 use pgherd_control::schema::ROUTER_FUNCTIONS;
 use pgherd_sql::{ArgValue, Edits, OwnCall};
@@ -93,8 +94,11 @@ impl Session {
                 let arguments = self.arguments(call, own).await?;
                 let value = Box::pin(self.perform(&own.name, &arguments)).await?;
                 edits.replace(own.span, in_place(own, &value, &statement.text));
-            } else if own.name_span.is_known() {
-                edits.replace(own.name_span, format!("pgherd.{}", own.name));
+            }
+        }
+        for (span, name) in pgherd_sql::own_names(statement) {
+            if !ours.iter().any(|own| own.span.start <= span.start && span.end <= own.span.end) {
+                edits.replace(span, name);
             }
         }
         let splice = edits.apply(&statement.text);
@@ -106,6 +110,15 @@ impl Session {
         };
         let announce = if call.describes() { Announce::Columns(&[]) } else { Announce::Nothing };
         self.run_single(call, COORDINATOR_GROUP, splice.as_written(), None, &types, announce, errors).await.map(Some)
+    }
+
+    /// The same for a call that is met inside the coordinator, with all its arguments.
+    pub(super) async fn perform_inside(&mut self, function: &str, values: &[Option<Bytes>]) -> Result<()> {
+        self.check_moves_rows(function)?;
+        let text = |value: &Option<Bytes>| value.as_ref().map(|v| String::from_utf8_lossy(v).into_owned());
+        let names = parameters(function).iter().map(|name| (*name).to_owned());
+        let values = names.zip(values.iter().map(text)).collect();
+        self.perform(function, &Arguments { function: function.to_owned(), values }).await.map(drop)
     }
 
     async fn arguments(&mut self, call: &Call<'_>, own: &OwnCall) -> Result<Arguments> {

@@ -25,8 +25,8 @@ impl Session {
         state: &ClusterState,
     ) -> Result<()> {
         let sql = distribute::register_distributed_sql(table, key, placement);
-        let registered = self.collect_on(COORDINATOR_GROUP, &sql).await?;
-        let registered = distribute::parse_registered(registered.text(0, 0).unwrap_or_default()).map_err(garbled)?;
+        let registered = self.call_own(COORDINATOR_GROUP, &sql).await?;
+        let registered = distribute::parse_registered(&registered).map_err(garbled)?;
         self.mark_writer(COORDINATOR_GROUP);
         let mut lists = Vec::new();
         for group in state.worker_groups() {
@@ -98,8 +98,8 @@ impl Session {
         let oid = self.replace_as_leaf(&table, Some(key), parent.as_deref()).await?;
         let table = TableDescription { oid, ..table };
         let sql = distribute::register_distributed_sql(&table, key, placement);
-        let registered = self.collect_on(COORDINATOR_GROUP, &sql).await?;
-        let registered = distribute::parse_registered(registered.text(0, 0).unwrap_or_default()).map_err(garbled)?;
+        let registered = self.call_own(COORDINATOR_GROUP, &sql).await?;
+        let registered = distribute::parse_registered(&registered).map_err(garbled)?;
         self.mark_writer(COORDINATOR_GROUP);
         let mut before = Vec::new();
         let mut after = Vec::new();
@@ -211,7 +211,7 @@ impl Session {
     pub(super) async fn follow_trees(
         &mut self,
         trees: &[(&Arc<Table>, TableDescription, TableDescription)],
-        using: &[(String, String)],
+        (using, sets_expression): (&[(String, String)], bool),
         renames: &[String],
         state: &ClusterState,
     ) -> Result<()> {
@@ -241,7 +241,7 @@ impl Session {
             for (at, (group, statements)) in lists.iter_mut().enumerate() {
                 // What a partition gets comes with its parent's.
                 let fills = if old.parent.is_none() { self.fills(*group, old, new).await? } else { Vec::new() };
-                let hints = Hints { using, fills: &fills };
+                let hints = Hints { using, fills: &fills, sets_expression };
                 let parts = ddl::alter_ddl_parts(old, &fixed, shards, *group, state, hints).map_err(refusal)?;
                 statements.extend(parts.changes);
                 if let Some(of_group) = additions.get_mut(at) {

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Snapshot, Table};
+use pgherd_catalog::{COORDINATOR_GROUP, FIRST_USER_OID, GroupId, Snapshot, Table};
 use pgherd_planner::{Combine, Plan, Refusal, Route, Scatter, Tier};
 use pgherd_sql::ast::Tree;
 use pgherd_sql::{Splice, StatementKind};
@@ -37,7 +37,11 @@ impl Session {
             return Ok(completion);
         }
         let read = self.without_numbers(call).await?;
-        let call = &Call { bound: read.as_ref().or(call.bound), ..*call };
+        // Where no rows come, none are too many: PostgreSQL runs such a statement to its end. JDBC asks for one.
+        let limited = call.max_rows > 0 && call.bound.is_some();
+        let is_unlimited = limited && self.described(call.prepared).await?.fields.is_none();
+        let max_rows = if is_unlimited { 0 } else { call.max_rows };
+        let call = &Call { bound: read.as_ref().or(call.bound), max_rows, ..*call };
         if let Some(bound) = self.moments_of(call).await? {
             return self.run_again_if_stale(&Call { bound: Some(&bound), ..*call }).await;
         }
@@ -103,7 +107,12 @@ impl Session {
             self.lock_reference_copies(&plan.locked_copies, &[COORDINATOR_GROUP]).await?;
         }
         let text = call.prepared.text();
+        let is_coordinators = matches!(plan.tier, Tier::Coordinator { .. } | Tier::Federate { .. } | Tier::Refuse(_));
+        let lacks_types = !is_coordinators && !self.workers_have_types(call).await?;
         self.take_snapshots_for(&plan).await?;
+        if lacks_types {
+            return self.run_federated(call, &plan, &copies_written(&plan)).await;
+        }
         let is_whole =
             matches!(plan.tier, Tier::Route(_) | Tier::Coordinator { .. } | Tier::Federate { .. } | Tier::Refuse(_));
         if call.max_rows > 0 && plan.writes && !is_whole {
@@ -338,8 +347,10 @@ impl Session {
             // Rows that came with the statement are of no table.
             return Ok(Announce::Known(self.described(call.prepared).await?));
         }
-        if self.txn.catalog.is_some() && !tells_origin(tables) {
-            // Tables of this transaction's own cannot be looked up beside it; it has the coordinator with it already.
+        let is_own = |table: &Arc<Table>| table.columns.iter().any(|column| column.type_oid >= FIRST_USER_OID);
+        if self.txn.catalog.is_some() && (!tells_origin(tables) || tables.iter().any(is_own)) {
+            // Tables and types of this transaction's own cannot be looked up beside it; it has the coordinator with it
+            // already.
             return Ok(Announce::Known(self.described(call.prepared).await?));
         }
         // A statement that was described before is described again where that may have changed, or it is an error.
@@ -514,10 +525,15 @@ impl Session {
             }
         }
         for group in groups {
+            let types = self.types_on(*group, request.param_types);
             if let Some(participant) = self.txn.participants.get_mut(group) {
                 let bound = staged.map(|staged| staged.bound(request.bound, *group));
-                let own =
-                    Request { sql: request.sql.as_ref().into(), bound: bound.as_ref().or(request.bound), ..*request };
+                let own = Request {
+                    sql: request.sql.as_ref().into(),
+                    param_types: &types,
+                    bound: bound.as_ref().or(request.bound),
+                    ..*request
+                };
                 super::request::send(&mut participant.lease, &own, false);
                 participant.lease.flush().await?;
             }
@@ -764,6 +780,14 @@ impl Session {
             }
         }
         Ok(())
+    }
+}
+
+/// The reference tables whose copies a write changes.
+fn copies_written(plan: &Plan) -> Vec<Arc<Table>> {
+    match plan.tier {
+        Tier::ReplicateWrite { .. } | Tier::ReplicateRows { .. } => plan.tables.clone(),
+        _ => Vec::new(),
     }
 }
 

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pgherd_backend::{Claim, Connection, QueryResult};
+use pgherd_backend::{Connection, QueryResult};
 use pgherd_catalog::{COORDINATOR_GROUP, FIRST_USER_OID, GroupId, OWN_SCHEMA, Snapshot, SnapshotId, Table};
 use pgherd_sql::Splice;
 use pgherd_wire::backend::{self, ErrorFields, FieldDescription};
@@ -104,17 +104,18 @@ pub enum Rows<'a> {
     Drop,
 }
 
-/// Writes a request into a connection's buffer; nothing is flushed. `close`: end the portal right after it ran. The
-/// coordinator's foreign scans end with it, while their cursors on the workers are still open.
+/// Writes a request into a connection's buffer, its types by their numbers on that server; nothing is flushed. `close`:
+/// end the portal right after it ran. The coordinator's foreign scans end with it, while their cursors on the workers
+/// are still open.
 pub fn send(connection: &mut Connection, request: &Request<'_>, close: bool) {
     let empty = Bound::default();
     let bound = request.bound.unwrap_or(&empty);
-    let mut types = worker_types(request.param_types);
+    let mut types = Cow::Borrowed(request.param_types);
     let mut params = Cow::Borrowed(bound.params.as_slice());
     // Where this part of the user's statement does not have the parameter, nothing tells the server its type.
-    for index in (0..types.len()).filter(|i| request.param_types[*i] >= FIRST_USER_OID) {
+    for index in (0..types.len()).filter(|i| request.param_types[*i] == 0) {
         if !has_parameter(&request.sql, index + 1) {
-            types[index] = TEXT_OID;
+            types.to_mut()[index] = TEXT_OID;
             if let Some(value) = params.to_mut().get_mut(index) {
                 *value = None;
             }
@@ -127,8 +128,8 @@ pub fn send(connection: &mut Connection, request: &Request<'_>, close: bool) {
                 while let Some(oldest) = connection.prepared.make_room(request.sql.len()) {
                     frontend::write_close(connection.buffer(), b'S', &format!("{OWN_SCHEMA}_{oldest}"));
                 }
-                // It may be there without our knowing, where an error kept its Close from being read. Closing what is not
-                // there is no error.
+                // It may be there without our knowing, where an error kept its Close from being read. Closing what is
+                // not there is no error.
                 frontend::write_close(connection.buffer(), b'S', &name);
                 frontend::write_parse(connection.buffer(), &name, &request.sql, &types);
             }
@@ -161,15 +162,16 @@ pub fn send(connection: &mut Connection, request: &Request<'_>, close: bool) {
     connection.send_sync();
 }
 
-/// Types outside the built-in range have other numbers on other servers: left for the server to infer.
-fn worker_types(types: &[u32]) -> Vec<u32> {
-    types.iter().map(|oid| if *oid < FIRST_USER_OID { *oid } else { 0 }).collect()
-}
-
 /// `$number` stands in the text, if only in a literal.
 fn has_parameter(sql: &str, number: usize) -> bool {
     let name = format!("${number}");
     sql.match_indices(&name).any(|(at, _)| !sql[at + name.len()..].starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// What a participant says, or asks.
+pub(super) enum Heard {
+    Frame(Frame),
+    Asked(Batch),
 }
 
 impl Session {
@@ -183,7 +185,12 @@ impl Session {
     ) -> Result<End> {
         let mut participant = self.take(group)?;
         let close = group == COORDINATOR_GROUP && request.portal.is_empty();
-        send(&mut participant.lease, request, close);
+        let types = self.types_on(group, request.param_types);
+        send(
+            &mut participant.lease,
+            &Request { sql: request.sql.as_ref().into(), param_types: &types, ..*request },
+            close,
+        );
         let kept = request.id.map(|id| (id, request.sql.len()));
         let mut taken = Ok(());
         if !self.txn.snapshots_asked.is_empty() {
@@ -293,24 +300,47 @@ impl Session {
         // The client's encoding is told by the session itself.
         let encoding = frame.tag() == b'S' && frame.body().starts_with(b"client_encoding\0");
         if group == COORDINATOR_GROUP && matches!(frame.tag(), b'S' | b'A') && !encoding {
-            self.client.forward(frame);
+            let frame = self.of_session(frame);
+            self.client.forward(&frame);
         }
+    }
+
+    /// A notification as one of the session that sent it, by the number that it knows of itself.
+    pub(crate) fn of_session(&self, frame: &Frame) -> Frame {
+        let sender = frame.body().first_chunk::<4>().map(|pid| i32::from_be_bytes(*pid));
+        let session = sender.filter(|_| frame.tag() == b'A').and_then(|pid| self.thread.shared.served_by(pid));
+        let Some(session) = session else { return frame.clone() };
+        let mut raw = bytes::BytesMut::from(&frame.raw[..]);
+        raw[5..9].copy_from_slice(&session.to_be_bytes());
+        Frame { raw: raw.freeze() }
     }
 
     /// The next message of a participant; while the coordinator computes, its callbacks are answered.
     pub async fn next_frame(&mut self, group: GroupId, participant: &mut Participant) -> Result<Frame> {
-        let watched = self.watches_client();
         loop {
-            let batch = tokio::select! {
-                biased;
-                frame = participant.lease.frame() => return frame.map_err(Failure::from),
-                Some(batch) = next_batch(&mut self.callbacks), if group == COORDINATOR_GROUP => batch,
-                () = self.client.gone(), if watched => return Err(Failure::ClientGone),
-            };
-            Box::pin(self.serve_callback(batch, participant.in_block)).await;
-            // A definition inside of it, perhaps.
-            participant.wrote |= self.txn.changed_catalog;
+            match self.hear(group, participant).await? {
+                Heard::Frame(frame) => return Ok(frame),
+                Heard::Asked(batch) => self.answer(batch, participant).await,
+            }
         }
+    }
+
+    /// What comes next of a participant; the coordinator may ask something before it says something.
+    pub(super) async fn hear(&mut self, group: GroupId, participant: &mut Participant) -> Result<Heard> {
+        let watched = self.watches_client();
+        tokio::select! {
+            biased;
+            frame = participant.lease.frame() => Ok(Heard::Frame(frame?)),
+            Some(batch) = next_batch(&mut self.callbacks), if group == COORDINATOR_GROUP => Ok(Heard::Asked(batch)),
+            () = self.client.gone(), if watched => Err(Failure::ClientGone),
+        }
+    }
+
+    /// Answers what the coordinator's foreign tables ask while it computes.
+    pub(super) async fn answer(&mut self, batch: Batch, participant: &mut Participant) {
+        Box::pin(self.serve_callback(batch, participant.in_block)).await;
+        // A definition inside of it, perhaps.
+        participant.wrote |= self.txn.changed_catalog;
     }
 
     /// Pushes what has gathered of a stream of CopyData; the coordinator's callbacks are answered meanwhile. True: the
@@ -322,8 +352,7 @@ impl Session {
                 said = participant.lease.push_copy() => return said.map_err(Failure::from),
                 Some(batch) = next_batch(&mut self.callbacks), if group == COORDINATOR_GROUP => batch,
             };
-            Box::pin(self.serve_callback(batch, participant.in_block)).await;
-            participant.wrote |= self.txn.changed_catalog;
+            self.answer(batch, participant).await;
         }
     }
 
@@ -572,8 +601,7 @@ impl Session {
             return Ok(*known);
         }
         // The participant's own connection is in the middle of a reply.
-        let target = self.target(group)?;
-        let mut lease = self.thread.pool().lease(&target, Claim::Aside, |_| true).await?;
+        let mut lease = self.lease_aside(group).await?;
         let named = lease
             .query(&format!(
                 "SELECT pg_catalog.format('%I.%I', n.nspname, t.typname) FROM pg_catalog.pg_type t \

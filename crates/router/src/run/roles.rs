@@ -5,14 +5,17 @@
 use std::collections::BTreeSet;
 
 use pgherd_backend::connect;
-use pgherd_catalog::COORDINATOR_GROUP;
+use pgherd_catalog::{COORDINATOR_GROUP, GroupId};
+use pgherd_wire::scram::ScramVerifier;
 
 use crate::error::{Failure, Result};
 use crate::session::Session;
+use crate::settings::{quote_ident, quote_literal};
 
 /// With passwords, asked by the router's own account.
 const COMMITTED: &str = "SELECT pgherd.roles_now(pgherd.make_pass('roles', ''))";
 const WITHOUT_PASSWORDS: &str = "SELECT pgherd.roles_now()";
+const PASSWORDS: &str = "SELECT rolname, rolpassword FROM pg_catalog.pg_authid WHERE rolname !~ '^pg_'";
 const ISOLATION: &str = "SELECT pg_catalog.current_setting('transaction_isolation')";
 
 impl Session {
@@ -43,6 +46,72 @@ impl Session {
         }
         self.mark_writer(COORDINATOR_GROUP);
         self.bring_roles(&before, &now).await
+    }
+
+    /// After a statement that gives a role a password: the workers have the coordinator's verifier of it, by which the
+    /// router logs in for the role.
+    pub(super) async fn follow_passwords(&mut self, text: &str) -> Result<()> {
+        self.keep_sessions(text).await?;
+        let groups = self.catalog().worker_groups();
+        if groups.is_empty() {
+            return Ok(());
+        }
+        let before = self.ask_of_roles(COMMITTED).await?;
+        let now = self.roles_with_passwords().await?;
+        // Of these alone: what others have done to roles meanwhile is theirs to follow.
+        for group in groups {
+            self.join(group).await?;
+            self.mark_writer(group);
+            self.run_follow_passwords(group, &before, &now).await?;
+        }
+        Ok(())
+    }
+
+    /// Sessions of the role that are open log in to servers with the new password from now on.
+    async fn keep_sessions(&mut self, text: &str) -> Result<()> {
+        let Some((role, password)) = pgherd_sql::role_password(text) else { return Ok(()) };
+        let role = role.unwrap_or_else(|| self.user.clone());
+        let verifier = format!("SELECT rolpassword FROM pg_catalog.pg_authid WHERE rolname = {}", quote_literal(&role));
+        let verifier = self.call_own(COORDINATOR_GROUP, &verifier).await?;
+        if let Some(keys) = ScramVerifier::parse(&verifier).and_then(|verifier| verifier.keys_of(&password)) {
+            self.thread.shared.remember_keys(&role, &keys);
+        }
+        Ok(())
+    }
+
+    /// A worker does not let the session's role in. Its roles are made as the coordinator's are, their passwords too.
+    pub(crate) async fn mend_roles(&mut self, group: GroupId) -> Result<()> {
+        let shared = &self.thread.shared;
+        let mut own = connect(&shared.own_target(&self.db.name)).await?;
+        let known = own.query(PASSWORDS).await;
+        own.close().await;
+        let known = known?;
+        let target = shared.own_target_in(&self.catalog(), group, &self.db.name);
+        let roles = self.roles_ddl().await?;
+        let mut there = connect(&target).await?;
+        let mut sql = String::from("BEGIN; SET LOCAL client_min_messages = warning;");
+        for role in roles {
+            sql.push_str(&role);
+            sql.push(';');
+        }
+        for row in 0..known.rows.len() {
+            let name = known.text(row, 0).unwrap_or_default();
+            // The router's own may differ.
+            if name != target.user {
+                let password = known.text(row, 1).map_or_else(|| "NULL".to_owned(), quote_literal);
+                let alter = format!("ALTER ROLE {} PASSWORD {password}", quote_ident(name));
+                sql.push_str(&format!(
+                    "DO $pgherd$ BEGIN IF (SELECT rolpassword IS DISTINCT FROM {password} FROM pg_catalog.pg_authid \
+                     WHERE rolname = {}) THEN EXECUTE {}; END IF; END $pgherd$;",
+                    quote_literal(name),
+                    quote_literal(&alter)
+                ));
+            }
+        }
+        sql.push_str("COMMIT");
+        let mended = there.query(&sql).await;
+        there.close().await;
+        Ok(mended.map(drop)?)
     }
 
     /// The roles before a procedure that ends transactions itself.

@@ -20,7 +20,7 @@ impl Session {
                 let completion = self.run_on_coordinator(call, call.prepared.text(), true).await?;
                 if matches!(kind, StatementKind::CommitPrepared(_)) {
                     // PREPARE cannot tell the routers of definitions: a transaction that notifies cannot be prepared.
-                    self.run_quiet(COORDINATOR_GROUP, "SELECT pgherd.bump_epoch()").await?;
+                    self.call_own(COORDINATOR_GROUP, "SELECT pgherd.bump_epoch()").await?;
                     self.reload_after_plain_ddl().await;
                 }
                 Ok(completion)

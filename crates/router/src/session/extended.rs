@@ -51,6 +51,8 @@ pub struct Portal {
     pub bound: Rc<Bound>,
     pub progress: Progress,
     pub made: SystemTime,
+    /// It has given a row, and not come to its end since.
+    pub on_row: bool,
     /// Where BindComplete was written: taken back if a server does not accept a value.
     mark: (u64, usize),
 }
@@ -58,7 +60,14 @@ pub struct Portal {
 impl Portal {
     /// One that has been run to its end.
     pub fn done(prepared: Rc<Prepared>, bound: Bound, mark: (u64, usize)) -> Portal {
-        Portal { prepared, bound: Rc::new(bound), progress: Progress::Done, made: SystemTime::now(), mark }
+        Portal {
+            prepared,
+            bound: Rc::new(bound),
+            progress: Progress::Done,
+            made: SystemTime::now(),
+            on_row: false,
+            mark,
+        }
     }
 }
 
@@ -82,6 +91,12 @@ pub enum Progress {
 pub struct Pending {
     portal: String,
     max_rows: i32,
+}
+
+impl Pending {
+    pub fn new(portal: &str, max_rows: i32) -> Pending {
+        Pending { portal: portal.to_owned(), max_rows }
+    }
 }
 
 impl Session {
@@ -155,7 +170,7 @@ impl Session {
                 if !self.portals.contains_key(portal) {
                     return Err(no_portal(portal));
                 }
-                self.pending = Some(Pending { portal: portal.to_owned(), max_rows });
+                self.pending = Some(Pending::new(portal, max_rows));
                 let copies = |p: &Portal| {
                     p.prepared.statement.as_ref().is_some_and(|s| matches!(s.kind, StatementKind::Copy(_)))
                 };
@@ -257,6 +272,14 @@ impl Session {
             let described = self.describe_show(&prepared).await?;
             prepared.set_described(&catalog, path, Rc::new(described));
         }
+        if prepared.statement.as_ref().is_some_and(|s| matches!(s.kind, StatementKind::Explain { .. }))
+            && (prepared.text().contains('$') || !prepared.declared.is_empty())
+        {
+            // What it explains has parameters.
+            let (catalog, path) = (self.catalog(), self.search_path().await?);
+            let described = self.describe_on_coordinator(prepared.text(), &prepared.declared).await?;
+            prepared.set_described(&catalog, path, Rc::new(described));
+        }
         Ok(prepared)
     }
 
@@ -334,7 +357,8 @@ impl Session {
         self.remove_portal(portal);
         let mark = self.client.mark();
         let progress = Progress::NotStarted;
-        let portal_state = Portal { prepared, bound: Rc::new(bound), progress, made: SystemTime::now(), mark };
+        let portal_state =
+            Portal { prepared, bound: Rc::new(bound), progress, made: SystemTime::now(), on_row: false, mark };
         self.portals.insert(portal.to_owned(), portal_state);
         backend::write_bind_complete(&mut self.client.out);
         Ok(())
@@ -449,7 +473,7 @@ impl Session {
         Ok(())
     }
 
-    async fn execute_portal(&mut self, pending: Pending) -> Result<Completion> {
+    pub(super) async fn execute_portal(&mut self, pending: Pending) -> Result<Completion> {
         let portal = self.portals.get(&pending.portal).ok_or_else(|| no_portal(&pending.portal))?;
         let (prepared, bound) = (portal.prepared.clone(), portal.bound.clone());
         if self.txn.block == Block::Failed && prepared.statement.as_ref().is_some_and(|s| !ends_block(&s.kind)) {
@@ -462,12 +486,8 @@ impl Session {
             Progress::NotStarted => {}
             Progress::Done => {
                 // Rows that were all fetched are followed by none; anything else cannot run twice.
-                let is_query = prepared
-                    .statement
-                    .as_ref()
-                    .is_some_and(|s| matches!(s.kind, StatementKind::Select) && !s.has_modifying);
-                if is_query {
-                    return Ok(Completion::Tag("SELECT 0".to_owned()));
+                if let Some(tag) = tag_of_no_rows(&prepared) {
+                    return Ok(Completion::Tag(tag.to_owned()));
                 }
                 return Err(Failure::new("55000", format!("portal \"{}\" cannot be run", pending.portal)));
             }
@@ -509,7 +529,7 @@ impl Session {
                 }
                 return Ok(Completion::Tag(given));
             };
-            self.client.out.extend_from_slice(&row);
+            self.client.forward(&Frame { raw: row });
             self.client.flush_if_full().await?;
             sent += 1;
         }
@@ -538,6 +558,26 @@ impl Session {
         if let Some(portal) = self.portals.remove(name) {
             self.end_progress(&portal.progress);
         }
+    }
+}
+
+/// What a portal says that has given all of its rows, if its statement gives any.
+fn tag_of_no_rows(prepared: &Prepared) -> Option<&'static str> {
+    use StatementKind as K;
+    let kind = &prepared.statement.as_ref()?.kind;
+    if is_planned(kind) && prepared.last_described()?.fields.is_none() {
+        return None;
+    }
+    match kind {
+        K::Select => Some("SELECT 0"),
+        K::Insert => Some("INSERT 0 0"),
+        K::Update => Some("UPDATE 0"),
+        K::Delete => Some("DELETE 0"),
+        K::Merge => Some("MERGE 0"),
+        K::Explain { .. } => Some("EXPLAIN"),
+        K::Show { .. } => Some("SHOW"),
+        K::Fetch { is_move: false, .. } => Some("FETCH 0"),
+        _ => None,
     }
 }
 

@@ -46,6 +46,9 @@ impl Session {
         if group.compiled.plan.uses_now && (self.txn.now.is_some() || self.clock_of(server) != server) {
             return Ok(false);
         }
+        if self.has_ended() {
+            return Ok(false);
+        }
         self.cancel.begin();
         self.remove_portal("");
         let messages = self.client.read.split_to(group.end).freeze();

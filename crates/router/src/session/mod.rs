@@ -3,6 +3,7 @@
 
 mod context;
 mod extended;
+mod fetch;
 mod in_block;
 mod moving;
 mod prepared;
@@ -12,17 +13,18 @@ mod simple;
 
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use pgherd_backend::{Address, Claim, Credentials, Lease, Target};
+use pgherd_backend::{Address, BackendError, Claim, Credentials, Lease, Target};
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Snapshot};
 use pgherd_wire::backend;
 use pgherd_wire::frame::Frame;
 use tokio::sync::mpsc;
+use tokio::time::{Sleep, sleep};
 
 pub use context::LaneContext;
 pub use extended::{Bound, Portal, Progress, aborted, ends_block, is_planned};
@@ -32,6 +34,7 @@ pub use prepared::{Named, Prepared, next_id, time_text};
 use ride::Attempt;
 
 use crate::callback::{CallbackReceiver, CallbackSender, Cursors};
+use crate::callers::Caller;
 use crate::cancel::CancelState;
 use crate::changes::Readers;
 use crate::client::{Arrival, Client};
@@ -42,10 +45,13 @@ use crate::rights::CopyRights;
 use crate::run::Definitions;
 use crate::settings::{Initial, Settings};
 use crate::shared::{Seat, Thread};
-use crate::transaction::{Block, KNOWN_CHANGES, LogItem, Transaction};
+use crate::transaction::{Block, KNOWN_CHANGES, LogItem, Transaction, is_refused_login};
 
 /// Batches of one callback connection that may wait: it sends one and waits for the answer.
 const CALLBACK_QUEUE: usize = 16;
+
+/// For the ROLLBACK of a client that has gone.
+const ROLLBACK_WAIT: Duration = Duration::from_secs(5);
 
 /// Resolved search paths that a thread keeps.
 const SEARCH_PATHS_MAX: usize = 2000;
@@ -68,7 +74,7 @@ pub struct Session {
     pub thread: Rc<Thread>,
     pub db: Arc<Database>,
     pub user: String,
-    credentials: Credentials,
+    pub(crate) credentials: Credentials,
     /// What the client has set, at session level or inside the open block.
     pub settings: Settings,
     /// What it gave when it connected: RESET goes back to this.
@@ -98,8 +104,8 @@ pub struct Session {
     pub temp: HashSet<String>,
     /// Made when the coordinator is first asked.
     pub callbacks: Option<(CallbackSender, CallbackReceiver)>,
-    /// Under which of the coordinator's connections' names callbacks come here.
-    pub tokens: Vec<String>,
+    /// Whose callbacks come here: those of its connections to the coordinator.
+    pub(crate) callers: Vec<Caller>,
     /// Cursors that the coordinator's foreign tables have open.
     pub cursors: Cursors,
     /// Definitions that SQL inside the coordinator makes.
@@ -176,7 +182,7 @@ impl Session {
         let mut session = Session::new(thread, client, new, pid, Arc::default());
         match session.greet(long_cancel_key).await {
             Ok(()) => {
-                session.thread.add_link(session.pid, &session.client.link);
+                session.thread.add_link(session.pid, &session.client.link, &session.cancel);
                 session.db.enter();
                 Ok(session)
             }
@@ -212,7 +218,7 @@ impl Session {
             pinned: None,
             temp: HashSet::new(),
             callbacks: None,
-            tokens: Vec::new(),
+            callers: Vec::new(),
             cursors: Cursors::default(),
             definitions: Definitions::default(),
             readers: Readers::default(),
@@ -253,6 +259,7 @@ impl Session {
         let mut key = vec![0u8; if long_cancel_key { 32 } else { 4 }];
         getrandom::fill(&mut key).map_err(|e| Failure::fatal("XX000", format!("no random bytes: {e}")))?;
         backend::write_backend_key_data(&mut self.client.out, self.pid, &key);
+        self.cancel.is_of(&self.user);
         self.thread.shared.register_cancel(self.pid, key, self.cancel.clone());
         backend::write_ready_for_query(&mut self.client.out, b'I');
         self.client.flush().await
@@ -298,7 +305,16 @@ impl Session {
 
     /// Serves the client until it leaves, or the session goes to another thread.
     pub async fn run(mut self) -> Option<(Seed, usize)> {
-        match self.serve().await {
+        let cancel = self.cancel.clone();
+        let ended = tokio::select! {
+            biased;
+            ended = self.serve() => ended,
+            () = cancel.abandoned() => Err(match cancel.is_terminated() {
+                true => Failure::fatal("57P01", "terminating connection due to administrator command"),
+                false => Failure::ClientGone,
+            }),
+        };
+        match ended {
             Ok(Ended::Moves(to)) => return self.into_seed().map(|seed| (seed, to)),
             Err(Failure::Fatal(fields)) => {
                 backend::write_error(&mut self.client.out, &fields);
@@ -315,9 +331,12 @@ impl Session {
                 participant.lease.poison();
             }
         }
-        self.rollback().await;
+        if tokio::time::timeout(ROLLBACK_WAIT, self.rollback()).await.is_err() {
+            // Servers that do not answer roll back when they find the connection closed.
+            self.txn.participants.values_mut().for_each(|participant| participant.lease.poison());
+        }
         self.unpin().await;
-        self.unregister_callbacks();
+        self.unregister_callers();
         self.db.leave();
         self.thread.remove_link(self.pid);
         self.thread.shared.unregister_cancel(self.pid);
@@ -372,7 +391,12 @@ impl Session {
                     }
                     self.ready().await?;
                 }
+                // What a server says unasked and is an error is its goodbye.
+                Wake::Notice(frame) if frame.tag() == b'E' => {
+                    return Err(Failure::Fatal(Box::new(backend::parse_error(&frame)?)));
+                }
                 Wake::Notice(frame) => {
+                    let frame = self.of_session(&frame);
                     self.client.forward(&frame);
                     self.client.flush().await?;
                 }
@@ -386,9 +410,23 @@ impl Session {
     /// The next message from the client, or whatever else an idle session reacts to.
     async fn wait(&mut self) -> Result<Wake> {
         let idle = self.txn.block == Block::None && self.pending.is_none();
+        // Made once it turns out that the session has to wait.
+        let mut limit: Option<(Failure, Duration, Pin<Box<Sleep>>)> = None;
+        let mut looked = false;
         std::future::poll_fn(|cx| {
             if let Poll::Ready(arrival) = self.client.poll_arrival(cx) {
                 return Poll::Ready(arrival.map(Wake::Arrival));
+            }
+            if !std::mem::replace(&mut looked, true) {
+                limit = self.idle_limit().map(|(failure, limit)| (failure, limit, Box::pin(sleep(limit))));
+            }
+            if let Some((failure, limit, timer)) = &mut limit {
+                while timer.as_mut().poll(cx).is_ready() {
+                    if !self.client.is_away() {
+                        return Poll::Ready(Err(std::mem::replace(failure, Failure::ClientGone)));
+                    }
+                    timer.as_mut().reset(tokio::time::Instant::now() + *limit);
+                }
             }
             if !idle {
                 return Poll::Pending;
@@ -397,8 +435,12 @@ impl Session {
                 && let Poll::Ready(notice) = pin!(lease.frame()).poll(cx)
             {
                 return Poll::Ready(notice.map(Wake::Notice).map_err(|e| {
-                    let mut fields = e.to_fields();
+                    let mut fields = match &e {
+                        BackendError::Lost { said: Some(said), .. } => (**said).clone(),
+                        _ => e.to_fields(),
+                    };
                     fields.set(b'S', "FATAL");
+                    fields.set(b'V', "FATAL");
                     Failure::Fatal(Box::new(fields))
                 }));
             }
@@ -408,6 +450,17 @@ impl Session {
             Poll::Pending
         })
         .await
+    }
+
+    /// How long the client may say nothing, and what it is told then. Servers would measure each its own part of the
+    /// session.
+    fn idle_limit(&self) -> Option<(Failure, Duration)> {
+        let (name, sqlstate, what) = match self.txn.block {
+            Block::None => ("idle_session_timeout", "57P05", "idle-session"),
+            _ => ("idle_in_transaction_session_timeout", "25P03", "idle-in-transaction"),
+        };
+        let limit = self.in_force(name).and_then(crate::settings::time).filter(|limit| !limit.is_zero())?;
+        Some((Failure::fatal(sqlstate, format!("terminating connection due to {what} timeout")), limit))
     }
 
     /// ReadyForQuery, and everything before it leaves.
@@ -496,14 +549,23 @@ impl Session {
         let (address, parameters, label) = if group == COORDINATOR_GROUP {
             let url = &shared.config.coordinator;
             let token = crate::callback::new_token()?;
-            let option = format!("-c postgres_fdw.application_name={}{token}", crate::callback::PREFIX);
-            (Address { host: url.host.clone(), port: url.port }, vec![("options".to_owned(), option)], Some(token))
+            // Definitions inside are told of where there is a router to hear. Where the kernel tells who calls back,
+            // the name is the user's to set.
+            let option = match shared.callers.is_local() {
+                true => "-c pgherd.routed=on".to_owned(),
+                false => {
+                    format!("-c pgherd.routed=on -c postgres_fdw.application_name={}{token}", crate::callback::PREFIX)
+                }
+            };
+            let options = vec![("options".to_owned(), option)];
+            (Address { host: url.host.clone(), port: url.port }, options, Some(token))
         } else {
             let catalog = self.catalog();
             let node = catalog
                 .node_of_group(group)
                 .ok_or_else(|| Failure::new("58000", format!("node group {group} is not known")))?;
-            (Address { host: node.host.clone(), port: node.port }, Vec::new(), None)
+            let options = ("options".to_owned(), crate::settings::NEVER_IDLE.to_owned());
+            (Address { host: node.host.clone(), port: node.port }, vec![options], None)
         };
         let credentials = match (&self.credentials, &shared.config.worker_password) {
             (Credentials::Password(_), Some(password)) if group != COORDINATOR_GROUP => {
@@ -600,6 +662,16 @@ impl Session {
 
     /// The same on any server.
     pub async fn lease_aside(&mut self, group: GroupId) -> Result<Lease> {
+        match self.try_lease_aside(group).await {
+            Err(failure) if is_refused_login(&failure) => {
+                self.let_in(group, failure).await?;
+                self.try_lease_aside(group).await.map_err(|failure| self.no_login(group, failure))
+            }
+            other => other,
+        }
+    }
+
+    async fn try_lease_aside(&mut self, group: GroupId) -> Result<Lease> {
         let target = self.target(group)?;
         let wanted = &self.settings;
         let mut lease = self.thread.pool().lease(&target, Claim::Aside, |name| wanted.contains_key(name)).await?;

@@ -147,7 +147,7 @@ impl Session {
         session.server_version = Rc::from(seed.server_version.as_str());
         session.initial = Rc::new(seed.initial);
         session.generation = seed.generation;
-        session.thread.add_link(session.pid, &session.client.link);
+        session.thread.add_link(session.pid, &session.client.link, &session.cancel);
         // Nobody is asked for it: a server that does not answer must not hold up a statement that does not need it.
         let path = seed.search_path.map(Rc::new);
         for StatementSeed { name, sql, declared, made, told } in seed.statements {

@@ -361,14 +361,15 @@ impl Session {
             }
             next = next_message(next.end)?;
         }
-        if next.tag != b'E' || next.body != b"\0\0\0\0\0" {
+        if next.tag != b'E' || next.body.len() != 5 || next.body[0] != 0 {
             return Err(Attempt::No);
         }
+        let is_limited = next.body[1..] != [0; 4];
         let sync = next_message(next.end)?;
         let (name, values) = bind_target(bind.body).filter(|_| sync.tag == b'S').ok_or(Attempt::No)?;
         let values = bind.end - values.len()..bind.end;
         let name = values.start - 1 - name.len()..values.start - 1;
-        Ok(Execution { name, values, describes, end: sync.end })
+        Ok(Execution { name, values, describes, is_limited, end: sync.end })
     }
 
     /// The messages of one execution at the front of the client's buffer, if they are all there and their statement is
@@ -378,7 +379,7 @@ impl Session {
         at: usize,
         unnamed: Option<&Rc<Prepared>>,
     ) -> std::result::Result<BoundGroup, Attempt> {
-        let Execution { name, values, describes, end } = self.execution(at)?;
+        let Execution { name, values, describes, is_limited, end } = self.execution(at)?;
         let buf: &[u8] = &self.client.read;
         let name = std::str::from_utf8(&buf[name]).map_err(|_| Attempt::No)?;
         let range = values.clone();
@@ -389,6 +390,10 @@ impl Session {
         };
         let compiled = prepared.compiled().ok_or(Attempt::No)?;
         if !self.is_current(&compiled) || values.len() > REQUEST_MAX {
+            return Err(Attempt::No);
+        }
+        // JDBC wants one row of a statement that gives none.
+        if is_limited && compiled.described.fields.is_some() {
             return Err(Attempt::No);
         }
         let view = Values::read(values).filter(|view| view.count == compiled.param_types.len()).ok_or(Attempt::No)?;
@@ -669,6 +674,8 @@ struct Execution {
     /// What Bind says behind it.
     values: Range<usize>,
     describes: bool,
+    /// Not all of the rows are wanted at once.
+    is_limited: bool,
     /// Behind the Sync.
     end: usize,
 }

@@ -153,7 +153,14 @@ impl Session {
         }
         drop(prefix);
         let protocol = self.commit_protocol();
-        context.group_writer(&self.thread).push(SharedWrite { rider: link, parts, protocol, targets });
+        context.group_writer(&self.thread).push(SharedWrite {
+            rider: link,
+            parts,
+            protocol,
+            targets,
+            database: self.db.clone(),
+            commit_wait: self.commit_wait(),
+        });
         self.cancel.begin();
         self.client.depart(end);
         self.riding = Some(rows.ridden.clone());

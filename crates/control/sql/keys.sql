@@ -1,0 +1,280 @@
+-- Foreign keys of local tables that lead to distributed ones (docs/decisions/0022). Their rows are on the coordinator, the rows
+-- that they refer to on the workers, so neither can check by itself. Run behind inside.sql; repeating it is harmless.
+
+-- Those that there are. (What is referenced through a partition is the partitioned table's.)
+CREATE OR REPLACE VIEW pgherd.local_keys AS
+    SELECT k.oid, k.conname, k.conrelid, k.confrelid, k.conkey, k.confkey, k.conpfeqop, k.confmatchtype, k.confdeltype,
+        k.confupdtype
+    FROM pg_catalog.pg_constraint k
+        JOIN pgherd.pg_dist_partition p ON p.logicalrelid = k.confrelid AND p.partmethod = 'h'
+    WHERE k.contype = 'f' AND k.conparentid = 0 AND k.conrelid <> k.confrelid
+        AND NOT EXISTS (SELECT FROM pgherd.pg_dist_partition c WHERE c.logicalrelid = k.conrelid);
+
+-- The values of a row's columns as text: what a condition compares with, and what PostgreSQL's error says.
+CREATE OR REPLACE FUNCTION pgherd.values_in(row_now anyelement, columns name[]) RETURNS text[]
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO, MDY' SET intervalstyle = 'postgres'
+    SET extra_float_digits = 3 AS $$
+DECLARE
+    found text[];
+BEGIN
+    EXECUTE (SELECT format('SELECT ARRAY[%s]', string_agg(format('($1).%I::text', c.name), ', ' ORDER BY c.number))
+        FROM unnest(columns) WITH ORDINALITY c(name, number)) INTO found USING row_now;
+    RETURN found;
+END
+$$;
+
+-- The same as the session writes them.
+CREATE OR REPLACE FUNCTION pgherd.shown_in(row_now anyelement, columns name[]) RETURNS text
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    found pg_catalog.text;
+BEGIN
+    EXECUTE (SELECT pg_catalog.format('SELECT pg_catalog.concat_ws('', '', %s)',
+            pg_catalog.string_agg(pg_catalog.format('($1).%I::pg_catalog.text', c.name), ', ' ORDER BY c.number))
+        FROM pg_catalog.unnest(columns) WITH ORDINALITY c(name, number)) INTO found USING row_now;
+    RETURN found;
+END
+$$;
+
+-- Columns of a relation by number, as they are named now.
+CREATE OR REPLACE FUNCTION pgherd.names_of(relation oid, numbers int2[]) RETURNS name[]
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT array_agg(a.attname ORDER BY n.at) FROM unnest(numbers) WITH ORDINALITY n(number, at)
+        JOIN pg_attribute a ON a.attrelid = relation AND a.attnum = n.number
+$$;
+
+-- `x.a = 'value'::type AND …` by the operators of the key; the values are of the other side's columns.
+CREATE OR REPLACE FUNCTION pgherd.key_condition(key oid, of_referenced bool, given text[]) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT string_agg(CASE WHEN of_referenced
+            THEN format('x.%I OPERATOR(%I.%s) %L::%s', r.attname, n.nspname, o.oprname, given[at], format_type(f.atttypid, f.atttypmod))
+            ELSE format('%L::%s OPERATOR(%I.%s) x.%I', given[at], format_type(r.atttypid, r.atttypmod), n.nspname, o.oprname, f.attname)
+        END, ' AND ' ORDER BY at)
+    FROM pg_constraint k CROSS JOIN generate_subscripts(k.conkey, 1) at
+        JOIN pg_attribute f ON f.attrelid = k.conrelid AND f.attnum = k.conkey[at]
+        JOIN pg_attribute r ON r.attrelid = k.confrelid AND r.attnum = k.confkey[at]
+        JOIN pg_operator o ON o.oid = k.conpfeqop[at] JOIN pg_namespace n ON n.oid = o.oprnamespace
+    WHERE k.oid = key
+$$;
+
+-- Rows that workers change or delete by themselves, by a foreign key of the referenced table, are not heard of here: nothing may
+-- refer to them.
+CREATE OR REPLACE FUNCTION pgherd.check_stays(key oid) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    k record;
+BEGIN
+    SELECT l.conname, l.conrelid, l.confrelid INTO k FROM pgherd.local_keys l WHERE l.oid = key;
+    IF EXISTS (SELECT FROM pg_constraint o WHERE o.conrelid = k.confrelid AND o.contype = 'f' AND o.confrelid <> k.confrelid
+            AND (o.confdeltype IN ('c', 'n', 'd') OR o.confupdtype IN ('c', 'n', 'd'))) THEN
+        RAISE EXCEPTION USING ERRCODE = '0A000',
+            MESSAGE = format('cannot have foreign key constraint "%s" of table "%s" to distributed table "%s"', k.conname,
+                (SELECT c.relname FROM pg_class c WHERE c.oid = k.conrelid),
+                (SELECT c.relname FROM pg_class c WHERE c.oid = k.confrelid)),
+            DETAIL = 'A foreign key of the distributed table changes or deletes its rows on the workers.',
+            HINT = 'Distribute the table that references it, too.';
+    END IF;
+END
+$$;
+
+-- In place of RI_FKey_check_ins and RI_FKey_check_upd on the local table, under the constraint's own trigger: so its deferral, and
+-- SET CONSTRAINTS, are PostgreSQL's. The row that is referred to is locked on its worker until the transaction ends.
+CREATE OR REPLACE FUNCTION pgherd.find_key() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    key record;
+    columns name[];
+    given text[];
+    is_there int;
+BEGIN
+    SELECT k.* INTO key FROM pg_trigger t JOIN pgherd.local_keys k ON k.oid = t.tgconstraint
+        WHERE t.tgrelid = TG_RELID AND t.tgname = TG_NAME;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    columns := pgherd.names_of(key.conrelid, key.conkey);
+    given := pgherd.values_in(NEW, columns);
+    IF TG_OP = 'UPDATE' AND given IS NOT DISTINCT FROM pgherd.values_in(OLD, columns)
+        OR array_remove(given, NULL) = '{}' THEN
+        RETURN NULL;
+    END IF;
+    IF array_position(given, NULL) IS NOT NULL THEN
+        IF key.confmatchtype = 'f' THEN
+            RAISE EXCEPTION USING ERRCODE = '23503',
+                MESSAGE = format('insert or update on table "%s" violates foreign key constraint "%s"', TG_TABLE_NAME, key.conname),
+                DETAIL = 'MATCH FULL does not allow mixing of null and nonnull key values.',
+                SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME, CONSTRAINT = key.conname;
+        END IF;
+        RETURN NULL;
+    END IF;
+    PERFORM pgherd.check_stays(key.oid);
+    EXECUTE format('SELECT 1 FROM %s x WHERE %s FOR KEY SHARE OF x', key.confrelid::regclass, pgherd.key_condition(key.oid, true, given))
+        INTO is_there;
+    IF is_there IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = '23503',
+            MESSAGE = format('insert or update on table "%s" violates foreign key constraint "%s"', TG_TABLE_NAME, key.conname),
+            DETAIL = format('Key (%s)=(%s) is not present in table "%s".', array_to_string(columns, ', '),
+                pgherd.shown_in(NEW, columns), (SELECT c.relname FROM pg_class c WHERE c.oid = key.confrelid)),
+            SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME, CONSTRAINT = key.conname;
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+-- AFTER DELETE OR UPDATE of the foreign child of the referenced table: what the key says is to become of the rows that refer to
+-- the old one. As the owner of the local table, as PostgreSQL does it: there is one such function for each key.
+CREATE OR REPLACE FUNCTION pgherd.create_key_action(key oid) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $f$
+DECLARE
+    k pgherd.local_keys;
+    function oid;
+    trigger oid;
+    child text;
+BEGIN
+    SELECT l.* INTO STRICT k FROM pgherd.local_keys l WHERE l.oid = key;
+    child := format('pgherd.%I', 'ft_' || k.confrelid);
+    EXECUTE format('CREATE OR REPLACE FUNCTION pgherd.key_action_%s() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS %L', key, format($$
+DECLARE
+    key record;
+    referenced pg_catalog.name[];
+    referring pg_catalog.name[];
+    old_values pg_catalog.text[];
+    new_values pg_catalog.text[];
+    action "char";
+    condition pg_catalog.text;
+    is_there pg_catalog.int4;
+BEGIN
+    SELECT l.* INTO key FROM pgherd.local_keys l WHERE l.oid = %s;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    referenced := pgherd.names_of(key.confrelid, key.confkey);
+    referring := pgherd.names_of(key.conrelid, key.conkey);
+    old_values := pgherd.values_in(OLD, referenced);
+    action := CASE TG_OP WHEN 'DELETE' THEN key.confdeltype ELSE key.confupdtype END;
+    IF TG_OP = 'UPDATE' THEN
+        new_values := pgherd.values_in(NEW, referenced);
+        IF new_values IS NOT DISTINCT FROM old_values THEN
+            RETURN NULL;
+        END IF;
+    END IF;
+    IF array_position(old_values, NULL) IS NOT NULL THEN
+        RETURN NULL;
+    END IF;
+    condition := pgherd.key_condition(key.oid, false, old_values);
+    IF action = 'c' AND TG_OP = 'DELETE' THEN
+        EXECUTE format('DELETE FROM %%s x WHERE %%s', key.conrelid::regclass, condition);
+    ELSIF action = 'c' THEN
+        EXECUTE (SELECT format('UPDATE %%s x SET %%s WHERE %%s', key.conrelid::regclass,
+            string_agg(format('%%I = %%L', c.name, new_values[c.at]), ', '), condition)
+            FROM unnest(referring) WITH ORDINALITY c(name, at));
+    ELSIF action IN ('n', 'd') THEN
+        EXECUTE (SELECT format('UPDATE %%s x SET %%s WHERE %%s', key.conrelid::regclass,
+            string_agg(format('%%I = %%s', c.name, CASE action WHEN 'n' THEN 'NULL' ELSE 'DEFAULT' END), ', '), condition)
+            FROM unnest(coalesce(CASE TG_OP WHEN 'DELETE' THEN (SELECT pgherd.names_of(key.conrelid, s.confdelsetcols)
+                FROM pg_constraint s WHERE s.oid = key.oid) END, referring)) WITH ORDINALITY c(name, at));
+    ELSE
+        EXECUTE format('SELECT 1 FROM %%s x WHERE %%s LIMIT 1', key.conrelid::regclass, condition) INTO is_there;
+        IF is_there IS NOT NULL THEN
+            RAISE EXCEPTION USING ERRCODE = '23503',
+                MESSAGE = format('update or delete on table "%%s" violates foreign key constraint "%%s" on table "%%s"',
+                    (SELECT c.relname FROM pg_class c WHERE c.oid = key.confrelid), key.conname,
+                    (SELECT c.relname FROM pg_class c WHERE c.oid = key.conrelid)),
+                DETAIL = format('Key (%%s)=(%%s) is still referenced from table "%%s".', array_to_string(referenced, ', '),
+                    pgherd.shown_in(OLD, referenced), (SELECT c.relname FROM pg_class c WHERE c.oid = key.conrelid)),
+                SCHEMA = (SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = key.conrelid),
+                TABLE = (SELECT c.relname FROM pg_class c WHERE c.oid = key.conrelid), CONSTRAINT = key.conname;
+        END IF;
+    END IF;
+    RETURN NULL;
+END
+$$, key));
+    function := to_regprocedure(format('pgherd.key_action_%s()', key));
+    EXECUTE format('ALTER FUNCTION pgherd.key_action_%s() OWNER TO %I', key,
+        (SELECT pg_get_userbyid(c.relowner) FROM pg_class c WHERE c.oid = k.conrelid));
+    EXECUTE format('REVOKE EXECUTE ON FUNCTION pgherd.key_action_%s() FROM PUBLIC', key);
+    EXECUTE format('DROP TRIGGER IF EXISTS pgherd_key_%s ON %s', key, child);
+    EXECUTE format('CREATE TRIGGER pgherd_key_%s AFTER DELETE OR UPDATE OF %s ON %s FOR EACH ROW EXECUTE FUNCTION pgherd.key_action_%s()',
+        key, (SELECT string_agg(quote_ident(c), ', ') FROM unnest(pgherd.names_of(k.confrelid, k.confkey)) c), child, key);
+    SELECT t.oid INTO STRICT trigger FROM pg_trigger t WHERE t.tgrelid = child::regclass AND t.tgname = 'pgherd_key_' || key;
+    -- Both go with the constraint.
+    DELETE FROM pg_depend d WHERE d.refclassid = 'pg_constraint'::regclass AND d.refobjid = key
+        AND d.classid = 'pg_proc'::regclass AND d.objid = function;
+    INSERT INTO pg_depend (classid, objid, objsubid, refclassid, refobjid, refobjsubid, deptype)
+        VALUES ('pg_proc'::regclass, function, 0, 'pg_constraint'::regclass, key, 0, 'a'),
+            ('pg_trigger'::regclass, trigger, 0, 'pg_constraint'::regclass, key, 0, 'a');
+END
+$f$;
+REVOKE EXECUTE ON FUNCTION pgherd.create_key_action(oid) FROM PUBLIC;
+
+-- Brings what checks the foreign keys of a table, and those that lead to it, to what they are now. Whoever calls it changes
+-- nothing that is not wrong.
+CREATE OR REPLACE FUNCTION pgherd.follow_keys(relation oid) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET client_min_messages = warning
+    -- No event triggers, the user's least of all.
+    SET session_replication_role = replica AS $$
+DECLARE
+    key record;
+    refers bool;
+    changed bool := false;
+BEGIN
+    FOR key IN SELECT l.oid, l.conrelid, l.confrelid, l.conkey FROM pgherd.local_keys l
+        WHERE relation IN (l.conrelid, l.confrelid) AND to_regclass('pgherd.ft_' || l.confrelid) IS NOT NULL
+    LOOP
+        EXECUTE (SELECT format('SELECT EXISTS (SELECT FROM ONLY %s WHERE %s)', key.conrelid::regclass,
+                string_agg(format('%I IS NOT NULL', c), ' AND '))
+            FROM unnest(pgherd.names_of(key.conrelid, key.conkey)) c) INTO refers;
+        IF refers THEN
+            PERFORM pgherd.check_stays(key.oid);
+        END IF;
+        UPDATE pg_trigger t SET tgfoid = 'pgherd.find_key()'::regprocedure
+            WHERE t.tgconstraint = key.oid AND t.tgrelid = key.conrelid AND t.tgfoid <> 'pgherd.find_key()'::regprocedure;
+        IF FOUND THEN
+            UPDATE pg_class c SET relname = c.relname WHERE c.oid = key.conrelid;
+            changed := true;
+        END IF;
+        IF NOT EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = to_regclass('pgherd.ft_' || key.confrelid)
+                AND t.tgname = 'pgherd_key_' || key.oid) THEN
+            PERFORM pgherd.create_key_action(key.oid);
+            changed := true;
+        END IF;
+    END LOOP;
+    -- Those that are no longer a local table's are checked where both tables are.
+    FOR key IN SELECT DISTINCT k.oid, k.conrelid FROM pg_constraint k JOIN pg_trigger t ON t.tgconstraint = k.oid AND t.tgrelid = k.conrelid
+        WHERE k.conrelid = relation AND k.contype = 'f' AND t.tgfoid = 'pgherd.find_key()'::regprocedure
+            AND NOT EXISTS (SELECT FROM pgherd.local_keys l WHERE l.oid = k.oid)
+    LOOP
+        UPDATE pg_trigger t SET tgfoid = CASE WHEN t.tgtype & 4 <> 0 THEN 'pg_catalog."RI_FKey_check_ins"()'::regprocedure
+                ELSE 'pg_catalog."RI_FKey_check_upd"()'::regprocedure END
+            WHERE t.tgconstraint = key.oid AND t.tgrelid = key.conrelid;
+        UPDATE pg_class c SET relname = c.relname WHERE c.oid = key.conrelid;
+        EXECUTE format('DROP FUNCTION IF EXISTS pgherd.key_action_%s() CASCADE', key.oid);
+        changed := true;
+    END LOOP;
+    IF changed THEN
+        PERFORM pgherd.bump_epoch();
+    END IF;
+END
+$$;
+
+-- A table whose rows are on the workers by now is emptied, whatever refers to them.
+CREATE OR REPLACE FUNCTION pgherd.empty_referenced(relation regclass) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET session_replication_role = replica AS $$
+DECLARE
+    hidden oid[];
+BEGIN
+    PERFORM pgherd.require_owner(relation);
+    IF NOT EXISTS (SELECT FROM pgherd.pg_dist_partition p WHERE p.logicalrelid = relation AND p.partmethod = 'h') THEN
+        RAISE EXCEPTION USING ERRCODE = '42809', MESSAGE = format('table %s is not distributed', relation);
+    END IF;
+    WITH keys AS (UPDATE pg_constraint k SET contype = 'x' WHERE k.confrelid = relation AND k.contype = 'f' RETURNING oid)
+        SELECT array_agg(oid) INTO hidden FROM keys;
+    EXECUTE format('TRUNCATE ONLY %s', relation);
+    UPDATE pg_constraint k SET contype = 'f' WHERE k.oid = ANY (hidden);
+END
+$$;
+GRANT SELECT ON pgherd.local_keys TO PUBLIC;
+GRANT EXECUTE ON FUNCTION pgherd.follow_keys(oid), pgherd.values_in(anyelement, name[]),
+    pgherd.shown_in(anyelement, name[]), pgherd.names_of(oid, int2[]),
+    pgherd.key_condition(oid, bool, text[]) TO PUBLIC;

@@ -1,0 +1,219 @@
+//! Foreign keys whose tables are in different places: local tables that reference distributed ones, in any order in
+//! which ORMs and pg_dump create, fill and distribute them (docs/decisions/0022), beside one PostgreSQL.
+
+#![allow(clippy::unwrap_used)]
+
+use pgherd_testkit::client::{Client, show_fields, show_row};
+use pgherd_testkit::{Cluster, Plain, Side};
+
+fn sides() -> (Plain, [Side; 2]) {
+    let cluster = Cluster::shared(env!("CARGO_BIN_EXE_pgherd"));
+    let plain = Plain::like(&cluster.target).unwrap();
+    let sides = [plain.side("postgres"), cluster.side()];
+    (plain, sides)
+}
+
+/// What a statement says: tags, rows, and of an error the fields that are the same whoever checks.
+fn told(client: &mut Client, sql: &str) -> String {
+    let reply = client.simple(sql, None).unwrap();
+    let mut all: Vec<String> = Vec::new();
+    for answer in &reply.answers {
+        all.extend(answer.rows.iter().map(show_row));
+        all.push(answer.tag.clone().unwrap_or_default());
+    }
+    if let Some(error) = reply.error() {
+        all.push("SMDCstn".chars().map(|field| error.get(field).to_owned() + "|").collect());
+    }
+    all.join("\n")
+}
+
+/// Runs the statements on both sides; those that begin with "only: " on the cluster alone.
+fn same(name: &str, statements: &[&str]) {
+    let (_plain, sides) = sides();
+    let [plain, cluster] = sides.each_ref().map(|side| {
+        side.create_database(name, "").unwrap();
+        let mut client = side.connect(name).unwrap();
+        let mut said = Vec::new();
+        for statement in statements {
+            match statement.strip_prefix("only: ") {
+                Some(sql) if side.is_cluster => {
+                    let reply = client.simple(sql, None).unwrap();
+                    assert!(reply.error().is_none(), "{sql}: {}", show_fields(reply.error().unwrap()));
+                }
+                Some(_) => {}
+                None => said.push((*statement, told(&mut client, statement))),
+            }
+        }
+        said
+    });
+    for (plain, cluster) in plain.iter().zip(&cluster) {
+        assert_eq!(plain.1, cluster.1, "{}", plain.0);
+    }
+    assert!(plain.iter().any(|(_, said)| said.contains("23503")), "no key was ever broken");
+}
+
+const PARENT: &str = "CREATE TABLE parent (k int PRIMARY KEY, name text); \
+                      INSERT INTO parent SELECT g, 'p' || g FROM generate_series(1, 9) g";
+const DISTRIBUTED: &str = "only: SELECT create_distributed_table('parent', 'k', shard_count => 4)";
+
+/// What follows on any two tables.
+const USED: &[&str] = &[
+    "INSERT INTO child VALUES (1, 1), (2, 2), (3, NULL)",
+    "INSERT INTO child VALUES (4, 77)",
+    "UPDATE child SET p = 78 WHERE id = 1",
+    "UPDATE child SET p = 3 WHERE id = 1",
+    "UPDATE child SET id = 11 WHERE id = 1",
+    "DELETE FROM parent WHERE k = 3",
+    "DELETE FROM parent WHERE k = 5 RETURNING name",
+    "DELETE FROM parent WHERE k > 2 AND k < 4",
+    "TRUNCATE parent",
+    "UPDATE parent SET name = 'other' WHERE k = 3",
+    "BEGIN; INSERT INTO child VALUES (5, 6); SAVEPOINT a; DELETE FROM parent WHERE k = 6",
+    "ROLLBACK TO a; DELETE FROM child WHERE id = 5; DELETE FROM parent WHERE k = 6; COMMIT",
+    "DO $$ BEGIN INSERT INTO parent VALUES (20, 'x'); INSERT INTO child VALUES (20, 20); \
+     DELETE FROM parent WHERE k = 20; END $$",
+    "WITH gone AS (DELETE FROM parent WHERE k = 2 RETURNING k) SELECT count(*) FROM gone",
+    "SELECT id, p FROM child ORDER BY id",
+    "SELECT k, name FROM parent ORDER BY k",
+    "SELECT conname, pg_get_constraintdef(oid), convalidated FROM pg_constraint \
+     WHERE conrelid = 'child'::regclass AND contype = 'f'",
+    "SELECT count(*) FROM pg_trigger WHERE tgrelid = 'child'::regclass AND NOT tgisinternal",
+];
+
+fn with_used<'a>(before: &[&'a str], after: &[&'a str]) -> Vec<&'a str> {
+    before.iter().chain(USED).chain(after).copied().collect()
+}
+
+const DISTRIBUTE_CHILD: &str = "only: SELECT create_distributed_table('child', 'p', colocate_with => 'parent')";
+
+#[test]
+fn a_child_is_made_when_its_parent_is_distributed() {
+    let create = "CREATE TABLE child (id int, p int REFERENCES parent)";
+    same("fk_later_child", &with_used(&[PARENT, DISTRIBUTED, create], &[]));
+}
+
+#[test]
+fn a_loaded_parent_is_distributed_and_then_its_child() {
+    let create =
+        "CREATE TABLE child (id int, p int REFERENCES parent); INSERT INTO child VALUES (30, 8), (31, 8), (32, 7)";
+    let after = ["DELETE FROM child WHERE p IS NULL", DISTRIBUTE_CHILD];
+    let again = [
+        "INSERT INTO child VALUES (40, 9), (41, 99)",
+        "INSERT INTO child VALUES (40, 9)",
+        "DELETE FROM parent WHERE k = 9",
+        "SELECT id, p FROM child ORDER BY id",
+        "SELECT k FROM parent ORDER BY k",
+    ];
+    let before = [PARENT, create, DISTRIBUTED, "SELECT count(*) FROM child JOIN parent ON p = k"];
+    let mut all = with_used(&before, &after);
+    all.extend(again);
+    same("fk_both", &all);
+}
+
+#[test]
+fn keys_are_added_by_alter_table_and_go_with_it() {
+    let add =
+        "ALTER TABLE child ADD CONSTRAINT refers FOREIGN KEY (p) REFERENCES parent (k) DEFERRABLE INITIALLY DEFERRED";
+    let checked_late = [
+        PARENT,
+        DISTRIBUTED,
+        "CREATE TABLE child (id int, p int)",
+        add,
+        "INSERT INTO child VALUES (0, 99)",
+        "BEGIN; INSERT INTO child VALUES (1, 100); INSERT INTO parent VALUES (100, 'late'); COMMIT",
+        "BEGIN; INSERT INTO child VALUES (2, 101); SELECT count(*) FROM child; COMMIT",
+        "BEGIN; SET CONSTRAINTS refers IMMEDIATE; INSERT INTO child VALUES (2, 101)",
+        "ROLLBACK",
+        "ALTER TABLE child DROP CONSTRAINT refers",
+        "INSERT INTO child VALUES (3, 300)",
+        "DELETE FROM parent WHERE k = 100 RETURNING k",
+        "SELECT id, p FROM child ORDER BY id",
+        "DELETE FROM child",
+        add,
+        "INSERT INTO child VALUES (1, 1)",
+        "DROP TABLE parent",
+        "DROP TABLE child",
+        "DELETE FROM parent WHERE k = 1 RETURNING k",
+        "DROP TABLE parent",
+    ];
+    same("fk_alter", &checked_late);
+}
+
+#[test]
+fn actions_reach_local_rows() {
+    for (name, action) in [
+        ("fk_cascade", "ON DELETE CASCADE ON UPDATE CASCADE"),
+        ("fk_null", "ON DELETE SET NULL"),
+        ("fk_restrict", "ON DELETE RESTRICT"),
+    ] {
+        let create = format!("CREATE TABLE child (id int, p int DEFAULT 9 REFERENCES parent {action})");
+        let statements = [
+            PARENT,
+            DISTRIBUTED,
+            create.as_str(),
+            "INSERT INTO child SELECT g, g FROM generate_series(1, 6) g",
+            "INSERT INTO child VALUES (0, 0)",
+            "DELETE FROM parent WHERE k = 1",
+            "DELETE FROM parent WHERE k IN (3, 12)",
+            "DO $$ BEGIN DELETE FROM parent WHERE k = 5; END $$",
+            "BEGIN; DELETE FROM parent WHERE k = 6; ROLLBACK",
+            "SELECT id, p FROM child ORDER BY id",
+            "SELECT k FROM parent ORDER BY k",
+        ];
+        same(name, &statements);
+    }
+}
+
+#[test]
+fn keys_of_several_columns_and_other_types() {
+    let statements = [
+        "CREATE TABLE parent (tenant text, n numeric(6, 2), d date, PRIMARY KEY (tenant, n, d))",
+        "INSERT INTO parent VALUES ('it''s', 1.50, '2024-02-29'), ('b', 2, '2024-01-01')",
+        "only: SELECT create_distributed_table('parent', 'tenant', shard_count => 4)",
+        "CREATE TABLE child (id int, t varchar(9), n numeric(6, 2), d date, \
+         FOREIGN KEY (t, n, d) REFERENCES parent (tenant, n, d) MATCH FULL)",
+        "SET datestyle = 'German, DMY'",
+        "INSERT INTO child VALUES (1, 'it''s', 1.5, '29.02.2024')",
+        "INSERT INTO child VALUES (2, 'it''s', 1.51, '29.02.2024')",
+        "INSERT INTO child VALUES (3, 'b', NULL, '29.02.2024')",
+        "INSERT INTO child VALUES (4, NULL, NULL, NULL)",
+        "RESET datestyle",
+        "DELETE FROM parent WHERE tenant = 'it''s'",
+        "UPDATE parent SET n = 3 WHERE tenant = 'b'",
+        "UPDATE parent SET n = 3 WHERE tenant = 'it''s'",
+        "SELECT * FROM child ORDER BY id",
+        "SELECT * FROM parent ORDER BY 1",
+    ];
+    same("fk_types", &statements);
+}
+
+#[test]
+fn what_refers_to_a_row_holds_it() {
+    let (_plain, [_, cluster]) = sides();
+    cluster.create_database("fk_locks", "").unwrap();
+    let mut first = cluster.connect("fk_locks").unwrap();
+    for sql in
+        [PARENT, DISTRIBUTED.trim_start_matches("only: "), "CREATE TABLE child (id int, p int REFERENCES parent)"]
+    {
+        first.run(sql).unwrap();
+    }
+    let mut second = cluster.connect("fk_locks").unwrap();
+    second.run("SET lock_timeout = '300ms'").unwrap();
+    first.run("BEGIN; INSERT INTO child VALUES (1, 4)").unwrap();
+    assert!(told(&mut second, "DELETE FROM parent WHERE k = 4").contains("55P03"));
+    first.run("COMMIT").unwrap();
+    assert!(told(&mut second, "DELETE FROM parent WHERE k = 4").contains("23503"));
+    first.run("BEGIN; DELETE FROM parent WHERE k = 5").unwrap();
+    assert!(told(&mut second, "INSERT INTO child VALUES (2, 5)").contains("55P03"));
+    first.run("COMMIT").unwrap();
+    assert!(told(&mut second, "INSERT INTO child VALUES (2, 5)").contains("23503"));
+    // Of a role that may do neither.
+    first
+        .run("CREATE ROLE fk_writer; GRANT INSERT ON child TO fk_writer; GRANT DELETE, SELECT ON parent TO fk_writer")
+        .unwrap();
+    second.run("SET ROLE fk_writer").unwrap();
+    assert_eq!(told(&mut second, "INSERT INTO child VALUES (3, 6)"), "INSERT 0 1");
+    assert!(told(&mut second, "INSERT INTO child VALUES (3, 60)").contains("23503"));
+    assert!(told(&mut second, "DELETE FROM parent WHERE k = 6").contains("23503"));
+    assert_eq!(told(&mut second, "DELETE FROM parent WHERE k = 7"), "DELETE 1");
+}

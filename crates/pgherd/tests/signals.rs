@@ -1,0 +1,73 @@
+//! Sessions by the numbers that their clients know: `pg_cancel_backend`, `pg_terminate_backend`, and who notifies, as
+//! on one PostgreSQL.
+
+#![allow(clippy::unwrap_used)]
+
+use pgherd_testkit::client::{Client, query};
+use pgherd_testkit::{Cluster, Plain, Side};
+
+fn said(client: &mut Client, sql: &str) -> String {
+    let reply = client.simple(sql, None).unwrap();
+    reply.error().map_or_else(|| "none".to_owned(), |e| format!("{} {}", e.sqlstate(), e.message()))
+}
+
+fn told(side: &Side) -> Vec<String> {
+    let target = side.create_database("signals", "").unwrap();
+    let mut admin = Client::connect(&target).unwrap();
+    admin.run("DROP ROLE IF EXISTS signal_low, signal_other").unwrap();
+    admin.run("CREATE ROLE signal_low LOGIN; CREATE ROLE signal_other LOGIN").unwrap();
+    let connect = |user: &str| {
+        let mut target = target.clone();
+        user.clone_into(&mut target.user);
+        target.password = None;
+        let mut client = Client::connect(&target).unwrap();
+        let pid = client.value("SELECT pg_backend_pid()").unwrap();
+        (client, pid)
+    };
+    let mut told = Vec::new();
+    let (mut low, low_pid) = connect("signal_low");
+    let (mut mine, _) = connect("signal_low");
+    let (mut other, _) = connect("signal_other");
+    let own = admin.value("SELECT pg_backend_pid()").unwrap();
+    // Whoever may not.
+    for (client, pid) in [(&mut other, &low_pid), (&mut low, &own)] {
+        for function in ["pg_cancel_backend", "pg_terminate_backend"] {
+            told.push(said(client, &format!("SELECT {function}({pid})")));
+        }
+    }
+    for cancels in [&mut mine, &mut admin] {
+        low.send(&query("SELECT pg_sleep(20)")).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        told.push(cancels.value(&format!("SELECT pg_cancel_backend({low_pid})")).unwrap());
+        let reply = low.receive_until_ready(1).unwrap();
+        told.push(reply.iter().map(|message| char::from(message.kind)).collect());
+    }
+    told.push(admin.value("SELECT pg_cancel_backend(2000000000)").unwrap());
+    // Its own notification, and one of another session.
+    low.run("LISTEN here").unwrap();
+    for (sender, name) in [(&mut mine, "other"), (&mut admin, "admin")] {
+        let pid = sender.value("SELECT pg_backend_pid()").unwrap();
+        sender.run("NOTIFY here, 'x'").unwrap();
+        let message = std::iter::from_fn(|| low.receive().ok()).find(|message| message.kind == b'A').unwrap();
+        let from = i32::from_be_bytes(*message.body.first_chunk().unwrap());
+        told.push(format!("{name} {}", from.to_string() == pid));
+    }
+    low.run("BEGIN; SELECT 1").unwrap();
+    told.push(mine.value(&format!("SELECT pg_terminate_backend({low_pid})")).unwrap());
+    let last = std::iter::from_fn(|| low.receive().ok()).last().unwrap();
+    told.push(String::from_utf8_lossy(&last.body).contains("57P01").to_string());
+    // Itself.
+    mine.send(&query("SELECT pg_terminate_backend(pg_backend_pid())")).unwrap();
+    let last = std::iter::from_fn(|| mine.receive().ok()).last().unwrap();
+    told.push(String::from_utf8_lossy(&last.body).contains("57P01").to_string());
+    told
+}
+
+#[test]
+fn sessions_are_known_by_the_numbers_that_their_clients_have() {
+    let cluster = Cluster::shared(env!("CARGO_BIN_EXE_pgherd"));
+    let plain = Plain::like(&cluster.target).unwrap();
+    let (plain, cluster) = (told(&plain.side("postgres")), told(&cluster.side()));
+    assert_eq!(plain, cluster);
+    assert!(plain.iter().filter(|said| said.starts_with("42501")).count() >= 2, "{plain:?}");
+}

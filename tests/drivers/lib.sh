@@ -1,0 +1,68 @@
+# Included by the suites beside it. `DRIVERS_WORK` is the suite's own directory, kept between runs; what is prepared
+# there has a stamp with its versions and is made anew when they change.
+set -euo pipefail
+cd "$DRIVERS_WORK"
+
+say() { printf '%s\n' "$*"; }
+
+fail() {
+    printf 'error: %s\n' "$@" >&2
+    exit 1
+}
+
+# Whether all of it is here already: `prepared VERSIONS || { …; finished VERSIONS; }`.
+prepared() { [ "$(cat stamp 2>/dev/null)" = "$*" ]; }
+finished() { printf '%s' "$*" >stamp; }
+
+# Python packages in an environment of the suite's own.
+python_with() {
+    rm -rf venv
+    python3 -m venv venv
+    venv/bin/pip install --quiet --disable-pip-version-check "$@"
+}
+
+# The source package of a version, unpacked into `source`: python_source asyncpg 0.32.0.
+python_source() {
+    rm -rf source download
+    venv/bin/pip download --quiet --disable-pip-version-check --no-deps --no-binary :all: \
+        -d download "$1==$2" || fail "no source package $1 $2"
+    mkdir source
+    tar xf download/*.tar.gz -C source --strip-components 1
+    rm -rf download
+}
+
+# Debian's source package, unpacked into `source`, where the registry's package has no tests.
+debian_source() {
+    directory=$PWD
+    without_apt="run without the suite: make drivers DRIVERS_ONLY=…"
+    command -v dpkg-source >/dev/null || fail "dpkg-source is missing" "apt-get install dpkg-dev"
+    . "$DRIVERS_SOURCE/../../scripts/apt_sources.sh"
+    make_apt
+    local version
+    version=$(apt apt-cache showsrc "$1" 2>/dev/null | sed -n "s/^Version: //p" | grep -E "^([0-9]+:)?${2//./\\.}" |
+        sort -Vu | tail -n 1) || fail "no package source of this machine has $1 $2 as a source package"
+    rm -rf source download
+    mkdir download
+    (cd download && apt apt-get -q source "$1=$version") || fail "apt-get source $1=$version failed"
+    mv download/*/ source
+    rm -rf download apt
+}
+
+# pytest with a plugin that writes how each test ended.
+run_pytest() {
+    PYTHONPATH="$DRIVERS_SOURCE${PYTHONPATH:+:$PYTHONPATH}" \
+        "$DRIVERS_WORK/venv/bin/python" -m pytest -p drivers_report -p no:cacheprovider -q --tb=short "$@" || true
+}
+
+# Packages for Node.js, in the suite's directory.
+node_packages() {
+    prepared "$@" && return
+    command -v npm >/dev/null || fail "npm is missing" "apt-get install npm"
+    rm -rf node_modules package-lock.json
+    echo '{"private": true}' >package.json
+    npm install --no-audit --no-fund --no-update-notifier --save-exact "$@"
+    finished "$@"
+}
+
+# A program of ours with these packages, which writes its results itself.
+run_node() { NODE_PATH="$DRIVERS_WORK/node_modules:$DRIVERS_SOURCE" node "$DRIVERS_SOURCE/$1"; }
