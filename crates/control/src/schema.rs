@@ -69,8 +69,8 @@ VALUES (%s, %s, %L, %s, %L, %L, %L, %L, %L, %L, %L) ON CONFLICT DO NOTHING',
         'pg_catalog.setval(''pgherd.pg_dist_groupid_seq'', %s)', max(nodeid), greatest(max(groupid), 1)), '')
 FROM pgherd.pg_dist_node";
 
-/// Tells the coordinator where the router is that answers its callbacks, and for which database: it may have been copied
-/// or renamed. Run by a superuser.
+/// Tells the coordinator where the router is that answers its callbacks, and for which database: it may have been
+/// copied or renamed. Run by a superuser.
 pub fn callback_server_sql(host: &str, port: u16) -> String {
     format!(
         "DO $pgherd$ BEGIN EXECUTE pg_catalog.format('ALTER SERVER pgherd_router OPTIONS \
