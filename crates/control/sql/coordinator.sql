@@ -717,8 +717,10 @@ BEGIN
     GET DIAGNOSTICS context = PG_CONTEXT;
     context := nullif(substr(context, strpos(context, E'\n') + 1), context);
     IF context ~ '^SQL (statement|function) "'
-        -- Each statement of an extension's script has the context of the one that makes the extension.
+        -- Each statement of an extension's script has the context of the one that makes the extension; from PostgreSQL 18 on
+        -- that of the script, too.
         AND (TG_TAG ~ ' EXTENSION$' OR context !~* E'^SQL statement "\\s*(create|alter)\\s+extension\\M')
+        AND context !~ E'\\nextension script file "[^"\\n]+", near line [0-9]+(\\n|$)'
         -- What functions of ours do is known to the router.
         AND context !~ E'(^|\\n)PL/pgSQL function pgherd\\.'
         AND current_setting('pgherd.routed', true) = 'on'

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use pgherd_testkit::{Cluster, Side};
 use pgherd_testkit::client::{Client, Fields, query};
+use pgherd_testkit::{Cluster, Side};
 
 fn cluster() -> &'static Cluster {
     Cluster::shared(env!("CARGO_BIN_EXE_pgherd"))

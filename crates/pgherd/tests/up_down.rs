@@ -58,7 +58,8 @@ impl Herd {
     }
 
     fn sql_in(&self, database: &str, statement: &str) -> String {
-        let output = self.command("psql", &["-XAtq", "-c", &format!("\\connect {database}"), "-c", statement]).output().unwrap();
+        let output =
+            self.command("psql", &["-XAtq", "-c", &format!("\\connect {database}"), "-c", statement]).output().unwrap();
         assert!(output.status.success(), "{statement}:\n{}", stderr(&output));
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pgherd_catalog::{Snapshot, Table, TableKind};
 use pgherd_sql::ast::*;
-use pgherd_sql::{Edits, Splice, Statement, own_names};
+use pgherd_sql::{Edits, Overlap, Splice, Statement, own_names};
 
 use crate::SessionView;
 use crate::analysis::Analysis;
@@ -99,15 +99,17 @@ fn replace_session_values(statement: &Statement, now: Option<&str>, pid: Option<
     };
     statement.tree.walk_all(&mut |place, expr| {
         if let Some(new) = value_of(expr) {
-            edits.replace(expr.span, new);
+            edits.cover(expr.span, new);
         }
         if place == Place::Target && !matches!(expr.kind, ExprKind::Star(_)) {
             let mut changed = false;
             expr.walk(&mut |e| changed |= value_of(e).is_some());
             if changed {
                 // The item keeps the name that it had.
-                let end = with_brackets(text, expr.span).end;
-                edits.insert(end, format!(" AS {}", quote_ident(&crate::naming::column_name(expr))));
+                edits.insert_after(
+                    with_brackets(text, expr.span),
+                    format!(" AS {}", quote_ident(&crate::naming::column_name(expr))),
+                );
             }
         }
     });
@@ -235,7 +237,33 @@ impl<'a> Context<'a> {
         edits
     }
 
-    pub fn coordinator_sql(&self) -> Splice {
+    /// A plan with that text.
+    pub fn with_coordinator_sql(&self, tier: impl FnOnce(Splice) -> Tier, reason: impl Into<String>) -> Plan {
+        match self.coordinator_sql() {
+            Ok(sql) => self.plan(tier(sql), reason),
+            Err(overlap) => self.broken(overlap),
+        }
+    }
+
+    /// A plan with the text for workers.
+    pub fn with_worker_sql(&self, tier: impl FnOnce(Splice) -> Tier, reason: impl Into<String>) -> Plan {
+        match self.worker_edits().apply(self.text()) {
+            Ok(sql) => self.plan(tier(sql), reason),
+            Err(overlap) => self.broken(overlap),
+        }
+    }
+
+    /// The plan, if its texts could be written.
+    pub fn unless_broken(&self, plan: Result<Plan, Overlap>) -> Plan {
+        plan.unwrap_or_else(|overlap| self.broken(overlap))
+    }
+
+    fn broken(&self, overlap: Overlap) -> Plan {
+        let refusal = Refusal { sqlstate: "XX000", message: overlap.to_string(), detail: None, hint: None };
+        self.plan(Tier::Refuse(refusal), "its text cannot be written")
+    }
+
+    fn coordinator_sql(&self) -> Result<Splice, Overlap> {
         let mut edits = self.coordinator_edits();
         crate::unions::keep_apart(self.statement, self.snapshot, self.session, &mut edits);
         crate::early::early(&self.analysis, self.statement, &mut edits, (self.text(), 0));
@@ -250,11 +278,11 @@ impl<'a> Context<'a> {
             let relation = instance.relation;
             if staging.instance(index).is_some() {
                 for condition in self.conditions_on(index) {
-                    edits.replace(condition.span, " true ");
+                    edits.cover(condition.span, " true ");
                 }
             }
             if let (Some(clause), Some(_)) = (instance.sample, staging.instance(index)) {
-                edits.replace(clause, "");
+                edits.cover(clause, "");
             }
             match staging.instance(index) {
                 Some(staged) if relation.alias.is_some() => {
@@ -274,11 +302,11 @@ impl<'a> Context<'a> {
             let part = staged.part();
             match staging.joined(index) {
                 None => {
-                    edits.replace(query.span, staged.marker());
+                    edits.cover(query.span, staged.marker());
                 }
                 Some(joined) => {
                     edits.insert(joined.from, format!(" , {} AS {} ", staged.marker(), Joined::alias(part)));
-                    edits.replace(joined.subquery, Joined::value(part));
+                    edits.cover(joined.subquery, Joined::value(part));
                     edits.insert(joined.condition, joined.conditions(part));
                 }
             }
@@ -389,7 +417,7 @@ impl<'a> Context<'a> {
                 copies.push(instance.table.clone());
             }
         }
-        let mut plan = self.plan(Tier::Federate { sql: self.coordinator_sql(), copies }, reason);
+        let mut plan = self.with_coordinator_sql(|sql| Tier::Federate { sql, copies }, reason);
         plan.writes |= self.analysis.instances.iter().any(|i| i.is_target);
         plan.lock_wait = lock_wait;
         plan

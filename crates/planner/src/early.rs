@@ -405,7 +405,10 @@ impl<'c> Early<'c, '_> {
             self.number += 1;
             let name = format!("{FIRST}{}", self.number);
             let mut first = Splice::made(&format!("{name} AS MATERIALIZED (SELECT "));
-            first.append(self.edits.apply_to(self.text, self.there(expr.span)));
+            match self.edits.apply_to(self.text, self.there(expr.span)) {
+                Ok(text) => first.append(text),
+                Err(overlap) => self.edits.fail(overlap),
+            }
             first.push_text(" AS value)", None);
             if let Some(Some(home)) = self.homes.last_mut() {
                 home.first.push(first);
@@ -425,7 +428,7 @@ impl<'c> Early<'c, '_> {
         }
         for (span, value) in values {
             let before = if starts(&span) { gates.as_str() } else { "" };
-            self.edits.replace(self.there(span), format!("{before}{value}"));
+            self.edits.cover(self.there(span), format!("{before}{value}"));
         }
         self.wrap(condition, &computed);
     }
@@ -439,8 +442,8 @@ impl<'c> Early<'c, '_> {
         if item.alias.is_some() || !named_by_subquery(expr) {
             self.wrap(expr, &[]);
         } else if !now && name != "?column?" && self.wrap(expr, &[]) {
-            let end = with_brackets(&self.statement.text, expr.span).end;
-            self.insert(end, format!(" AS {}", quote_ident(&name)));
+            let item = with_brackets(&self.statement.text, expr.span);
+            self.edits.insert_after(self.there(item), format!(" AS {}", quote_ident(&name)));
         }
     }
 
@@ -467,7 +470,7 @@ impl<'c> Early<'c, '_> {
         });
         for e in found.iter().filter(|e| e.span.is_known()) {
             self.insert(e.span.start, "(COALESCE(");
-            self.insert(e.span.end, "))");
+            self.edits.append_to(self.there(e.span), "))");
         }
         !found.is_empty()
     }

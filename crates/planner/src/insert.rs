@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pgherd_catalog::{Column, ColumnDefault, Snapshot, Table};
 use pgherd_sql::ast::*;
-use pgherd_sql::{Edits, Splice};
+use pgherd_sql::{Edits, Overlap, Splice};
 
 use crate::context::{Context, qualified, quote_ident, quote_literal};
 use crate::modify::{is_same_column, sets_to_sequence};
@@ -80,8 +80,8 @@ impl Context<'_> {
 
     /// The coordinator reports the statement's error.
     fn let_coordinator_report(&self) -> Plan {
-        let tier = Tier::Coordinator { sql: self.coordinator_sql(), in_block: false };
-        self.plan(tier, "the coordinator reports the error")
+        let tier = |sql| Tier::Coordinator { sql, in_block: false };
+        self.with_coordinator_sql(tier, "the coordinator reports the error")
     }
 
     /// Target columns in the order of the values. None: a name is unknown or there are too many values.
@@ -178,23 +178,27 @@ impl Context<'_> {
     }
 
     fn insert_rows(&self, insert: &Insert, rows: &[Vec<Expr>], table: &Arc<Table>) -> Plan {
+        self.unless_broken(self.try_insert_rows(insert, rows, table))
+    }
+
+    fn try_insert_rows(&self, insert: &Insert, rows: &[Vec<Expr>], table: &Arc<Table>) -> Result<Plan, Overlap> {
         let width = rows.first().map_or(0, Vec::len);
         let is_default_values = matches!(insert.source, InsertSource::DefaultValues);
         let Some(mut columns) = self.target_columns(insert, table, Some(width)) else {
-            return self.let_coordinator_report();
+            return Ok(self.let_coordinator_report());
         };
         if columns.len() != width && !is_default_values || rows.iter().any(|r| r.len() != width) {
-            return self.let_coordinator_report();
+            return Ok(self.let_coordinator_report());
         }
         if is_default_values {
             columns.clear();
         }
-        let Some(key) = table.key_column() else { return self.federate("no distribution column") };
+        let Some(key) = table.key_column() else { return Ok(self.federate("no distribution column")) };
         if self.analysis.has_parts_unknown || !self.names_are_known() {
-            return self.insert_from_coordinator(table, "a construct in it is not understood");
+            return Ok(self.insert_from_coordinator(table, "a construct in it is not understood"));
         }
         if rows.iter().flatten().any(|value| self.returns_set(value)) {
-            return self.insert_from_coordinator(table, "a set-returning function makes rows of the values");
+            return Ok(self.insert_from_coordinator(table, "a set-returning function makes rows of the values"));
         }
         // Columns that the statement leaves out but that need a value from the coordinator.
         let given = columns.len();
@@ -228,7 +232,7 @@ impl Context<'_> {
         let key_at = columns.iter().position(|c| c.name == key.name);
         // RETURNING and ON CONFLICT run on the workers as they stand.
         if let Some(reason) = self.tail_reason(insert) {
-            return self.insert_from_coordinator(table, &format!("ON CONFLICT or RETURNING: {reason}"));
+            return Ok(self.insert_from_coordinator(table, &format!("ON CONFLICT or RETURNING: {reason}")));
         }
         let many = rows.len() > 1;
         // One time for all rows, and the transaction's.
@@ -254,18 +258,18 @@ impl Context<'_> {
                     && insert.overriding != Overriding::System
                     && let ColumnDefault::Identity { always: true, .. } = column.default
                 {
-                    return self.generated_always(
+                    return Ok(self.generated_always(
                         column,
                         format!("Column \"{}\" is an identity column defined as GENERATED ALWAYS.", column.name),
                         Some("Use OVERRIDING SYSTEM VALUE to override."),
-                    );
+                    ));
                 }
                 if !is_default && matches!(column.default, ColumnDefault::Generated) {
-                    return self.generated_always(
+                    return Ok(self.generated_always(
                         column,
                         format!("Column \"{}\" is a generated column.", column.name),
                         None,
-                    );
+                    ));
                 }
                 let evaluate = |sql: String| Field::Evaluate { sql, type_name: evaluation_type(column, is_key) };
                 let field = if is_default {
@@ -309,11 +313,11 @@ impl Context<'_> {
                         row_key = Some(RowKey::Value(value));
                     }
                     if local {
-                        Field::Text(worker.apply_to(text, expr.span))
+                        Field::Text(worker.apply_to(text, expr.span)?)
                     } else {
                         computes = true;
                         computes_part |= insert.columns.get(at).is_some_and(|(_, part)| *part);
-                        evaluate(coordinator.apply_to(text, expr.span).as_written())
+                        evaluate(coordinator.apply_to(text, expr.span)?.as_written())
                     }
                 };
                 needs_coordinator |= matches!(field, Field::Evaluate { .. });
@@ -325,7 +329,7 @@ impl Context<'_> {
             out.push(InsertRow { key, fields });
         }
         if computes_part {
-            return self.insert_parts(insert, table);
+            return Ok(self.insert_parts(insert, table));
         }
         // A row's default gives the time, unless that is fixed and stands there by now.
         let is_given = |c: &Column, row: &[Expr]| {
@@ -342,7 +346,7 @@ impl Context<'_> {
             plan.reason = format!("one row with a known {}", key.name);
             // In a transaction over several servers the default's time is the transaction's.
             plan.uses_now |= by_default;
-            return plan;
+            return Ok(plan);
         }
         // Text up to VALUES with an explicit column list.
         let mut edits = Edits::new();
@@ -355,7 +359,7 @@ impl Context<'_> {
             std::iter::once(inner).chain(columns.iter().skip(given).map(|c| quote_ident(&c.name))).collect()
         };
         let head_end = insert.columns_span.map_or_else(|| self.before_source(insert), |s| s.start);
-        let mut head = edits.apply_to(text, Span::new(0, text[..head_end].trim_end().len()));
+        let mut head = edits.apply_to(text, Span::new(0, text[..head_end].trim_end().len()))?;
         if !names.is_empty() {
             head.push_text(&format!(" ({})", names.join(", ")), None);
         }
@@ -365,7 +369,7 @@ impl Context<'_> {
             head.push_text(" OVERRIDING SYSTEM VALUE", None);
         }
         head.push_text(" VALUES ", None);
-        let tail = insert.tail_span.map_or_else(Splice::default, |span| worker.apply_to(text, span));
+        let tail = insert.tail_span.map(|span| worker.apply_to(text, span)).transpose()?.unwrap_or_default();
         let reason = match (out.len(), needs_coordinator) {
             (_, true) => "the coordinator computes a value of each row first",
             _ => "each row goes to its shard",
@@ -384,7 +388,7 @@ impl Context<'_> {
         // A time that has been put into it belongs to one transaction.
         plan.uses_now |= by_default && fixed;
         plan.default_time = by_default && !fixed;
-        plan
+        Ok(plan)
     }
 
     /// Where the alias ends, or the table's name.
@@ -543,46 +547,50 @@ impl Context<'_> {
     }
 
     fn insert_query(&self, insert: &Insert, query: &Query, table: &Arc<Table>) -> Plan {
+        self.unless_broken(self.try_insert_query(insert, query, table))
+    }
+
+    fn try_insert_query(&self, insert: &Insert, query: &Query, table: &Arc<Table>) -> Result<Plan, Overlap> {
         let width = self.source_outputs().map(Vec::len);
         if width == Some(0) {
-            return self.insert_from_coordinator(table, "the query gives rows without columns");
+            return Ok(self.insert_from_coordinator(table, "the query gives rows without columns"));
         }
-        let Some(columns) = self.target_columns(insert, table, width) else { return self.let_coordinator_report() };
+        let Some(columns) = self.target_columns(insert, table, width) else { return Ok(self.let_coordinator_report()) };
         for column in &columns {
             let written = width.is_some() || !insert.columns.is_empty();
             if matches!(column.default, ColumnDefault::Generated) && written {
-                return self.generated_always(
+                return Ok(self.generated_always(
                     column,
                     format!("Column \"{}\" is a generated column.", column.name),
                     None,
-                );
+                ));
             }
             if let (ColumnDefault::Identity { always: true, .. }, Overriding::No) = (&column.default, insert.overriding)
             {
                 // An error unless the select list ends before this column.
                 if written {
-                    return self.generated_always(
+                    return Ok(self.generated_always(
                         column,
                         format!("Column \"{}\" is an identity column defined as GENERATED ALWAYS.", column.name),
                         Some("Use OVERRIDING SYSTEM VALUE to override."),
-                    );
+                    ));
                 }
             }
         }
         if let Some(reason) = self.tail_reason(insert) {
-            return self.insert_from_coordinator(table, &format!("ON CONFLICT or RETURNING: {reason}"));
+            return Ok(self.insert_from_coordinator(table, &format!("ON CONFLICT or RETURNING: {reason}")));
         }
         match self.insert_on_workers(insert, query, table, &columns) {
-            Ok(plan) => plan,
+            Ok(plan) => Ok(plan),
             // Whole columns pass the router; a part of one has a type that is not known here.
-            Err(_) if insert.columns.iter().any(|(_, part)| *part) => self.insert_parts(insert, table),
+            Err(_) if insert.columns.iter().any(|(_, part)| *part) => Ok(self.insert_parts(insert, table)),
             Err(reason) => {
                 let text = self.text();
-                let select = self.coordinator_edits().apply_to(text, insert.source_span);
+                let select = self.coordinator_edits().apply_to(text, insert.source_span)?;
                 let with = match &insert.with {
                     Some(_) => {
                         let start = self.before_insert_word();
-                        format!("{} ", self.coordinator_edits().apply_to(text, Span::new(0, start)).as_written())
+                        format!("{} ", self.coordinator_edits().apply_to(text, Span::new(0, start))?.as_written())
                     }
                     None => String::new(),
                 };
@@ -611,7 +619,7 @@ impl Context<'_> {
                 let reads_now = defaults.iter().any(|(name, _)| {
                     matches!(table.column(name).map(|c| &c.default), Some(ColumnDefault::Expression { .. }))
                 });
-                let tail = insert.tail_span.map(|span| self.worker_edits().apply_to(text, span));
+                let tail = insert.tail_span.map(|span| self.worker_edits().apply_to(text, span)).transpose()?;
                 // COPY is not for tables with policies.
                 let tail = tail.or_else(|| table.row_security.then(Splice::default));
                 let plan = InsertSelect {
@@ -633,7 +641,7 @@ impl Context<'_> {
                 };
                 let mut plan = self.plan(Tier::InsertSelect(plan), format!("the rows pass the router: {reason}"));
                 plan.uses_now |= reads_now;
-                plan
+                Ok(plan)
             }
         }
     }
@@ -707,7 +715,7 @@ impl Context<'_> {
             return Err("a column's default is the current time, which must be the same on every server".to_owned());
         }
         let keys = self.keys_of(&anchors, level, select.filter.as_ref());
-        let sql = self.worker_edits().apply(self.text());
+        let sql = self.worker_edits().apply(self.text())?;
         let scatter = Scatter { table: table.clone(), keys, sql, combine: Combine::Concatenate };
         let mut plan = self.plan(Tier::Scatter(scatter), "the rows stay on their workers");
         plan.default_time = default_time;
@@ -759,9 +767,10 @@ impl Context<'_> {
             });
         let reason = match self.replicable() {
             Ok(()) if same_defaults => {
-                let sql = self.worker_edits().apply(self.text());
-                let plan = Tier::ReplicateWrite { sql, reads: self.reads_tables() };
-                return self.plan(plan, "the same rows are inserted on every node");
+                return self.with_worker_sql(
+                    |sql| Tier::ReplicateWrite { sql, reads: self.reads_tables() },
+                    "the same rows are inserted on every node",
+                );
             }
             Ok(()) => "a column's default is computed once".to_owned(),
             Err(reason) => reason,
@@ -773,8 +782,8 @@ impl Context<'_> {
         if table.has_triggers || sampled || insert.on_conflict.as_ref().is_some_and(|c| c.update) {
             return self.federate(reason);
         }
-        let tier = Tier::ReplicateRows { table: table.clone(), sql: self.coordinator_sql(), returning };
-        self.plan(tier, format!("the coordinator computes the rows: {reason}"))
+        let tier = |sql| Tier::ReplicateRows { table: table.clone(), sql, returning };
+        self.with_coordinator_sql(tier, format!("the coordinator computes the rows: {reason}"))
     }
 }
 
@@ -816,10 +825,10 @@ fn written_at(statement: &pgherd_sql::Statement, now: &str) -> Option<String> {
     let mut edits = Edits::new();
     statement.tree.walk_all(&mut |_, e| {
         if let Some(new) = safety::now_replacement(e, &statement.text, now) {
-            edits.replace(e.span, new);
+            edits.cover(e.span, new);
         }
     });
-    let text = edits.apply(&statement.text).as_written();
+    let text = edits.apply(&statement.text).ok()?.as_written();
     text.strip_prefix("SELECT ").map(str::to_owned)
 }
 

@@ -129,14 +129,14 @@ pub fn columns_read(
 fn plan_in(context: &Context<'_>) -> Plan {
     let statement = context.statement;
     if let Tree::Utility = statement.tree {
-        let tier = Tier::Coordinator { sql: context.coordinator_sql(), in_block: true };
-        let mut plan = context.plan(tier, "a utility statement");
+        let tier = |sql| Tier::Coordinator { sql, in_block: true };
+        let mut plan = context.with_coordinator_sql(tier, "a utility statement");
         plan.writes = true;
         return plan;
     }
     if context.tables.is_empty() {
-        let tier = Tier::Coordinator { sql: context.coordinator_sql(), in_block: context.needs_coordinator_block() };
-        return context.plan(tier, "no distributed table is named");
+        let tier = |sql| Tier::Coordinator { sql, in_block: context.needs_coordinator_block() };
+        return context.with_coordinator_sql(tier, "no distributed table is named");
     }
     // On workers ONLY is taken away from every name; the coordinator knows that a partitioned table has no rows itself.
     let bare = context.analysis.instances.iter().any(|i| i.relation.only && i.table.is_partitioned);
@@ -155,9 +155,8 @@ fn plan_in(context: &Context<'_>) -> Plan {
     let local_target = statement.has_modifying && !context.analysis.instances.iter().any(|i| i.is_target);
     match &statement.tree {
         _ if !context.has_distributed() && !context.analysis.instances.iter().any(|i| i.is_target) => {
-            let tier =
-                Tier::Coordinator { sql: context.coordinator_sql(), in_block: context.needs_coordinator_block() };
-            context.plan(tier, "the coordinator has a copy of every reference table")
+            let tier = |sql| Tier::Coordinator { sql, in_block: context.needs_coordinator_block() };
+            context.with_coordinator_sql(tier, "the coordinator has a copy of every reference table")
         }
         Tree::Query(_) => context.select(),
         _ if local_target => context.federate("a local table is written"),

@@ -232,28 +232,28 @@ pub(crate) fn rows(context: &Context<'_>, query: &Query, select: &Select, level:
     let (limit, offset) = (count_of(query.limit.as_ref()), count_of(query.offset.as_ref()));
 
     // The workers' text.
-    let mut sql = edits.apply_to(text, Span::new(0, outline.select.end));
+    let mut sql = edits.apply_to(text, Span::new(0, outline.select.end))?;
     sql.push_text(" ", None);
     for (at, span) in outline.items.iter().enumerate() {
         if at > 0 {
             sql.push_text(", ", None);
         }
-        sql.append(edits.apply_to(text, *span));
+        sql.append(edits.apply_to(text, *span)?);
     }
     for (at, span) in hidden.iter().enumerate() {
         sql.push_text(", ", None);
-        sql.append(edits.apply_to(text, *span));
+        sql.append(edits.apply_to(text, *span)?);
         // The statement's ORDER BY may name an output that is called as this would be.
         sql.push_text(&format!(" AS pgherd_sort{at}"), None);
     }
     for span in [outline.from_where, outline.group_clause, outline.having, outline.window].into_iter().flatten() {
         sql.push_text(" ", None);
-        sql.append(edits.apply_to(text, span));
+        sql.append(edits.apply_to(text, span)?);
     }
     let pushed = pushed_limit(&limit, &offset);
     if let (Some(span), true) = (outline.order_clause, pushed.is_some() || distinct_on) {
         sql.push_text(" ", None);
-        sql.append(edits.apply_to(text, span));
+        sql.append(edits.apply_to(text, span)?);
     }
     if let Some(pushed) = pushed {
         sql.push_text(&format!(" LIMIT {pushed}"), None);
@@ -263,7 +263,7 @@ pub(crate) fn rows(context: &Context<'_>, query: &Query, select: &Select, level:
             return Err("row locks before and behind LIMIT".to_owned());
         }
         sql.push_text(" ", None);
-        sql.append(edits.apply_to(text, locking));
+        sql.append(edits.apply_to(text, locking)?);
     }
 
     // The merge.
@@ -308,11 +308,11 @@ pub(crate) fn set_operation(
     let (limit, offset) = (count_of(query.limit.as_ref()), count_of(query.offset.as_ref()));
     let edits = context.worker_edits();
     let (tail, order_clause) = context.statement.query_tail();
-    let mut sql = edits.apply_to(text, Span::new(0, text[..tail].trim_end().len()));
+    let mut sql = edits.apply_to(text, Span::new(0, text[..tail].trim_end().len()))?;
     if let Some(pushed) = pushed_limit(&limit, &offset) {
         if let Some(span) = order_clause {
             sql.push_text(" ", None);
-            sql.append(edits.apply_to(text, span));
+            sql.append(edits.apply_to(text, span)?);
         }
         sql.push_text(&format!(" LIMIT {pushed}"), None);
     }
@@ -446,7 +446,7 @@ pub(crate) fn aggregates(
             return Err("a subquery in GROUP BY".to_owned());
         }
         check_shippable(context, &[expr])?;
-        partials.group(expr, false);
+        partials.group(expr, false)?;
     }
     // DISTINCT arguments become groupings of the workers: they come before the partial results.
     let mut exprs: Vec<&Expr> = select.items.iter().map(|i| &i.expr).collect();
@@ -454,10 +454,10 @@ pub(crate) fn aggregates(
     exprs.extend(query.order_by.iter().map(|s| &s.expr));
     let outputs = outputs(context, select, scope)?;
     if !select.group_by.is_empty() {
-        select.items.iter().for_each(|i| partials.dependents(&i.expr));
-        select.having.iter().for_each(|e| partials.dependents(e));
+        select.items.iter().try_for_each(|i| partials.dependents(&i.expr))?;
+        select.having.iter().try_for_each(|e| partials.dependents(e))?;
         let sorts = query.order_by.iter().map(|s| &s.expr);
-        sorts.filter(|e| output_of(e, &outputs).is_none()).for_each(|e| partials.dependents(e));
+        sorts.filter(|e| output_of(e, &outputs).is_none()).try_for_each(|e| partials.dependents(e))?;
     }
     for expr in &exprs {
         partials.distinct_arguments(expr)?;
@@ -493,7 +493,7 @@ pub(crate) fn aggregates(
     // The workers' text.
     let Partials { groups, columns, edits, mut collated, .. } = partials;
     collated |= groups.iter().any(|g| g.collation == Ok(Collation::Asked));
-    let mut sql = edits.apply_to(text, Span::new(0, outline.whole.start));
+    let mut sql = edits.apply_to(text, Span::new(0, outline.whole.start))?;
     sql.push_text("SELECT ", None);
     let width = groups.len() + columns.len();
     let group_count = groups.len();
@@ -516,7 +516,7 @@ pub(crate) fn aggregates(
     }
     if let Some(span) = outline.from_where {
         sql.push_text(" ", None);
-        sql.append(edits.apply_to(text, span));
+        sql.append(edits.apply_to(text, span)?);
     }
     if group_count > 0 {
         let list: Vec<String> = (1..=group_count).map(|n| n.to_string()).collect();
@@ -558,23 +558,25 @@ impl<'e> Partials<'_, 'e> {
     }
 
     /// Adds a grouping and gives its column's number.
-    fn group(&mut self, expr: &'e Expr, extra: bool) -> usize {
+    fn group(&mut self, expr: &'e Expr, extra: bool) -> Result<usize> {
         let text = expr.span.of(self.text()).to_owned();
-        let sql = self.edits.apply_to(self.text(), expr.span);
+        let sql = self.edits.apply_to(self.text(), expr.span)?;
         let collation = self.context.collation_of(expr, self.scope);
         self.groups.push(Group { expr, text, collation, extra, dependent: false, sql });
-        self.groups.len()
+        Ok(self.groups.len())
     }
 
     /// Columns that stand beside aggregates without being grouped by. The coordinator takes the statement only where
     /// the groups have a primary key of theirs.
-    fn dependents(&mut self, expr: &'e Expr) {
+    fn dependents(&mut self, expr: &'e Expr) -> Result<()> {
         if self.group_of(expr, false).is_some() {
-            return;
+            return Ok(());
         }
         match &expr.kind {
             ExprKind::Column(_) => {
-                let Found::Column(id, true) = self.context.analysis.resolve_expr(expr, self.scope) else { return };
+                let Found::Column(id, true) = self.context.analysis.resolve_expr(expr, self.scope) else {
+                    return Ok(());
+                };
                 let scalar = self.context.analysis.column(id).is_some_and(|c| SCALARS.contains(&c.type_oid));
                 // A distributed table's key has the distribution column in it.
                 let of = self.context.analysis.instances.iter().find(|i| i.rel == id.rel);
@@ -583,7 +585,7 @@ impl<'e> Partials<'_, 'e> {
                     && expr.span.is_known()
                     && self.dependent_of(expr).is_none()
                 {
-                    let at = self.group(expr, true);
+                    let at = self.group(expr, true)?;
                     self.groups[at - 1].dependent = true;
                 }
             }
@@ -592,9 +594,10 @@ impl<'e> Partials<'_, 'e> {
             _ => {
                 let mut children = Vec::new();
                 expr.for_each_child(&mut |child| children.push(child));
-                children.into_iter().for_each(|child| self.dependents(child));
+                children.into_iter().try_for_each(|child| self.dependents(child))?;
             }
         }
+        Ok(())
     }
 
     /// The column of the workers that has a dependent column.
@@ -654,7 +657,7 @@ impl<'e> Partials<'_, 'e> {
                 return Err(format!("{}(DISTINCT …) of this form", call.name));
             }
             if self.group_of(arg, true).is_none() {
-                self.group(arg, true);
+                self.group(arg, true)?;
             }
         }
         Ok(())
@@ -683,7 +686,7 @@ impl<'e> Partials<'_, 'e> {
             let text = self.text().to_owned();
             expr.walk(&mut |e| {
                 if let Some(new) = crate::safety::now_replacement(e, &text, now) {
-                    replaced.replace(e.span, new);
+                    replaced.cover(e.span, new);
                 }
             });
             let inside = |(span, _): &(Span, String)| expr.span.contains(*span);
@@ -691,7 +694,7 @@ impl<'e> Partials<'_, 'e> {
                 replaced.replace(span, new);
             });
         }
-        Ok(replaced.apply_to(self.text(), expr.span).as_written())
+        Ok(replaced.apply_to(self.text(), expr.span)?.as_written())
     }
 
     fn cover(&mut self, expr: &'e Expr, out: &mut Edits) -> Result<()> {
@@ -701,14 +704,14 @@ impl<'e> Partials<'_, 'e> {
                 Collation::Default | Collation::Asked => format!("c{column}"),
                 Collation::C => format!("(c{column}{})", collation.suffix()),
             };
-            out.replace(expr.span, text);
+            out.cover(expr.span, text);
             return Ok(());
         }
         match &expr.kind {
             ExprKind::Column(path) => {
                 if let Some(column) = self.dependent_of(expr) {
                     let collation = self.groups[column - 1].collation.clone()?;
-                    out.replace(expr.span, format!("(pg_catalog.array_agg(c{column}))[1]{}", collation.suffix()));
+                    out.cover(expr.span, format!("(pg_catalog.array_agg(c{column}))[1]{}", collation.suffix()));
                     return Ok(());
                 }
                 return Err(format!("the column {} is not grouped by its own", path.join(".")));
@@ -719,14 +722,14 @@ impl<'e> Partials<'_, 'e> {
                 let (Some(staged), None) = (staged, &link.test) else {
                     return Err("a subquery beside aggregates".to_owned());
                 };
-                out.replace(link.query.span, staged.marker());
+                out.cover(link.query.span, staged.marker());
                 return Ok(());
             }
             ExprKind::Grouping(_) => return Err("GROUPING()".to_owned()),
             ExprKind::Call(call) if call.over.is_some() => return Err("a window over aggregates".to_owned()),
             ExprKind::Call(call) if self.context.analysis.is_aggregate(call) => {
                 let merged = self.aggregate(call, expr)?;
-                out.replace(expr.span, merged);
+                out.cover(expr.span, merged);
                 return Ok(());
             }
             ExprKind::Call(call) if self.context.snapshot.set_returning_functions.contains(&call.name) => {
@@ -746,7 +749,7 @@ impl<'e> Partials<'_, 'e> {
         if call.schema.as_deref().is_some_and(|s| s != "pg_catalog") {
             return Err(format!("the aggregate {} is not built in", call.name));
         }
-        let whole = self.edits.apply_to(self.text(), expr.span);
+        let whole = self.edits.apply_to(self.text(), expr.span)?;
         let name = call.name.as_str();
         let one = match call.args.as_slice() {
             [one] => Some(one),
@@ -769,15 +772,15 @@ impl<'e> Partials<'_, 'e> {
             "avg" => {
                 let arg = one.ok_or("avg of this form")?;
                 let rest = Span::new(call.call_span.end, expr.span.end);
-                let partial = |me: &Self, function: &str| {
+                let partial = |me: &Self, function: &str| -> Result<Splice> {
                     let mut splice = Splice::default();
                     splice.push_text(&format!("pg_catalog.{function}("), None);
-                    splice.append(me.edits.apply_to(me.text(), arg.span));
+                    splice.append(me.edits.apply_to(me.text(), arg.span)?);
                     splice.push_text(")", None);
-                    splice.append(me.edits.apply_to(me.text(), rest));
-                    splice
+                    splice.append(me.edits.apply_to(me.text(), rest)?);
+                    Ok(splice)
                 };
-                let (sum, count) = (partial(self, "sum"), partial(self, "count"));
+                let (sum, count) = (partial(self, "sum")?, partial(self, "count")?);
                 let (avg, sum, count) = (self.column(whole), self.column(sum), self.column(count));
                 Ok(format!("{{{{avg {avg} {sum} {count}}}}}"))
             }

@@ -173,8 +173,8 @@ impl Context<'_> {
         // What is false already is not computed: the first condition that holds decides.
         let mut cases = format!("CASE WHEN {SOURCE}.{MATCHED} THEN false");
         for clause in merge.clauses.iter().filter(|c| c.matched == MergeMatch::NotMatchedByTarget) {
-            let condition = clause.condition.as_ref().map(|c| edits.apply_to(text, c.span).as_written());
-            let condition = condition.unwrap_or_else(|| "true".to_owned());
+            let condition = clause.condition.as_ref().map(|c| edits.apply_to(text, c.span)).transpose()?;
+            let condition = condition.map_or_else(|| "true".to_owned(), |c| c.as_written());
             if let MergeAction::Insert { columns, overriding, values } = &clause.action {
                 let insert = self.insert_step(names, (columns, values), *overriding, &edits, table)?;
                 steps.push(format!("{insert} FROM {{{{stage 1}}}} AS {SOURCE} WHERE {cases} ELSE {condition} END"));
@@ -186,24 +186,24 @@ impl Context<'_> {
                 return Err("its clauses are not found in the text".to_owned());
             }
             if clause.matched == MergeMatch::NotMatchedByTarget {
-                edits.replace(clause.span, "");
+                edits.cover(clause.span, "");
             }
         }
         if merge.clauses.iter().any(|c| c.matched != MergeMatch::NotMatchedByTarget) {
             if merge.with_span.is_known() {
-                edits.replace(merge.with_span, "");
+                edits.cover(merge.with_span, "");
             }
             let mut alone = edits.clone();
-            alone.replace(merge.source_span, format!("(SELECT 0) AS {SOURCE}"));
-            let alone = alone.apply(text).as_written();
+            alone.cover(merge.source_span, format!("(SELECT 0) AS {SOURCE}"));
+            let alone = alone.apply(text)?.as_written();
             let alone =
                 pgherd_sql::split(&alone).ok().and_then(|mut list| list.pop()).ok_or("a step does not parse")?;
             let Tree::Merge(step) = &alone.tree else { return Err("a step does not parse".to_owned()) };
             Context::new(&alone, self.snapshot, self.session).merge_on_workers(step, table)?;
             // A row that another transaction gives a match to meanwhile is inserted, not changed as well.
             let matched = format!("(SELECT * FROM {{{{stage 1}}}} AS {SOURCE} WHERE {MATCHED}) AS {SOURCE}");
-            edits.replace(merge.source_span, matched);
-            steps.insert(0, edits.apply(text).as_written());
+            edits.cover(merge.source_span, matched);
+            steps.insert(0, edits.apply(text)?.as_written());
         }
         Ok((StagePart::new(part.trim_start().to_owned(), Ship::Everywhere), steps))
     }
@@ -227,7 +227,7 @@ impl Context<'_> {
         let (mut list, mut select) = (Vec::new(), Vec::new());
         for (column, value) in given {
             list.push(quote_ident(column));
-            select.push(edits.apply_to(text, value.span).as_written());
+            select.push(edits.apply_to(text, value.span)?.as_written());
         }
         if list.is_empty() {
             return Err("DEFAULT VALUES".to_owned());
@@ -305,29 +305,29 @@ impl Context<'_> {
         let sql = format!("{with} SELECT {}{key} FROM {}", selected.list, merge.source_span.of(text));
         let mut edits = self.worker_edits();
         edits.extend(selected.edits);
-        edits.replace(merge.source_span, format!("{{{{stage {number}}}}} AS {}", quote_ident(&selected.source)));
+        edits.cover(merge.source_span, format!("{{{{stage {number}}}}} AS {}", quote_ident(&selected.source)));
         if merge.with_span.is_known() {
-            edits.replace(merge.with_span, "");
+            edits.cover(merge.with_span, "");
         }
-        Ok((edits.apply(text), StagePart::new(sql.trim_start().to_owned(), ship)))
+        Ok((edits.apply(text)?, StagePart::new(sql.trim_start().to_owned(), ship)))
     }
 
     /// What is left after the source, WITH and staged subqueries are gone can be run by each worker for its rows.
     fn check_rest(&self, names: &Names<'_>) -> Result<()> {
         let merge = names.merge;
         let mut edits = Edits::new();
-        edits.replace(merge.source_span, format!("(SELECT 0) AS {}", quote_ident(&self.source_name(merge))));
+        edits.cover(merge.source_span, format!("(SELECT 0) AS {}", quote_ident(&self.source_name(merge))));
         if merge.with_span.is_known() {
-            edits.replace(merge.with_span, "");
+            edits.cover(merge.with_span, "");
         }
         for link in &self.analysis.levels[names.level].sublinks {
             if let (Some(_), Some(query)) =
                 (self.staging.borrow().level(link.level), self.analysis.levels[link.level].query)
             {
-                edits.replace(query.span, "SELECT 0");
+                edits.cover(query.span, "SELECT 0");
             }
         }
-        let text = edits.apply(self.text()).as_written();
+        let text = edits.apply(self.text())?.as_written();
         let rest = pgherd_sql::split(&text).ok().and_then(|mut list| list.pop()).ok_or("the rest does not parse")?;
         let rest = Context::new(&rest, self.snapshot, self.session);
         if rest.analysis.has_local || rest.analysis.has_own {
@@ -575,8 +575,10 @@ impl Context<'_> {
             return Err("a whole row of the source, or a subquery beside one that is joined".to_owned());
         }
         for expr in unnamed {
-            let end = with_brackets(self.text(), expr.span).end;
-            edits.insert(end, format!(" AS {}", quote_ident(&column_name(expr))));
+            edits.insert_after(
+                with_brackets(self.text(), expr.span),
+                format!(" AS {}", quote_ident(&column_name(expr))),
+            );
         }
         let list: Vec<String> =
             columns.iter().enumerate().map(|(at, text)| format!("{text} AS pgherd_{}", at + 1)).collect();

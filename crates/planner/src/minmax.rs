@@ -25,7 +25,7 @@ pub(crate) fn may_be_first(statement: &Statement, snapshot: &Snapshot) -> bool {
 /// Gives the aggregates of such queries a filter that is true. `start`: where the statement stands in what is edited.
 pub(crate) fn aggregate_all(analysis: &Analysis<'_>, edits: &mut Edits, start: usize) {
     // A common table expression that is read twice is looked at twice.
-    let mut ends = BTreeSet::new();
+    let mut calls = BTreeSet::new();
     for query in analysis.levels.iter().filter_map(|level| level.query) {
         let Body::Select(select) = &query.body else { continue };
         // With groups of its own it is never a first row.
@@ -43,17 +43,14 @@ pub(crate) fn aggregate_all(analysis: &Analysis<'_>, edits: &mut Edits, start: u
                     && is_first(analysis, call)
                     && call.call_span.is_known()
                 {
-                    ends.insert(start + call.call_span.end);
+                    calls.insert((start + call.call_span.start, start + call.call_span.end));
                 }
             });
         }
     }
-    // Before what others insert there, such as an item's name.
-    let others = std::mem::take(edits);
-    for end in ends {
-        edits.insert(end, " FILTER (WHERE true)");
+    for (from, to) in calls {
+        edits.append_to(Span::new(from, to), " FILTER (WHERE true)");
     }
-    edits.extend(others);
 }
 
 fn gives_sets(analysis: &Analysis<'_>, expr: &Expr) -> bool {

@@ -314,26 +314,26 @@ impl Context<'_> {
         let text = self.text();
         let name = quote_ident(update.target.reference_name());
         let values = columns.iter().map(|column| match update.set.iter().find(|a| a.column == column.name) {
-            Some(assignment) => edits.apply_to(text, assignment.value.span).as_written(),
-            None => format!("{name}.{}", quote_ident(&column.name)),
+            Some(assignment) => edits.apply_to(text, assignment.value.span).map(|s| s.as_written()),
+            None => Ok(format!("{name}.{}", quote_ident(&column.name))),
         });
-        let returned = values.collect::<Vec<_>>().join(", ");
-        edits.replace(clauses.word, "DELETE FROM").replace(clauses.set, "");
+        let returned = values.collect::<std::result::Result<Vec<_>, _>>()?.join(", ");
+        edits.replace(clauses.word, "DELETE FROM").cover(clauses.set, "");
         if let Some(from) = clauses.from {
             edits.replace(from, "USING");
         }
         if let Some(returning) = clauses.returning {
-            edits.replace(returning, "");
+            edits.cover(returning, "");
         }
         let moves = InsertSelect {
             table: table.clone(),
             columns: columns.iter().map(|c| c.name.clone()).collect(),
             width_known: true,
-            select: format!("{} RETURNING {returned}", edits.apply(text).as_written()),
+            select: format!("{} RETURNING {returned}", edits.apply(text)?.as_written()),
             moves: true,
             defaults: Vec::new(),
             identity_is_own: false,
-            tail: clauses.returning.map(|span| self.worker_edits().apply_to(text, span)),
+            tail: clauses.returning.map(|span| self.worker_edits().apply_to(text, span)).transpose()?,
             alias: update.target.alias.as_ref().map(|a| a.name.clone()),
             returning: !update.returning.is_empty(),
             by_shard: self.returns_versions() && !self.parent_only(),
@@ -427,7 +427,7 @@ impl Context<'_> {
             return Err("the modified table may have no matching rows".to_owned());
         }
         let keys = self.keys_of(&anchors, level, filter);
-        let sql = self.worker_edits().apply(self.text());
+        let sql = self.worker_edits().apply(self.text())?;
         let scatter = Scatter { table: table.clone(), keys, sql, combine: Combine::Concatenate };
         Ok(self.plan(Tier::Scatter(scatter), "each worker changes its own rows"))
     }
@@ -441,11 +441,8 @@ impl Context<'_> {
     pub fn replicate(&self) -> Plan {
         match self.replicable() {
             Ok(()) => {
-                let sql = self.worker_edits().apply(self.text());
-                self.plan(
-                    Tier::ReplicateWrite { sql, reads: self.reads_tables() },
-                    "the same change is made on every node",
-                )
+                let tier = |sql| Tier::ReplicateWrite { sql, reads: self.reads_tables() };
+                self.with_worker_sql(tier, "the same change is made on every node")
             }
             Err(reason) => self.federate(reason),
         }
@@ -639,7 +636,7 @@ impl Context<'_> {
                 }
             }
         }
-        let sql = self.worker_edits().apply(self.text());
+        let sql = self.worker_edits().apply(self.text())?;
         let scatter = Scatter { table: table.clone(), keys: None, sql, combine: Combine::Concatenate };
         Ok(self.plan(Tier::Scatter(scatter), "each worker merges its own rows"))
     }

@@ -57,8 +57,8 @@ impl Context<'_> {
             Some(column) => format!("{}.{} is pinned to one value", table.name, column.name),
             None => "one shard".to_owned(),
         };
-        let sql = self.worker_edits().apply(self.text());
-        let mut plan = self.plan(Tier::Route(Route { table, key, sql, parent_only: self.parent_only() }), reason);
+        let tier = |sql| Tier::Route(Route { table, key, sql, parent_only: self.parent_only() });
+        let mut plan = self.with_worker_sql(tier, reason);
         plan.uses_now |= self.inserts_time_within();
         plan
     }
@@ -142,7 +142,7 @@ impl Context<'_> {
                 return Err("no distributed table is in FROM".to_owned());
             }
             if all && plain {
-                let sql = self.worker_edits().apply(self.text());
+                let sql = self.worker_edits().apply(self.text())?;
                 let scatter = scatter(sql, Combine::Concatenate, None);
                 return Ok(self.plan(Tier::Scatter(scatter), "each row of UNION ALL is on one worker"));
             }
@@ -163,7 +163,7 @@ impl Context<'_> {
         let keys = if split { None } else { self.keys_of(&anchors, level, select.filter.as_ref()) };
         let whole = self.whole_groups(select, &anchors, level);
         if whole.is_ok() && query.order_by.is_empty() && offset == Count::None {
-            let sql = self.worker_edits().apply(self.text());
+            let sql = self.worker_edits().apply(self.text())?;
             match limit {
                 Count::None => {
                     let reason = "each worker answers for its rows";

@@ -243,9 +243,11 @@ impl Context<'_> {
     fn gather(&self, way: Staging, why: &str) -> Plan {
         *self.staging.borrow_mut() = way;
         let sql = self.worker_edits().apply(self.text());
-        let way = self.staging.take();
-        let stage = Stage { parts: way.parts, rest: Rest::Coordinator(sql), collated: false, otherwise: None };
-        self.plan(Tier::Stage(stage), format!("{why}; the coordinator runs the rest"))
+        let parts = self.staging.take().parts;
+        let stage = |sql| Stage { parts, rest: Rest::Coordinator(sql), collated: false, otherwise: None };
+        self.unless_broken(
+            sql.map(|sql| self.plan(Tier::Stage(stage(sql)), format!("{why}; the coordinator runs the rest"))),
+        )
     }
 
     /// Columns by which what stays may be joined, each with a table that stays or says where rows belong.

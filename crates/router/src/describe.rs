@@ -116,7 +116,7 @@ impl Session {
             return Ok(described);
         }
         let text = match &prepared.statement {
-            Some(statement) => pgherd_sql::qualify_own(statement).as_written(),
+            Some(statement) => pgherd_sql::qualify_own(statement)?.as_written(),
             None => String::new(),
         };
         // Parameters keep the types that the client was told.
@@ -135,7 +135,7 @@ impl Session {
     /// The coordinator's opinion of a statement, on a connection beside the transaction's own.
     pub async fn describe_aside(&mut self, prepared: &Prepared) -> Result<Described> {
         let text = match &prepared.statement {
-            Some(statement) => pgherd_sql::qualify_own(statement).as_written(),
+            Some(statement) => pgherd_sql::qualify_own(statement)?.as_written(),
             None => String::new(),
         };
         self.describe_text_aside(&text, &prepared.declared).await

@@ -1,6 +1,7 @@
 //! How a statement, or a session, ends badly.
 
 use pgherd_backend::BackendError;
+use pgherd_sql::Overlap;
 use pgherd_wire::backend::ErrorFields;
 use pgherd_wire::frame::ProtocolError;
 
@@ -77,6 +78,12 @@ impl From<ErrorFields> for Failure {
 }
 
 /// A malformed message from the client: an error, or the end of the session where its bytes cannot be told apart.
+impl From<Overlap> for Failure {
+    fn from(overlap: Overlap) -> Self {
+        Failure::new("XX000", overlap.to_string())
+    }
+}
+
 impl From<ProtocolError> for Failure {
     fn from(error: ProtocolError) -> Self {
         let fields = Box::new(error.to_fields());

@@ -110,7 +110,7 @@ impl Written {
                 edits.replace(assignment.value.span, format!("excluded.{}", quote_ident(&assignment.column)));
             }
         }
-        let text = edits.apply(&self.statement.text).as_written();
+        let text = edits.apply(&self.statement.text)?.as_written();
         let statement = pgherd_sql::split(&text).ok().and_then(|mut s| s.pop()).ok_or_else(not_understood)?;
         Ok(Written { statement, ..self })
     }
@@ -417,7 +417,7 @@ impl Session {
         });
         let taken = |span: Span| match unknown.filter(|at| span.contains(*at)) {
             Some(at) => Err(upsert.refused(&format!("{} is the function's", at.of(text)))),
-            None => Ok(edits.apply_to(text, span).as_written()),
+            None => Ok(edits.apply_to(text, span)?.as_written()),
         };
         let mut values: Vec<String> = Vec::new();
         let mut subqueries = String::new();

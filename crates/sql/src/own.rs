@@ -1,7 +1,7 @@
 //! Calls of our own functions and names of our own relations (Citus's SQL interface), wherever they stand.
 
 use crate::ast::{Const, Expr, ExprKind, Place, Span};
-use crate::splice::{Edits, Splice};
+use crate::splice::{Edits, Overlap, Splice};
 use crate::statement::Statement;
 
 /// The schema of our functions, relations and types on the coordinator.
@@ -229,7 +229,7 @@ fn stand_ins(statement: &Statement) -> Vec<(Span, String)> {
 }
 
 /// The statement as the coordinator runs it: our own names qualified with our schema.
-pub fn qualify_own(statement: &Statement) -> Splice {
+pub fn qualify_own(statement: &Statement) -> Result<Splice, Overlap> {
     let mut edits = Edits::new();
     for (span, name) in own_names(statement) {
         edits.replace(span, name);

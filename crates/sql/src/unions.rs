@@ -250,7 +250,7 @@ mod tests {
         let statement = crate::split(sql).expect(sql).remove(0);
         let mut edits = Edits::new();
         UnionArms::of(&statement).filter(&mut edits);
-        edits.apply(&statement.text).as_written().split_whitespace().collect::<Vec<_>>().join(" ")
+        edits.apply(&statement.text).unwrap().as_written().split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
     #[test]

@@ -33,7 +33,7 @@ fn shown(sql: &str) -> String {
         for call in own_calls(&statement) {
             writeln!(out, "own: {}", with_texts(&statement, &format!("{call:?}"))).unwrap();
         }
-        let qualified = qualify_own(&statement).as_written();
+        let qualified = qualify_own(&statement).unwrap().as_written();
         if qualified != statement.text {
             writeln!(out, "coordinator: {qualified}").unwrap();
         }

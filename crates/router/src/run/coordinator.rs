@@ -111,7 +111,7 @@ impl Session {
             fix_session(statement, &catalog, view, &mut edits);
             pgherd_planner::compute_first(statement, &catalog, view, &mut edits);
         });
-        Ok(edits.apply(&statement.text))
+        edits.apply(&statement.text).map_err(Failure::from)
     }
 
     /// What is read in place of catalogs in which our own objects would be seen, or the client's would not.

@@ -214,13 +214,7 @@ fn other_sessions(count: usize) -> String {
 }
 
 /// As the router's own account: the database is the client's in name.
-async fn create_on_worker(
-    shared: &Shared,
-    node: &Node,
-    name: &str,
-    create: &str,
-    owner: Option<&str>,
-) -> Result<()> {
+async fn create_on_worker(shared: &Shared, node: &Node, name: &str, create: &str, owner: Option<&str>) -> Result<()> {
     let mut connection = connect(&shared.own_target_on(node, "postgres")).await?;
     let there = format!("SELECT FROM pg_catalog.pg_database WHERE datname = {}", quote_literal(name));
     if connection.query(&there).await?.rows.is_empty() {

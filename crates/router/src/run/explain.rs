@@ -81,7 +81,7 @@ impl Session {
             return Err(refuse(refusal));
         }
         if matches!(plan.tier, Tier::Coordinator { .. }) {
-            let sql = pgherd_sql::qualify_own(statement).as_written();
+            let sql = pgherd_sql::qualify_own(statement)?.as_written();
             if plan.writes || analyze {
                 self.open_implicit_block();
             }

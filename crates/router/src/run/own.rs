@@ -93,7 +93,7 @@ impl Session {
             if ours.iter().any(|o| std::ptr::eq(*o, own)) {
                 let arguments = self.arguments(call, own).await?;
                 let value = Box::pin(self.perform(&own.name, &arguments)).await?;
-                edits.replace(own.span, in_place(own, &value, &statement.text));
+                edits.cover(own.span, in_place(own, &value, &statement.text));
             }
         }
         for (span, name) in pgherd_sql::own_names(statement) {
@@ -101,7 +101,7 @@ impl Session {
                 edits.replace(span, name);
             }
         }
-        let splice = edits.apply(&statement.text);
+        let splice = edits.apply(&statement.text)?;
         self.join(COORDINATOR_GROUP).await?;
         let errors = Errors { splice: Some(&splice), text: &statement.text, renamed: None };
         let types = match call.prepared.last_described() {

@@ -73,7 +73,7 @@ pub fn written_anew(text: &str, language: &str, snapshot: &Snapshot) -> Result<O
         }
     }
     if !edits.is_empty() {
-        written = edits.apply(&written).as_written();
+        written = edits.apply(&written)?.as_written();
     }
     Ok((written != text).then_some(written))
 }
@@ -113,7 +113,10 @@ fn without_only(text: &str, language: &str, snapshot: &Snapshot) -> Result<Optio
         }
         edits.replace(only.relation, only.written.of(text));
     }
-    Ok((!edits.is_empty()).then(|| edits.apply(text).as_written()))
+    if edits.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(edits.apply(text)?.as_written()))
 }
 
 fn with_chosen_rows(text: &str, language: &str, snapshot: &Snapshot) -> Result<Option<String>> {
@@ -164,13 +167,13 @@ fn with_chosen(text: &str, language: &str, snapshot: &Snapshot) -> Result<Option
             // Lines keep their numbers.
             let lines = |text: &str| text.matches('\n').count();
             let gone = (lines(sampling.relation.of(&written)) + lines(clause)).saturating_sub(lines(&rows));
-            edits.replace(sampling.relation, format!("({rows}){alias}"));
-            edits.replace(sampling.clause, "\n".repeat(gone));
+            edits.cover(sampling.relation, format!("({rows}){alias}"));
+            edits.cover(sampling.clause, "\n".repeat(gone));
         }
         if edits.is_empty() {
             return Ok((written != text).then_some(written));
         }
-        written = edits.apply(&written).as_written();
+        written = edits.apply(&written)?.as_written();
     }
     Err(refused("The text is nested too deeply."))
 }
@@ -237,8 +240,8 @@ impl Session {
             };
             let aliased = !statement.text[relation.full_span.end..sample.clause.start].trim().is_empty();
             let name = if aliased { String::new() } else { format!(" AS {}", quote_ident(&relation.name)) };
-            edits.replace(relation.full_span, format!("({rows}){name}"));
-            edits.replace(sample.clause, "");
+            edits.cover(relation.full_span, format!("({rows}){name}"));
+            edits.cover(sample.clause, "");
         }
         Ok(())
     }
