@@ -585,3 +585,49 @@ MERGE INTO tagged t USING shelf s ON t.k = s.k AND random() < 2 WHEN MATCHED AND
 MERGE INTO tagged t USING shelf s ON t.k = s.k AND random() < 2 WHEN MATCHED THEN UPDATE SET always = DEFAULT;
 SELECT k, note FROM tagged WHERE k < 100;
 SELECT count(DISTINCT i), bool_and(i BETWEEN 100 AND 150) FROM tagged WHERE k < 100;
+-- A table without an alias: its name and the whole source are one range of the text.
+CREATE TABLE bare_t (k int PRIMARY KEY, v int);
+CREATE TABLE bare_s (k int PRIMARY KEY, v int);
+CREATE TABLE bare_p (k int, v int, PRIMARY KEY (k, v)) PARTITION BY RANGE (v);
+CREATE TABLE bare_p1 PARTITION OF bare_p FOR VALUES FROM (0) TO (30);
+CREATE TABLE bare_p2 PARTITION OF bare_p DEFAULT;
+CREATE TABLE bare_r (k int PRIMARY KEY, v int);
+CREATE SCHEMA bare;
+CREATE TABLE bare.s2 (k int PRIMARY KEY, v int);
+--@ cluster: SELECT create_distributed_table('bare_t', 'k'), create_distributed_table('bare_s', 'k'), create_distributed_table('bare_p', 'k'), create_distributed_table('bare.s2', 'k')
+--@ cluster: SELECT create_reference_table('bare_r')
+INSERT INTO bare_t SELECT i, i FROM generate_series(1, 60) i;
+INSERT INTO bare_s SELECT i, 65 - i FROM generate_series(1, 64) i;
+INSERT INTO bare_p SELECT * FROM bare_s;
+INSERT INTO bare_r SELECT * FROM bare_s;
+INSERT INTO bare.s2 SELECT * FROM bare_s;
+MERGE INTO bare_t USING bare_s ON bare_t.k = bare_s.v WHEN MATCHED THEN UPDATE SET v = bare_s.k + 1000;
+SELECT * FROM bare_t;
+MERGE INTO bare_t USING ONLY bare_s ON bare_t.k = bare_s.v WHEN MATCHED THEN UPDATE SET v = bare_s.k + 2000;
+MERGE INTO bare_t USING bare_s * ON bare_t.k = bare_s.v AND bare_s.k > 20 WHEN MATCHED THEN UPDATE SET v = bare_s.k + 3000;
+SELECT * FROM bare_t;
+MERGE INTO bare_t USING bare.s2 ON bare_t.k = s2.v WHEN MATCHED THEN UPDATE SET v = s2.k + 4000;
+SELECT * FROM bare_t;
+MERGE INTO bare_t USING bare_p ON bare_t.k = bare_p.v WHEN MATCHED AND bare_p.v < 40 THEN UPDATE SET v = bare_p.k + 5000;
+SELECT * FROM bare_t;
+MERGE INTO bare_t USING bare_s ON bare_t.k = 7 AND bare_s.k = 3 WHEN MATCHED THEN UPDATE SET v = bare_s.v;
+SELECT * FROM bare_t WHERE k = 7;
+MERGE INTO bare_t USING bare_r ON bare_t.k = bare_r.v WHEN MATCHED THEN UPDATE SET v = bare_r.k WHEN NOT MATCHED THEN INSERT VALUES (bare_r.v, bare_r.k);
+SELECT * FROM bare_t;
+BEGIN;
+MERGE INTO bare_t USING bare_s ON bare_t.k = bare_s.v AND bare_s.k < 9 WHEN MATCHED THEN DELETE;
+SELECT count(*), sum(v) FROM bare_t;
+MERGE INTO bare_t USING bare_s ON bare_t.k = bare_s.v WHEN NOT MATCHED THEN INSERT (v, k) VALUES (bare_s.k, bare_s.v) WHEN MATCHED THEN DO NOTHING;
+SELECT * FROM bare_t;
+MERGE INTO bare_t USING bare_s ON bare_t.k = bare_s.v AND bare_t.v = bare_s.k WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT VALUES (bare_s.v + 500, bare_s.k);
+SELECT * FROM bare_t;
+ROLLBACK;
+BEGIN;
+--@ only: from 17
+MERGE INTO bare_t USING bare_s ON bare_t.k = bare_s.v AND bare_s.k < 9 WHEN MATCHED THEN UPDATE SET v = 0 RETURNING bare_t.k, bare_s.v;
+--@ only: from 17
+MERGE INTO bare_t USING bare_s ON bare_t.k = bare_s.v AND bare_s.k < 9 WHEN NOT MATCHED BY SOURCE THEN DELETE WHEN MATCHED THEN UPDATE SET v = -1;
+SELECT * FROM bare_t;
+ROLLBACK;
+DROP SCHEMA bare CASCADE;
+DROP TABLE bare_t, bare_s, bare_p, bare_r;

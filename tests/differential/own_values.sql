@@ -87,3 +87,19 @@ SELECT count(*) FROM pg_stat_user_indexes WHERE schemaname ~ 'pgherd';
 SELECT count(*) FROM pg_stat_all_tables s JOIN pg_class c ON c.oid = s.relid WHERE s.relname = 'ov_own';
 SELECT relname FROM pg_stat_user_tables WHERE relname ~ '^ov_p' ORDER BY 1;
 SELECT count(*) FROM pg_stat_user_functions WHERE schemaname ~ 'pgherd';
+-- The session's process in a subquery that is computed first: its value, name and place are edits of one text.
+CREATE TABLE pids (k int PRIMARY KEY, v int);
+--@ cluster: SELECT create_distributed_table('pids', 'k')
+INSERT INTO pids SELECT g, g FROM generate_series(1, 5) g;
+--@ ordered
+SELECT k, pg_backend_pid() = (SELECT pg_backend_pid()) FROM pids ORDER BY k;
+--@ ordered
+SELECT k, 1 = (SELECT pg_backend_pid()) FROM pids ORDER BY k LIMIT 2;
+SELECT k, (SELECT pg_backend_pid()) IS NULL FROM pids;
+SELECT (SELECT now()) = now(), k FROM pids WHERE k = 3 OR (SELECT now()) < now();
+SELECT count(*), pg_backend_pid() = (SELECT pg_backend_pid()), max(v) FROM pids GROUP BY k, v HAVING max(v) > 2 ORDER BY max(v) FETCH FIRST 2 ROWS WITH TIES;
+BEGIN;
+UPDATE pids SET v = v + 1;
+SELECT k, pg_backend_pid() = (SELECT pg_backend_pid()), v FROM pids WHERE (SELECT pg_backend_pid()) = pg_backend_pid();
+ROLLBACK;
+DROP TABLE pids;

@@ -377,6 +377,7 @@ impl Context<'_> {
         let rows = InsertRows {
             table: table.clone(),
             head,
+            columns: columns.iter().map(|c| c.name.clone()).collect(),
             rows: out,
             tail,
             returning: !insert.returning.is_empty(),
@@ -671,6 +672,10 @@ impl Context<'_> {
         }
         if !self.worker_defaults(insert, table) || insert.overriding != Overriding::No {
             return Err("a column's default needs the coordinator".to_owned());
+        }
+        let mut sorted = self.analysis.levels.iter().filter_map(|level| level.query).filter(|q| !q.order_by.is_empty());
+        if !insert.returning.is_empty() && sorted.next().is_some() {
+            return Err("RETURNING gives the rows in the order of the query".to_owned());
         }
         let key = table.key_column().ok_or("no distribution column")?;
         let at = columns.iter().position(|c| c.name == key.name).ok_or("the distribution column gets its default")?;

@@ -266,6 +266,8 @@ pub struct InsertRows {
     pub table: Arc<Table>,
     /// Text up to and including `VALUES ` (column list made explicit, sequence columns that were left out appended).
     pub head: Splice,
+    /// What the rows' fields are values of.
+    pub columns: Vec<String>,
     pub rows: Vec<InsertRow>,
     /// ON CONFLICT … RETURNING …, or empty.
     pub tail: Splice,

@@ -18,6 +18,7 @@ use pgherd_wire::frame::Frame;
 use super::combine::text_array;
 use super::copy_in::CopyIn;
 use super::request::{Announce, Errors, Heard, Request, Rows, fields_of};
+use super::returning::{Marked, Returned};
 use super::{Call, Completion};
 use crate::error::{Failure, Result};
 use crate::session::{Bound, Session};
@@ -35,8 +36,12 @@ fn asks_back(statement: &Statement, catalog: &Snapshot) -> bool {
         || statement.calls.iter().any(|(_, name)| catalog.user_functions.contains(name))
 }
 
-/// A row's fields, and the remainder of its key.
-type PlacedRow = (usize, Vec<Option<Bytes>>);
+/// A row of the source: where it stood, the remainder of its key, and its fields.
+struct PlacedRow {
+    index: usize,
+    remainder: usize,
+    fields: Vec<Option<Bytes>>,
+}
 
 impl Session {
     pub(super) async fn run_insert_rows(
@@ -91,11 +96,15 @@ impl Session {
         // Only ON CONFLICT locks rows that are there.
         let in_turn = !insert.tail.as_written().is_empty() && self.goes_in_turn(call, true, insert.table.oid);
         let mut total = 0;
-        let mut returned: Vec<(Vec<usize>, Vec<Bytes>)> = Vec::new();
+        let mut returned: Vec<Returned> = Vec::new();
         let all: Vec<(Place, Vec<usize>)> = by_place.into_iter().collect();
+        let marked = match insert.returning && all.len() > 1 {
+            true => self.marked_by(call, &insert.table, &insert.columns).await?,
+            false => Marked::default(),
+        };
         // A server is asked for one shard after another.
         for places in all.chunks(if insert.by_shard || in_turn { 1 } else { all.len().max(1) }) {
-            total += self.insert_at(call, insert, places, &computed, &types, &mut returned).await?;
+            total += self.insert_at(call, insert, places, (&computed, &types), &marked, &mut returned).await?;
         }
         if insert.returning {
             if call.describes()
@@ -103,10 +112,7 @@ impl Session {
             {
                 backend::write_row_description(&mut self.client.out, fields);
             }
-            for row in in_input_order(returned) {
-                self.client.forward(&Frame { raw: row });
-                self.client.flush_if_full().await?;
-            }
+            self.forward_in_order(returned, &marked).await?;
         }
         if call.bound.is_some() {
             self.compile_rows(call.prepared, plan, insert, &types);
@@ -151,14 +157,20 @@ impl Session {
         call: &Call<'_>,
         insert: &InsertRows,
         places: &[(Place, Vec<usize>)],
-        computed: &[BTreeMap<usize, Option<Bytes>>],
-        types: &[u32],
-        returned: &mut Vec<(Vec<usize>, Vec<Bytes>)>,
+        (computed, types): (&[BTreeMap<usize, Option<Bytes>>], &[u32]),
+        marked: &Marked,
+        returned: &mut Vec<Returned>,
     ) -> Result<u64> {
+        let target = match call.prepared.statement.as_ref().map(|s| &s.tree) {
+            Some(Tree::Insert(insert)) => insert.target.reference_name(),
+            _ => &insert.table.name,
+        };
+        let bound = marked.bound(call.bound);
         for ((group, remainder), rows) in places {
-            let sql = statement_for(insert, *remainder, rows, computed);
+            let mut sql = statement_for(insert, *remainder, rows, computed);
+            sql.push_str(&marked.appended(target));
             let types = self.types_on(*group, types);
-            let request = Request { param_types: &types, bound: call.bound, ..Request::text(sql) };
+            let request = Request { param_types: &types, bound: bound.as_ref(), ..Request::text(sql) };
             if let Some(participant) = self.txn.participants.get_mut(group) {
                 super::request::send(&mut participant.lease, &request, false);
                 participant.lease.flush().await?;
@@ -182,9 +194,34 @@ impl Session {
                     return Err(self.explain_key(call, failure).await);
                 }
             }
-            returned.push((indexes.clone(), rows));
+            returned.push(Returned { sent: indexes.clone(), rows, marks: Vec::new() });
+        }
+        let first = returned.len() - places.len();
+        for (((group, _), indexes), returned) in places.iter().zip(&mut returned[first..]) {
+            if !marked.is_used() || !returned.is_short() {
+                continue;
+            }
+            let value_of = |index: usize, name: &str| {
+                let at = insert.columns.iter().position(|c| c == name)?;
+                let value = value_text(insert.rows.get(index)?.fields.get(at)?, computed, index, at);
+                (!value.trim().eq_ignore_ascii_case("default")).then_some(value)
+            };
+            let marks = indexes.iter().map(|index| marked.of(&insert.table, |name| value_of(*index, name)));
+            let Some(marks) = marks.collect::<Option<Vec<_>>>() else { continue };
+            returned.marks = self.marks(*group, &format!("VALUES ({})", marks.join("), (")), call.bound, types).await?;
         }
         Ok(total)
+    }
+
+    /// What rows that were sent to a server are recognised by, computed there.
+    async fn marks(&mut self, group: GroupId, sql: &str, bound: Option<&Bound>, types: &[u32]) -> Result<Vec<Bytes>> {
+        let bound = bound.map(Bound::for_text);
+        let request = Request { param_types: types, bound: bound.as_ref(), ..Request::text(sql) };
+        let empty = Splice::default();
+        let mut kept = Vec::new();
+        let errors = Errors { splice: Some(&empty), text: "", renamed: None };
+        self.run_request(group, &request, Rows::Keep(&mut kept), errors).await?;
+        kept.into_iter().map(|raw| Ok(fields_of(&Frame { raw })?.pop().flatten().unwrap_or_default())).collect()
     }
 
     /// Values that only the coordinator can compute: sequences, subqueries, key expressions. One query for all rows.
@@ -461,13 +498,13 @@ impl Session {
     ) -> Result<u64> {
         let key = self.key_position(&insert.table, columns);
         let mut by_place: BTreeMap<Place, Vec<PlacedRow>> = BTreeMap::new();
-        for raw in kept {
+        for (index, raw) in kept.into_iter().enumerate() {
             let fields = fields_of(&pgherd_wire::frame::Frame { raw })?;
             let value = key.and_then(|k| fields.get(k).cloned().flatten());
             let remainder = self.remainder_of_stored_text(&insert.table, value.as_deref()).await?;
             let group = insert.table.shards().get(remainder).map_or(0, |s| s.group);
             let place = (group, insert.by_shard.then_some(remainder));
-            by_place.entry(place).or_default().push((remainder, fields));
+            by_place.entry(place).or_default().push(PlacedRow { index, remainder, fields });
         }
         // One command must not update a row twice, and rows of one key are to be in one. Where it is one, rows are
         // locked in the order in which they come, as by others.
@@ -475,7 +512,7 @@ impl Session {
             Some(Tree::Insert(insert)) if insert.on_conflict.as_ref().is_some_and(|c| c.update));
         if updates {
             let long = by_place.values_mut().filter(|rows| rows.len() > BATCH_ROWS);
-            long.for_each(|rows| rows.sort_by_key(|(remainder, _)| *remainder));
+            long.for_each(|rows| rows.sort_by_key(|row| row.remainder));
         }
         let fields = if insert.returning && call.describes() {
             self.described(call.prepared).await?.fields.clone()
@@ -488,21 +525,33 @@ impl Session {
         let catalog = self.catalog();
         let first = call.bound.map_or(0, |b| b.params.len());
         let quoted: Vec<String> = columns.iter().map(|c| quote_ident(c)).collect();
+        let value_of = |index: usize, name: &str| {
+            let base = insert.table.column(name).map_or("text", |c| c.base_type_name.as_str());
+            format!("(pgherd_u.c{index})::{base}")
+        };
         let (mut select, mut arrays, mut names) = (String::new(), String::new(), String::new());
         for (index, name) in columns.iter().enumerate() {
-            let base = insert.table.column(name).map_or("text", |c| c.base_type_name.as_str());
             let separator = if index == 0 { "" } else { ", " };
-            let _ = write!(select, "{separator}(pgherd_u.c{index})::{base}");
+            let _ = write!(select, "{separator}{}", value_of(index, name));
             let _ = write!(arrays, "{separator}${}::pg_catalog.text[]", first + index + 1);
             let _ = write!(names, "{separator}c{index}");
         }
+        let from = format!("FROM unnest({arrays}) AS pgherd_u({names})");
+        // The rows of one statement come back in their order.
+        let several = by_place.len() > 1 || by_place.values().any(|rows| rows.len() > BATCH_ROWS);
+        let marked = match insert.returning && several {
+            true => self.marked_by(call, &insert.table, columns).await?,
+            false => Marked::default(),
+        };
+        let target = insert.alias.as_deref().unwrap_or(&insert.table.name);
         let alias = insert.alias.as_ref().map_or_else(String::new, |alias| format!(" AS {}", quote_ident(alias)));
         let sql_at = |remainder: Option<usize>| {
             format!(
-                "INSERT INTO {}{alias} ({}) SELECT {select} FROM unnest({arrays}) AS pgherd_u({names}) {}",
+                "INSERT INTO {}{alias} ({}) SELECT {select} {from} {}{}",
                 name_at(&insert.table, remainder),
                 quoted.join(", "),
-                tail.render(|oid| (oid == insert.table.oid).then(|| name_at(&insert.table, remainder)))
+                tail.render(|oid| (oid == insert.table.oid).then(|| name_at(&insert.table, remainder))),
+                marked.appended(target)
             )
         };
         let mut types = self.param_types(call).await?;
@@ -511,6 +560,7 @@ impl Session {
         let empty = Splice::default();
         let errors = Errors { splice: Some(&empty), text: call.prepared.text(), renamed: None };
         let mut total = 0;
+        let mut returned = Vec::new();
         for ((group, remainder), rows) in by_place {
             let sql = sql_at(remainder);
             self.join(group).await?;
@@ -519,25 +569,38 @@ impl Session {
             let mut rest = rows.as_slice();
             while !rest.is_empty() {
                 let mut length = rest.len().min(BATCH_ROWS);
-                while updates && rest.get(length).is_some_and(|(remainder, _)| *remainder == rest[length - 1].0) {
+                while updates && rest.get(length).is_some_and(|row| row.remainder == rest[length - 1].remainder) {
                     length += 1;
                 }
                 let (batch, others) = rest.split_at(length);
                 rest = others;
-                let mut bound = call.bound.cloned().unwrap_or_default();
+                let mut bound = marked.bound(call.bound).unwrap_or_default();
                 bound.param_formats = (0..first).map(|i| i16::from(bound.is_binary(i))).collect();
                 for index in 0..columns.len() {
                     let column: Vec<Option<Bytes>> =
-                        batch.iter().map(|(_, r)| r.get(index).cloned().flatten()).collect();
+                        batch.iter().map(|row| row.fields.get(index).cloned().flatten()).collect();
                     bound.param_formats.push(1);
                     bound.params.push(Some(text_array(&column)));
                 }
                 let request = Request { param_types: &types, bound: Some(&bound), ..Request::text(sql.as_str()) };
-                let rows = Rows::Client { announce: Announce::Nothing, limit: None };
+                let mut found = Returned { sent: batch.iter().map(|row| row.index).collect(), ..Returned::default() };
+                let rows = match several {
+                    true => Rows::Keep(&mut found.rows),
+                    false => Rows::Client { announce: Announce::Nothing, limit: None },
+                };
                 let end = self.run_request(group, &request, rows, errors).await?;
                 total += backend::command_tag_rows(&end.tag).unwrap_or(0);
+                if marked.is_used() && found.is_short() {
+                    let at = |name: &str| columns.iter().position(|c| c == name);
+                    let mark = marked.of(&insert.table, |name| Some(value_of(at(name)?, name)));
+                    if let Some(mark) = mark {
+                        found.marks = self.marks(group, &format!("SELECT {mark} {from}"), Some(&bound), &types).await?;
+                    }
+                }
+                returned.push(found);
             }
         }
+        self.forward_in_order(returned, &marked).await?;
         Ok(total)
     }
 
@@ -648,18 +711,7 @@ fn statement_for(
             if number > 0 {
                 sql.push_str(", ");
             }
-            match field {
-                Field::Text(text) => sql.push_str(&text.as_written()),
-                Field::Evaluate { type_name, .. } => {
-                    match computed.get(*index).and_then(|r| r.get(&number)).cloned().flatten() {
-                        None => sql.push_str("NULL"),
-                        Some(value) => {
-                            let literal = quote_literal(&String::from_utf8_lossy(&value));
-                            let _ = write!(sql, "{literal}::{type_name}");
-                        }
-                    }
-                }
-            }
+            sql.push_str(&value_text(field, computed, *index, number));
         }
         sql.push(')');
     }
@@ -671,21 +723,23 @@ fn statement_for(
     sql
 }
 
+/// The value of a field as it is sent.
+fn value_text(field: &Field, computed: &[BTreeMap<usize, Option<Bytes>>], index: usize, number: usize) -> String {
+    match field {
+        Field::Text(text) => text.as_written(),
+        Field::Evaluate { type_name, .. } => {
+            match computed.get(index).and_then(|r| r.get(&number)).cloned().flatten() {
+                None => "NULL".to_owned(),
+                Some(value) => format!("{}::{type_name}", quote_literal(&String::from_utf8_lossy(&value))),
+            }
+        }
+    }
+}
+
 /// A table's name on a worker, or that of one of its partitions.
 fn name_at(table: &Table, remainder: Option<usize>) -> String {
     match remainder.and_then(|at| table.shards().get(at)) {
         Some(shard) => format!("{}.{}", shard.schema(), quote_ident(&table.name)),
         None => format!("{}.{}", quote_ident(&table.schema), quote_ident(&table.name)),
     }
-}
-
-/// RETURNING rows in the order of VALUES, where every row came back; else one server's after another's.
-fn in_input_order(returned: Vec<(Vec<usize>, Vec<Bytes>)>) -> Vec<Bytes> {
-    if returned.iter().all(|(indexes, rows)| indexes.len() == rows.len()) {
-        let mut all: Vec<(usize, Bytes)> =
-            returned.into_iter().flat_map(|(indexes, rows)| indexes.into_iter().zip(rows)).collect();
-        all.sort_by_key(|(index, _)| *index);
-        return all.into_iter().map(|(_, row)| row).collect();
-    }
-    returned.into_iter().flat_map(|(_, rows)| rows).collect()
 }

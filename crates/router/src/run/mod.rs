@@ -29,6 +29,7 @@ mod partitions;
 mod planned;
 mod repeat;
 mod request;
+mod returning;
 mod roles;
 mod samples;
 mod session_views;
