@@ -123,6 +123,7 @@ ALTER TABLE main ADD CONSTRAINT to_word FOREIGN KEY (a) REFERENCES word NOT VALI
 --@ error: 23503
 UPDATE main SET a = 77 WHERE k = 3;
 --@ error: 23503
+--@ loose: which row is met first
 ALTER TABLE main VALIDATE CONSTRAINT to_word;
 ALTER TABLE main DROP CONSTRAINT to_word;
 

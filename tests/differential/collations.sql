@@ -414,6 +414,8 @@ SET ROLE collations_hearer;
 --@ refused: 0A000
 SELECT max(s), min(s) FROM mouths;
 SELECT n, max(s) FROM mouths GROUP BY n;
+-- Sorted first from 16 on, which the role cannot have done on workers.
+--@ refused: 0A000 from 16
 SELECT count(DISTINCT s) FROM mouths;
 --@ error: 42501
 SELECT max(n::text COLLATE tongue.english) FROM mouths;

@@ -20,7 +20,11 @@ BEGIN
     SELECT string_agg(w.a, ',') INTO comment FROM (WITH v (a) AS (VALUES ('p'), ('q')) SELECT a FROM v) w, LATERAL unnest(ARRAY[1]) u;
     RETURN (total % 97)::int + length(comment);
 END $$;
+-- From 17 on what computes an index has a path of its own.
+--@ only: before 17
 CREATE FUNCTION is_valid(x text) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN checksum(x) >= 0; END $$;
+--@ only: from 17
+CREATE FUNCTION is_valid(x text) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN public.checksum(x) >= 0; END $$;
 CREATE FUNCTION slug(x text) RETURNS text LANGUAGE sql IMMUTABLE AS $$ WITH parts AS (SELECT lower(x) AS p) SELECT regexp_replace(p, '\W+', '-', 'g') FROM parts $$;
 CREATE FUNCTION longest_of(a text[]) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT u FROM unnest(a) u ORDER BY length(u) DESC, u LIMIT 1 $$;
 CREATE FUNCTION is_known(x text) RETURNS bool LANGUAGE sql STABLE AS $$ SELECT x IS NULL OR EXISTS (SELECT FROM public.codes c WHERE c.code = x) $$;
@@ -54,7 +58,10 @@ ALTER DOMAIN iban ADD CONSTRAINT longer CHECK (length(slug(VALUE)) < 10);
 INSERT INTO computed VALUES (51, 'AB123456789', 'a', '{}', 1);
 -- What a function calls since it was replaced is brought to the workers.
 CREATE FUNCTION added(x text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN x || '!'; END $$;
+--@ only: before 17
 CREATE OR REPLACE FUNCTION slug(x text) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT added(lower(x)) $$;
+--@ only: from 17
+CREATE OR REPLACE FUNCTION slug(x text) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT public.added(lower(x)) $$;
 INSERT INTO computed VALUES (60, 'AB12', 'a', '{x}', 1), (61, 'AB13', 'b', '{x,yy}', 1);
 SELECT k, slugged, upper_slug FROM computed WHERE k >= 60 ORDER BY k;
 

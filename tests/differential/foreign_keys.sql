@@ -117,9 +117,11 @@ SELECT count(*) FROM projects;
 ALTER TABLE tasks DROP CONSTRAINT tasks_p;
 ALTER TABLE tasks ADD CONSTRAINT tasks_p FOREIGN KEY (t, p) REFERENCES projects ON DELETE RESTRICT;
 INSERT INTO tasks (t, p, n) VALUES (1, 1, 1), (2, 2, 1);
---@ error: 23503
+--@ error: 23503 before 18
+--@ error: 23001 from 18
 DELETE FROM projects WHERE t = 1 AND p = 1;
---@ error: 23503
+--@ error: 23503 before 18
+--@ error: 23001 from 18
 --@ loose: which row comes first
 DELETE FROM projects;
 ALTER TABLE tasks DROP CONSTRAINT tasks_kind;

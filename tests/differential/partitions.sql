@@ -188,7 +188,8 @@ ALTER TABLE copies DETACH PARTITION copies_4 CONCURRENTLY;
 ALTER TABLE copies DETACH PARTITION copies_5 CONCURRENTLY;
 --@ error: 42P01
 ALTER TABLE copies DETACH PARTITION copies_4 CONCURRENTLY;
---@ error: 42P17
+--@ error: 42P17 before 18
+--@ error: 42809 from 18
 ALTER TABLE copies_2 DETACH PARTITION copies_4 CONCURRENTLY;
 --@ error: 55000
 ALTER TABLE copies DETACH PARTITION copies_2 FINALIZE;
@@ -543,7 +544,9 @@ COPY ordered (at, k) FROM STDIN WITH (FORMAT csv);
 2020-04-01,206
 2021-04-01,207
 \.
---@ error: 42501
+-- The column is an identity column of the partition's, too, from 17 on.
+--@ error: 42501 before 17
+--@ error: 428C9 from 17
 INSERT INTO ordered_1 (at, k, id) VALUES ('2020-03-01', 208, 1);
 RESET ROLE;
 SELECT id, at, k FROM ordered WHERE k >= 200;

@@ -21,7 +21,7 @@ DECLARE
     found int;
 BEGIN
     SELECT max(version) INTO found FROM pgherd.schema_version;
-    IF found > 12 THEN
+    IF found > 13 THEN
         RAISE EXCEPTION USING ERRCODE = '55000',
             MESSAGE = format('schema "pgherd" of this database has version %s, newer than this program''s version 12', found),
             HINT = 'Use the newer program.';

@@ -119,8 +119,12 @@ LANGUAGE sql STABLE AS $$
         'missing', CASE WHEN v.varies AND a.atthasmissing THEN (a.attmissingval::text::text[])[1] END,
         'default_on_coordinator', coalesce(a.attgenerated = '' AND pgherd.default_on_coordinator(d.oid, e.expression), false),
         'identity', a.attidentity,
-        'identity_sequence', CASE WHEN a.attidentity <> '' THEN
-            pg_catalog.pg_get_serial_sequence(a.attrelid::pg_catalog.regclass::text, a.attname) END,
+        -- From PostgreSQL 17 on a partition has its parent's.
+        'identity_inherited', a.attidentity <> '' AND a.attinhcount > 0
+            AND pg_catalog.pg_get_serial_sequence(a.attrelid::pg_catalog.regclass::text, a.attname) IS NULL,
+        'identity_sequence', CASE WHEN a.attidentity <> '' THEN coalesce(
+            pg_catalog.pg_get_serial_sequence(a.attrelid::pg_catalog.regclass::text, a.attname),
+            pg_catalog.pg_get_serial_sequence(pg_catalog.pg_partition_root(a.attrelid)::text, a.attname)) END,
         'generated', a.attgenerated,
         'generation_expression', CASE WHEN a.attgenerated <> '' THEN e.expression END,
         'storage', CASE WHEN a.attstorage <> t.typstorage THEN

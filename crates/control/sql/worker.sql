@@ -148,7 +148,8 @@ BEGIN
                 EXECUTE format('REVOKE ADMIN OPTION FOR %I FROM %I', part.role, changed.name);
             END IF;
             EXECUTE format('GRANT %I TO %I', part.role, changed.name) || CASE
-                WHEN part.inherit IS NOT NULL THEN format(' WITH ADMIN %s, INHERIT %s, SET %s', part.admin, part.inherit, part.set)
+                WHEN part.inherit IS NOT NULL THEN format(' WITH ADMIN %s, INHERIT %s, SET %s', part.admin::text, part.inherit::text,
+                    part.set::text)
                 WHEN part.admin THEN ' WITH ADMIN OPTION' ELSE '' END;
         END LOOP;
         SELECT coalesce(jsonb_agg(jsonb_build_object('here', s.setdatabase <> 0, 'config', to_jsonb(s.setconfig))
@@ -199,7 +200,7 @@ $$;
 GRANT EXECUTE ON FUNCTION pgherd.check_pass(text, text, text), pgherd.table_rights(text, text) TO PUBLIC;
 GRANT SELECT ON ALL TABLES IN SCHEMA pgherd TO PUBLIC;
 REVOKE SELECT ON pgherd.secret, pgherd.placement_epoch FROM PUBLIC;
-INSERT INTO pgherd.schema_version (version) VALUES (12) ON CONFLICT DO NOTHING;
+INSERT INTO pgherd.schema_version (version) VALUES (13) ON CONFLICT DO NOTHING;
 
 -- Cursors ------------------------------------------------------------------------------------------------------------
 

@@ -170,6 +170,9 @@ pub struct Column {
     /// `a` always, `d` by default, or empty.
     pub identity: String,
     pub identity_sequence: Option<String>,
+    /// A partition's, which is its parent's.
+    #[serde(default)]
+    pub identity_inherited: bool,
     /// `s` stored, `v` virtual, or empty.
     pub generated: String,
     pub generation_expression: Option<String>,

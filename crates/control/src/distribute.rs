@@ -282,7 +282,7 @@ pub(crate) fn partitioning_refusal(table: &TableDescription) -> Option<&'static 
     if table.constraints.iter().any(|c| c.kind == 'f' && c.referenced.as_ref().is_some_and(|r| r.oid == table.oid)) {
         return Some("It is partitioned, or is or was a partition, and has a foreign key to itself.");
     }
-    if table.is_partition && table.columns.iter().any(|c| !c.identity.is_empty()) {
+    if table.is_partition && table.columns.iter().any(|c| !c.identity.is_empty() && !c.identity_inherited) {
         return Some("It is a partition with an identity column.");
     }
     if table.is_partition && table.constraints.iter().any(|c| c.kind == 'x' || c.no_inherit) {

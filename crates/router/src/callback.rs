@@ -6,6 +6,7 @@
 //! START TRANSACTION and COMMIT change nothing here: the client's transaction is the transaction. Savepoints are real:
 //! the coordinator makes them for its own subtransactions. Cursors live on the workers, one on each.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -691,7 +692,8 @@ impl Session {
     ) -> Result<Scan> {
         // Rows that will be changed one by one: a name of ours stands for (worker, partition, ctid).
         let identities = selected_columns(query).iter().position(|c| c == "ctid");
-        Ok(Scan { identities, ..self.callback_plan(&one(query)?, bound, scan, shown_before).await? })
+        let statement = one(&sorted_by_names(query))?;
+        Ok(Scan { identities, ..self.callback_plan(&statement, bound, scan, shown_before).await? })
     }
 
     /// One cursor on each of the workers.
@@ -1749,10 +1751,30 @@ fn returned_columns(sql: &str) -> usize {
     sql.rsplit_once(" RETURNING ").map_or(0, |(_, list)| list.split(',').count())
 }
 
-/// A worker's text with names of ours in place of ctids, but for the select list, where they have to be known here.
+/// A query that sorts by ctid sorts by the names that stand for it, which are another column than the one selected.
+fn sorted_by_names(query: &str) -> Cow<'_, str> {
+    match query.rsplit_once(" ORDER BY ") {
+        Some((rest, order)) if order.contains("ctid") => {
+            let order = replace_unquoted(order, |rest, before| {
+                let is_name = rest.starts_with("ctid ") && !before.is_some_and(|c| is_in_name(c) || c == '"');
+                is_name.then(|| (4, "coalesce(ctid)".to_owned()))
+            });
+            format!("{rest} ORDER BY {order}").into()
+        }
+        _ => query.into(),
+    }
+}
+
+/// A worker's text with names of ours in place of ctids, but where it selects them: there they have to be known here.
 fn with_names_behind(sql: &str, snapshot: &Snapshot, table: &Arc<Table>) -> String {
     match sql.split_once(" FROM ").filter(|_| sql.starts_with("SELECT ")) {
-        Some((list, rest)) => format!("{list} FROM {}", with_names(rest, snapshot, table)),
+        Some((list, rest)) => {
+            let items = list.split(", ").map(|item| match item.strip_prefix("SELECT ").unwrap_or(item) {
+                "ctid" => item.to_owned(),
+                _ => with_names(item, snapshot, table),
+            });
+            format!("{} FROM {}", items.collect::<Vec<_>>().join(", "), with_names(rest, snapshot, table))
+        }
         None => with_names(sql, snapshot, table),
     }
 }

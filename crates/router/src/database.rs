@@ -539,7 +539,11 @@ SELECT a.attrelid::oid, a.attnum, a.attname, a.atttypid::oid, a.atttypmod,
                    AND s.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass)
          OR coalesce(pgherd.default_on_coordinator(d.oid,
              CASE WHEN a.attgenerated = '' THEN pg_catalog.pg_get_expr(d.adbin, 0) END), false)) END,
-       CASE WHEN a.attidentity <> '' THEN pg_catalog.pg_get_serial_sequence(pg_catalog.format('%I.%I', n.nspname, c.relname), a.attname) END,
+       CASE WHEN a.attidentity <> '' THEN coalesce(
+         pg_catalog.pg_get_serial_sequence(pg_catalog.format('%I.%I', n.nspname, c.relname), a.attname),
+         (SELECT pg_catalog.pg_get_serial_sequence(pg_catalog.format('%I.%I', rn.nspname, r.relname), a.attname)
+          FROM pg_catalog.pg_class r JOIN pg_catalog.pg_namespace rn ON rn.oid = r.relnamespace
+          WHERE r.oid = pg_catalog.pg_partition_root(c.oid) AND r.oid <> c.oid)) END,
        coalesce(o.collisdeterministic, true), t.oid >= 16384
 FROM pgherd.pg_dist_partition p
 JOIN pg_catalog.pg_class c ON c.oid = p.logicalrelid

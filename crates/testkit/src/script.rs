@@ -11,7 +11,7 @@
 //! | `error: SQLSTATE` | it fails so on PostgreSQL; a failure that is not announced is a mistake of the corpus |
 //! | `error: SQLSTATE from 15.20, 17` | the same from these releases on, each for its major version; also `before 17` |
 //! | `only: from 17` | run on such releases only |
-//! | `refused: SQLSTATE` | PostgreSQL runs it, the cluster refuses it by name; then neither runs it |
+//! | `refused: SQLSTATE` | PostgreSQL runs it, the cluster refuses it by name; then neither runs it; releases as above |
 //! | `params: 1, 'a', NULL` | parameters as text; several lines: the statement is run with each |
 //! | `types: 23, 25` | type ids that Parse declares for the parameters |
 //! | `mode: simple extended prepared` | run in these modes only |
@@ -110,6 +110,8 @@ pub struct Statement {
     pub error: Option<String>,
     /// Errors of some releases; [`Script::on`] makes one of them the error.
     pub errors: Vec<(String, When)>,
+    /// The same of refusals.
+    pub refusals: Vec<(String, When)>,
     /// None: on all releases.
     pub only: Option<When>,
     pub refused: Option<String>,
@@ -167,15 +169,20 @@ impl Script {
                         sql: value.trim_end_matches(';').to_owned(),
                     }),
                     "ordered" => next.ordered = true,
-                    "error" => match value.split_once(' ') {
-                        None => next.error = Some(value.to_owned()),
-                        Some((code, when)) => {
-                            let when = When::parse(when).ok_or_else(|| fail("bad releases"))?;
-                            next.errors.push((code.to_owned(), when));
+                    "error" | "refused" => {
+                        let (always, some) = match word {
+                            "error" => (&mut next.error, &mut next.errors),
+                            _ => (&mut next.refused, &mut next.refusals),
+                        };
+                        match value.split_once(' ') {
+                            None => *always = Some(value.to_owned()),
+                            Some((code, when)) => {
+                                let when = When::parse(when).ok_or_else(|| fail("bad releases"))?;
+                                some.push((code.to_owned(), when));
+                            }
                         }
-                    },
+                    }
                     "only" => next.only = Some(When::parse(value).ok_or_else(|| fail("bad releases"))?),
-                    "refused" => next.refused = Some(value.to_owned()),
                     "params" => next.parameters.push(parameters(value).ok_or_else(|| fail("bad parameters"))?),
                     "types" => {
                         let types = value.split(',').map(|t| t.trim().parse());
@@ -250,9 +257,11 @@ impl Script {
         });
         for step in &mut self.steps {
             let Step::Statement(statement) = step else { continue };
-            if let Some((code, _)) = statement.errors.iter().find(|(_, when)| when.holds(release)) {
-                statement.error = Some(code.clone());
-            }
+            let found = |list: &[(String, When)]| {
+                list.iter().find(|(_, when)| when.holds(release)).map(|(code, _)| code.clone())
+            };
+            statement.error = statement.error.take().or_else(|| found(&statement.errors));
+            statement.refused = statement.refused.take().or_else(|| found(&statement.refusals));
         }
         self
     }

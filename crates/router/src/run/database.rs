@@ -1,11 +1,14 @@
 //! CREATE, DROP and ALTER DATABASE, and defaults of roles: on every node, step by step, since PostgreSQL allows no
 //! transaction around the first two. A step that was done already is not an error when the statement is repeated.
 
+use std::time::Duration;
+
 use pgherd_backend::{Target, connect};
 use pgherd_catalog::{COORDINATOR_GROUP, Node, Snapshot};
 use pgherd_sql::{SetInfo, StatementKind};
 
 use super::{Call, Completion};
+use crate::database::Database;
 use crate::error::{Failure, Result};
 use crate::session::Session;
 use crate::settings::{self, quote_ident, quote_literal};
@@ -84,7 +87,10 @@ impl Session {
         let shared = self.thread.shared.clone();
         let known = shared.databases.lock().await.get(template).cloned();
         let own = usize::from(template == self.db.name);
-        let others = known.as_ref().map_or(0, |database| database.sessions().saturating_sub(own));
+        let others = match &known {
+            Some(database) => others_left(database, own).await,
+            None => 0,
+        };
         if others > 0 {
             let message = format!("source database \"{template}\" is being accessed by other users");
             return Err(Failure::new("55006", message).detail(other_sessions(others)));
@@ -128,7 +134,7 @@ impl Session {
         let shared = self.thread.shared.clone();
         let known = shared.databases.lock().await.get(name).cloned();
         let Some(database) = known.filter(|_| name != self.db.name) else { return Ok(()) };
-        let sessions = database.sessions();
+        let sessions = others_left(&database, 0).await;
         if sessions > 0 {
             let message = format!("database \"{name}\" is being accessed by other users");
             return Err(Failure::new("55006", message).detail(other_sessions(sessions)));
@@ -204,6 +210,17 @@ enum Idle {
 
 fn workers_of(catalog: &Snapshot) -> Vec<Node> {
     catalog.nodes.iter().filter(|n| n.group != COORDINATOR_GROUP && n.is_active).cloned().collect()
+}
+
+/// How many sessions but `own` are in a database after the time that PostgreSQL gives those that are leaving it.
+async fn others_left(database: &Database, own: usize) -> usize {
+    for _ in 0..50 {
+        if database.sessions() <= own {
+            return 0;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    database.sessions().saturating_sub(own)
 }
 
 fn other_sessions(count: usize) -> String {

@@ -283,7 +283,15 @@ impl Session {
             && self.distributed(altered).await?.is_some_and(|altered| altered.oid == table.oid)
         {
             // Here it is.
-            return Err(Failure::new("42P17", format!("table \"{}\" is not partitioned", table.name)));
+            let verb = if info.subcommands.iter().any(|s| s == "attach_partition") { "ATTACH" } else { "DETACH" };
+            let detail = "This operation is not supported for tables.";
+            let message = format!("ALTER action {verb} PARTITION cannot be performed on relation \"{}\"", table.name);
+            let is_told_so = "SELECT pg_catalog.current_setting('server_version_num')::pg_catalog.int4 >= 180000";
+            let is_told_so = self.collect_on(COORDINATOR_GROUP, is_told_so).await?.text(0, 0) == Some("t");
+            return Err(match is_told_so {
+                true => Failure::new("42809", message).detail(detail),
+                false => Failure::new("42P17", format!("table \"{}\" is not partitioned", table.name)),
+            });
         }
         let checks = if detaches && !of_leaf { self.checks_of_detached(info, &before).await? } else { Vec::new() };
         let drops = info.tag.starts_with("DROP");
