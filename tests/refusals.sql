@@ -372,3 +372,4 @@ CREATE RULE keeps AS ON DELETE TO ruled DO INSTEAD NOTHING;
 ALTER TABLE ruled ENABLE ALWAYS RULE keeps;
 --@ refused: cannot insert into distributed table … from inside the coordinator
 DO $$ BEGIN INSERT INTO ruled VALUES (1, 1); END $$;
+-- without a case: `portal "…" gives binary rows, FETCH wants text`: only the extended protocol makes portals.

@@ -2,8 +2,13 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::sync::{Mutex, PoisonError};
+
 use pgherd_testkit::client::{Client, Fields, query};
 use pgherd_testkit::{Cluster, Side};
+
+/// Held by who makes databases, or is in the one that they are copies of: PostgreSQL refuses while others are.
+static DATABASES: Mutex<()> = Mutex::new(());
 
 fn cluster() -> &'static Cluster {
     Cluster::shared(env!("CARGO_BIN_EXE_pgherd"))
@@ -19,6 +24,7 @@ fn said(client: &mut Client, sql: &str) -> Vec<String> {
 
 #[test]
 fn the_coordinator_does_not_become_a_worker() {
+    let _alone = DATABASES.lock().unwrap_or_else(PoisonError::into_inner);
     let side = cluster().side();
     let mut client = side.connect("postgres").unwrap();
     let port = client.value("SHOW port").unwrap();
@@ -50,6 +56,7 @@ fn told(side: &Side, database: &str) -> String {
 
 #[test]
 fn a_database_that_clients_have_been_in_is_copied() {
+    let _alone = DATABASES.lock().unwrap_or_else(PoisonError::into_inner);
     let side = cluster().side();
     side.connect("template1").unwrap().value("SELECT 1").unwrap();
     let mut client = side.connect("postgres").unwrap();
@@ -83,6 +90,7 @@ fn a_database_that_clients_have_been_in_is_copied() {
 
 #[test]
 fn clients_hear_what_they_want_to_hear() {
+    let _alone = DATABASES.lock().unwrap_or_else(PoisonError::into_inner);
     let side = cluster().side();
     side.create_database("heard", "").unwrap();
     let mut client = side.connect("heard").unwrap();

@@ -11,7 +11,7 @@
 //! | `error: SQLSTATE` | it fails so on PostgreSQL; a failure that is not announced is a mistake of the corpus |
 //! | `error: SQLSTATE from 15.20, 17` | the same from these releases on, each for its major version; also `before 17` |
 //! | `only: from 17` | run on such releases only |
-//! | `refused: SQLSTATE` | PostgreSQL runs it, the cluster refuses it by name; then neither runs it; releases as above |
+//! | `refused: SQLSTATE` | PostgreSQL runs it, the cluster refuses it by name; then neither runs it; `from` as above |
 //! | `params: 1, 'a', NULL` | parameters as text; several lines: the statement is run with each |
 //! | `types: 23, 25` | type ids that Parse declares for the parameters |
 //! | `mode: simple extended prepared` | run in these modes only |
@@ -174,12 +174,11 @@ impl Script {
                             "error" => (&mut next.error, &mut next.errors),
                             _ => (&mut next.refused, &mut next.refusals),
                         };
-                        match value.split_once(' ') {
-                            None => *always = Some(value.to_owned()),
-                            Some((code, when)) => {
-                                let when = When::parse(when).ok_or_else(|| fail("bad releases"))?;
-                                some.push((code.to_owned(), when));
-                            }
+                        match value.split_once(' ').map(|(code, when)| (code, When::parse(when))) {
+                            Some((code, Some(when))) => some.push((code.to_owned(), when)),
+                            Some((_, None)) if word == "error" => return Err(fail("bad releases")),
+                            // The text of a refusal.
+                            _ => *always = Some(value.to_owned()),
                         }
                     }
                     "only" => next.only = Some(When::parse(value).ok_or_else(|| fail("bad releases"))?),

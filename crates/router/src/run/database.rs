@@ -156,8 +156,10 @@ impl Session {
             Idle::All => "",
             Idle::Routers => " AND application_name IN ('pgherd router', 'pgherd lane')",
         };
+        // One that was used a moment ago may be a client's that has come since.
         let sql = format!(
-            "SELECT pg_catalog.count(pg_catalog.pg_terminate_backend(pid)) FROM pg_catalog.pg_stat_activity \
+            "SELECT pg_catalog.count(*), pg_catalog.count(CASE WHEN state_change < pg_catalog.clock_timestamp() - \
+             interval '0.3 s' THEN pg_catalog.pg_terminate_backend(pid) END) FROM pg_catalog.pg_stat_activity \
              WHERE datname = {} AND backend_type = 'client backend' AND state = 'idle'{whose}",
             quote_literal(name)
         );
@@ -165,7 +167,7 @@ impl Session {
         for _ in 0..100 {
             match own.query(&sql).await {
                 Ok(found) if found.text(0, 0) == Some("0") => break,
-                Ok(_) => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
+                Ok(_) => tokio::time::sleep(Duration::from_millis(20)).await,
                 Err(error) => {
                     result = Err(error.into());
                     break;
