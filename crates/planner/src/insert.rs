@@ -7,6 +7,7 @@ use pgherd_catalog::{Column, ColumnDefault, Snapshot, Table};
 use pgherd_sql::ast::*;
 use pgherd_sql::{Edits, Overlap, Splice};
 
+use crate::analysis::Node;
 use crate::context::{Context, qualified, quote_ident, quote_literal};
 use crate::modify::{is_same_column, sets_to_sequence};
 use crate::plan::*;
@@ -377,7 +378,10 @@ impl Context<'_> {
         let rows = InsertRows {
             table: table.clone(),
             head,
-            columns: columns.iter().map(|c| c.name.clone()).collect(),
+            columns: match insert.columns.iter().any(|(_, part)| *part) {
+                true => Vec::new(),
+                false => columns.iter().map(|c| c.name.clone()).collect(),
+            },
             rows: out,
             tail,
             returning: !insert.returning.is_empty(),
@@ -673,10 +677,6 @@ impl Context<'_> {
         if !self.worker_defaults(insert, table) || insert.overriding != Overriding::No {
             return Err("a column's default needs the coordinator".to_owned());
         }
-        let mut sorted = self.analysis.levels.iter().filter_map(|level| level.query).filter(|q| !q.order_by.is_empty());
-        if !insert.returning.is_empty() && sorted.next().is_some() {
-            return Err("RETURNING gives the rows in the order of the query".to_owned());
-        }
         let key = table.key_column().ok_or("no distribution column")?;
         let at = columns.iter().position(|c| c.name == key.name).ok_or("the distribution column gets its default")?;
         let level = self.source_level().ok_or("no query")?;
@@ -696,6 +696,10 @@ impl Context<'_> {
         }
         if self.returns_versions() {
             return Err("RETURNING has a system column, which only a partition gives".to_owned());
+        }
+        // A part of a column is the workers' to assign.
+        if !insert.returning.is_empty() && self.is_sorted(level) && !insert.columns.iter().any(|(_, part)| *part) {
+            return Err("RETURNING gives the rows in the order of the query".to_owned());
         }
         self.scatterable_tables()?;
         if let Some(reason) = self.time_reason(table) {
@@ -725,6 +729,20 @@ impl Context<'_> {
         let mut plan = self.plan(Tier::Scatter(scatter), "the rows stay on their workers");
         plan.default_time = default_time;
         Ok(plan)
+    }
+
+    /// Its rows, or those of a query in its FROM, have an order.
+    fn is_sorted(&self, level: usize) -> bool {
+        let level = &self.analysis.levels[level];
+        level.query.is_some_and(|query| !query.order_by.is_empty()) || level.from.iter().any(|n| self.gives_sorted(n))
+    }
+
+    fn gives_sorted(&self, node: &Node) -> bool {
+        match node {
+            Node::Inline { level } | Node::Derived { level, .. } | Node::Lateral { level } => self.is_sorted(*level),
+            Node::Join { left, right, .. } => self.gives_sorted(left) || self.gives_sorted(right),
+            Node::Instance(_) | Node::Constant { .. } | Node::Opaque(_) => false,
+        }
     }
 
     /// Everything that is read is pinned, and the key that is written is pinned to the same value.

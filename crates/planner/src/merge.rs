@@ -685,12 +685,14 @@ impl<'e> Partials<'_, 'e> {
         if let (true, Some(now)) = (self.context.uses_now, self.context.session.multi_statement_txn_now) {
             let text = self.text().to_owned();
             expr.walk(&mut |e| {
-                if let Some(new) = crate::safety::now_replacement(e, &text, now) {
+                let new = crate::safety::now_replacement(e, &text, now);
+                if let Some(new) = new.filter(|_| !replaced.is_covered(e.span)) {
                     replaced.cover(e.span, new);
                 }
             });
-            let inside = |(span, _): &(Span, String)| expr.span.contains(*span);
-            self.context.moving_literals(now).into_iter().filter(inside).for_each(|(span, new)| {
+            let inside = |(span, _): &(Span, String)| expr.span.contains(*span) && !replaced.is_covered(*span);
+            let literals: Vec<_> = self.context.moving_literals(now).into_iter().filter(inside).collect();
+            literals.into_iter().for_each(|(span, new)| {
                 replaced.replace(span, new);
             });
         }

@@ -266,7 +266,7 @@ pub struct InsertRows {
     pub table: Arc<Table>,
     /// Text up to and including `VALUES ` (column list made explicit, sequence columns that were left out appended).
     pub head: Splice,
-    /// What the rows' fields are values of.
+    /// What the rows' fields are values of; empty where one is a part of a column.
     pub columns: Vec<String>,
     pub rows: Vec<InsertRow>,
     /// ON CONFLICT … RETURNING …, or empty.

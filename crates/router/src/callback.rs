@@ -1753,16 +1753,16 @@ fn returned_columns(sql: &str) -> usize {
 
 /// A query that sorts by ctid sorts by the names that stand for it, which are another column than the one selected.
 fn sorted_by_names(query: &str) -> Cow<'_, str> {
-    match query.rsplit_once(" ORDER BY ") {
-        Some((rest, order)) if order.contains("ctid") => {
-            let order = replace_unquoted(order, |rest, before| {
-                let is_name = rest.starts_with("ctid ") && !before.is_some_and(|c| is_in_name(c) || c == '"');
-                is_name.then(|| (4, "coalesce(ctid)".to_owned()))
-            });
-            format!("{rest} ORDER BY {order}").into()
-        }
-        _ => query.into(),
+    if !query.contains(" ORDER BY ") || !query.contains("ctid") {
+        return query.into();
     }
+    let mut sorts = false;
+    let sorted = replace_unquoted(query, |rest, before| {
+        sorts |= rest.starts_with(" ORDER BY ");
+        let is_name = rest.starts_with("ctid ") && !before.is_some_and(|c| is_in_name(c) || c == '"');
+        (sorts && is_name).then(|| (4, "coalesce(ctid)".to_owned()))
+    });
+    sorted.into()
 }
 
 /// A worker's text with names of ours in place of ctids, but where it selects them: there they have to be known here.

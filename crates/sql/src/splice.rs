@@ -156,6 +156,12 @@ impl Edit {
         same || self.covers && inside && !twice
     }
 
+    /// The same behind the same range, which is said once.
+    fn repeats(&self, other: &Edit) -> bool {
+        let behind = self.is_insert() && self.of != self.span && !self.ends && !other.ends;
+        behind && self.of == other.of && self.replacement == other.replacement
+    }
+
     /// Only one of both could be made. An insertion at the edge of a range is beside it.
     fn meets(&self, other: &Edit) -> bool {
         let (a, b) = (self.span, other.span);
@@ -250,6 +256,11 @@ impl Edits {
         self.list.is_empty()
     }
 
+    /// What stands there goes with what covers it.
+    pub fn is_covered(&self, span: Span) -> bool {
+        self.list.iter().any(|edit| edit.covers && edit.span.contains(span))
+    }
+
     /// The whole text with the replacements made.
     pub fn apply(&self, text: &str) -> Result<Splice, Overlap> {
         self.apply_to(text, Span::new(0, text.len()))
@@ -267,11 +278,12 @@ impl Edits {
             let before = self.list[..from].iter().rfind(|e| e.span.end > range.start);
             return Err(Overlap { one: before.map_or(range, |e| e.span), other: range });
         }
-        let mut last: Option<&Edit> = None;
+        let (mut last, mut previous): (Option<&Edit>, Option<&Edit>) = (None, None);
         for edit in self.list[from..].iter().take_while(|e| e.span.start <= range.end) {
             // What begins where the range ends, or belongs to more than it, is not in it.
             let beyond = if edit.is_insert() { !range.contains(edit.of) } else { edit.span.start == range.end };
-            if beyond || last.is_some_and(|last| last.takes(edit)) {
+            let repeats = previous.replace(edit).is_some_and(|previous| previous.repeats(edit));
+            if beyond || repeats || last.is_some_and(|last| last.takes(edit)) {
                 continue;
             }
             if let Some(last) = last.filter(|last| last.meets(edit)) {
@@ -351,6 +363,9 @@ mod tests {
         edits.replace(span("f(a)"), "x").insert(span("a").start, "y");
         assert!(written(&edits).is_err());
         // What says the same twice says it once.
+        edits = Edits::new();
+        edits.insert_after(span("b"), " as c").insert_after(span("b"), " as c");
+        assert_eq!(written(&edits).unwrap(), "select f(a), b as c from t");
         edits = Edits::new();
         edits.replace(span("f(a)"), "x").replace(span("f(a)"), "x");
         assert_eq!(written(&edits).unwrap(), "select x, b from t");

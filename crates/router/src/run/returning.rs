@@ -70,12 +70,13 @@ impl Marked {
     }
 }
 
+/// As a number: rows may be long.
 fn row_text(values: impl Iterator<Item = String>) -> String {
-    let mut text = String::from("ROW(");
+    let mut text = String::from("pg_catalog.hashtextextended(ROW(");
     for (at, value) in values.enumerate() {
         let _ = write!(text, "{}{value}", if at == 0 { "" } else { ", " });
     }
-    text.push_str(")::pg_catalog.text");
+    text.push_str(")::pg_catalog.text, 0)::pg_catalog.text");
     text
 }
 
@@ -92,7 +93,7 @@ impl Session {
         }
         let deciding = match conflict {
             // Whoever names them for ON CONFLICT may read them.
-            Some(OnConflict { columns: Some(named), .. }) if !named.is_empty() => named.clone(),
+            Some(OnConflict { columns: Some(named), infer_filter: None, .. }) if !named.is_empty() => named.clone(),
             Some(OnConflict { constraint: Some(name), update: true, .. }) => self.columns_of(table, name).await?,
             Some(OnConflict { update: true, .. }) => Vec::new(),
             _ if !self.copy_right(table).await?.reads => Vec::new(),
