@@ -39,6 +39,9 @@ REGRESS_ONLY ?=
 REGRESS_KNOWN ?=
 REGRESS_AGAIN ?=
 REGRESS_WORKERS ?= 2
+# Another suite (REGRESS_SUITE=DIRECTORY with sql, expected, data and parallel_schedule) on a PostgreSQL of that major version.
+REGRESS_SUITE ?=
+REGRESS_PG ?= 18
 # Or distributed: every table that can be, and the rows of SELECTs compared.
 REGRESS_MODE ?= local
 # The suites of `make drivers` and what it leaves; only these (DRIVERS_ONLY=asyncpg,pgx); write the list of known differences
@@ -55,12 +58,15 @@ FUZZ_STATEMENTS ?= 120
 # More options for cargo test, such as TEST="-p pgherd-wire".
 TEST ?= --workspace
 
-# Of `make differential`: shapes of clusters (workers x shards) and files.
+# Of `make differential`: shapes of clusters (workers x shards), files, and a major version of PostgreSQL (PG=16; else the
+# installed one). Of `make versions`: which major versions.
 SHAPES ?= all
 FILES ?=
+PG ?=
+VERSIONS ?= 15 16 17 18
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build demo test check differential sql-docs bench analytics regress drivers fuzz sqlsmith
+.PHONY: help deps build demo test check differential versions sql-docs bench analytics regress drivers fuzz sqlsmith
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -77,17 +83,23 @@ demo: build ## Start a cluster, load pgbench's tables, measure it beside one pla
 
 test: ## Build and run every test, those on real clusters too
 	@scripts/deps.sh test
-	cargo test --locked $(TEST)
+	scripts/run_tests.py $(TEST)
 
 check: ## Formatting, clippy without warnings, and every test
 	@scripts/deps.sh test
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cargo test --locked $(TEST)
+	scripts/run_tests.py $(TEST)
 
 differential: ## The corpus of tests/differential in every mode on clusters of 1, 2 and 3 workers with 1, 4 and 32 shards
 	@scripts/deps.sh test
-	PGHERD_DIFF_SHAPES=$(SHAPES) PGHERD_DIFF_FILES=$(FILES) cargo test --locked -p pgherd --test differential -- --nocapture
+	@[ -z "$(PG)" ] || [ -x /usr/lib/postgresql/$(PG)/bin/postgres ] || cargo run -q --locked -p pgherd -- download --pg $(PG)
+	PGHERD_TEST_PG=$(PG) PGHERD_DIFF_SHAPES=$(SHAPES) PGHERD_DIFF_FILES=$(FILES) cargo test --locked -p pgherd --test differential -- --nocapture
+
+versions: ## The corpus, extensions, everyday statements and guides on the newest PostgreSQL 15, 16, 17 and 18; writes docs/versions.md
+	@scripts/deps.sh test
+	cargo build --locked -p pgherd
+	@scripts/versions.py $(CARGO_TARGET_DIR)/debug/pgherd $(VERSIONS)
 
 sql-docs: ## Write docs/sql.md: what the corpus covers, and how it is run
 	@scripts/deps.sh test
@@ -106,12 +118,20 @@ analytics: build ## Run the shapes of TPC-H and CH-benCHmark beside one plain Po
 
 regress: ## Run PostgreSQL's own regression suite through the router and on one plain PostgreSQL 15, and compare
 	@scripts/deps.sh regress
+ifneq ($(REGRESS_SUITE),)
+	cargo build --release --locked -p pgherd -p pgherd-testkit
+	@PGHERD_TEST_PG_BIN=$${PGHERD_TEST_PG_BIN:-$$($(CARGO_TARGET_DIR)/release/pgherd download --pg $(REGRESS_PG))} \
+		$(CARGO_TARGET_DIR)/release/regress program=$(CARGO_TARGET_DIR)/release/pgherd sources=$(REGRESS_SUITE) libraries=none \
+		list=$(REGRESS_PG) out=$(REGRESS_DIR)/out$(REGRESS_PG) workers=$(REGRESS_WORKERS) mode=$(REGRESS_MODE) \
+		only=$(REGRESS_ONLY) known=$(REGRESS_KNOWN) again=$(REGRESS_AGAIN)
+else
 	@scripts/regress_suite.sh $(REGRESS_DIR)
 	cargo build --release --locked -p pgherd -p pgherd-testkit
 	@PGHERD_TEST_PG_BIN=$${PGHERD_TEST_PG_BIN:-/usr/lib/postgresql/15/bin} $(CARGO_TARGET_DIR)/release/regress \
 		program=$(CARGO_TARGET_DIR)/release/pgherd sources=$(REGRESS_DIR)/sources libraries=$(REGRESS_DIR)/libraries \
 		out=$(REGRESS_DIR)/out workers=$(REGRESS_WORKERS) mode=$(REGRESS_MODE) \
 		only=$(REGRESS_ONLY) known=$(REGRESS_KNOWN) again=$(REGRESS_AGAIN)
+endif
 
 drivers: ## Run the test suites of drivers and ORMs through the router and on one plain PostgreSQL, and compare
 	@scripts/deps.sh drivers

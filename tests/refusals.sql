@@ -373,3 +373,4 @@ ALTER TABLE ruled ENABLE ALWAYS RULE keeps;
 --@ refused: cannot insert into distributed table … from inside the coordinator
 DO $$ BEGIN INSERT INTO ruled VALUES (1, 1); END $$;
 -- without a case: `portal "…" gives binary rows, FETCH wants text`: only the extended protocol makes portals.
+-- without a case: `node …:… runs PostgreSQL …`: tests have no server that is so old

@@ -114,6 +114,16 @@ SELECT id, attrs OPERATOR(ext.->) 'k1' FROM ext_all WHERE attrs OPERATOR(ext.?) 
 ALTER EXTENSION citext UPDATE;
 --@ error: 22023
 ALTER EXTENSION citext UPDATE TO '99';
+DROP EXTENSION pg_trgm CASCADE;
+CREATE EXTENSION pg_trgm VERSION '1.3';
+CREATE INDEX ext_name ON ext_all USING gin (name gin_trgm_ops);
+--@ error: 42883
+SELECT strict_word_similarity('a', 'b'), strict_word_similarity_commutator_op('a', 'b') FROM ext_all WHERE id = 1;
+ALTER EXTENSION pg_trgm UPDATE TO '1.4';
+ALTER EXTENSION pg_trgm UPDATE;
+SELECT id, strict_word_similarity(name, 'number 3') > 0.4 FROM ext_all WHERE name %> 'number 33' ORDER BY id;
+SELECT extversion FROM pg_extension WHERE extname = 'pg_trgm';
+DO $$ BEGIN ALTER EXTENSION pg_trgm SET SCHEMA ext; END $$;
 ALTER EXTENSION pg_trgm SET SCHEMA public;
 SELECT id FROM ext_all WHERE name % 'name number 44' ORDER BY similarity(name, 'name number 44') DESC, id LIMIT 2;
 --@ error: 2BP01

@@ -102,4 +102,13 @@ BEGIN;
 UPDATE pids SET v = v + 1;
 SELECT k, pg_backend_pid() = (SELECT pg_backend_pid()), v FROM pids WHERE (SELECT pg_backend_pid()) = pg_backend_pid();
 ROLLBACK;
+-- The time is a group, and assigned with another value.
+BEGIN;
+UPDATE pids SET v = v;
+SELECT current_date = now()::date, count(*) FROM pids GROUP BY current_date;
+SELECT count(*) FROM pids GROUP BY now(), 'today'::date;
+ALTER TABLE pids ADD COLUMN ts timestamptz;
+UPDATE pids SET (ts, v) = (SELECT now(), 1);
+SELECT count(*) FROM pids WHERE ts = now() AND v = 1;
+ROLLBACK;
 DROP TABLE pids;

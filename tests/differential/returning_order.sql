@@ -83,6 +83,23 @@ INSERT INTO rot SELECT g, 't' || g FROM generate_series(230, 201, -1) g RETURNIN
 --@ ordered
 INSERT INTO rot VALUES (305, 'a'), (303, 'b'), (301, 'c'), (300, 'd'), (304, 'e'), (302, 'f') RETURNING s, k;
 
+-- A part of a column; an index over some rows; long rows; a key twice.
+CREATE TABLE rop (k int PRIMARY KEY, a int[]);
+CREATE TABLE roa (k int, v int, active bool);
+CREATE UNIQUE INDEX roa_active ON roa (k) WHERE active;
+--@ cluster: SELECT create_distributed_table('rop', 'k'), create_distributed_table('roa', 'k')
+INSERT INTO rop VALUES (1, '{1}'), (5, '{5}');
+INSERT INTO rop (k, a[1]) VALUES (1, 5), (2, 6), (3, 7), (5, 8), (4, 9) ON CONFLICT DO NOTHING RETURNING k, a;
+INSERT INTO rop (k, a[1], a[2]) SELECT k + 100, k, 7 FROM ros WHERE k < 9 ORDER BY k RETURNING k, a;
+INSERT INTO roa VALUES (1, 1, true), (2, 2, false), (3, 3, true);
+--@ ordered
+INSERT INTO roa VALUES (3, 30, true), (1, 10, false), (4, 40, true), (1, 11, true), (2, 20, true), (1, 12, false), (4, 41, true), (5, 5, false) ON CONFLICT (k) WHERE active DO NOTHING RETURNING *;
+--@ ordered
+INSERT INTO ro (id, name) SELECT 20000 + g, repeat('long', 1000) FROM generate_series(9, 1, -1) g ON CONFLICT DO NOTHING RETURNING id, length(name);
+--@ ordered
+INSERT INTO ro (id, name) SELECT k + 30000, s FROM ros WHERE k = 5 ORDER BY s RETURNING id, name;
+SELECT count(*) FROM ros WHERE s = 'x ORDER BY ctid y' OR ctid IN (SELECT ctid FROM ros ORDER BY ctid LIMIT 3);
+
 -- In common table expressions, functions and transactions that have written.
 --@ ordered
 WITH i AS (INSERT INTO ro (name) SELECT * FROM unnest(array['wa', 'wb', 'wc', 'wd', 'we', 'wf']) RETURNING id, name) SELECT * FROM i;

@@ -3,6 +3,7 @@
 
 mod connect;
 mod down;
+mod download;
 mod failure;
 mod place;
 mod psql;
@@ -38,6 +39,8 @@ enum Command {
     Serve(serve::Serve),
     /// Create the metadata of a cluster on its coordinator.
     Init(serve::Init),
+    /// Download PostgreSQL's programs before a cluster needs them.
+    Download(download::Download),
 }
 
 fn main() -> ExitCode {
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         Command::Down(down) => down.run(),
         Command::Serve(serve) => serve.run(),
         Command::Init(init) => init.run(),
+        Command::Download(download) => download.run(),
     });
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,8 +1,8 @@
 //! The corpus of `tests/differential` gives the same answers on clusters as on one PostgreSQL: on 1, 2 and 3 workers,
 //! with tables of 1, 4 and 32 shards.
 //!
-//! Every file is run on one shape as prepared statements, and each third on one of the eight others in another mode, in
-//! short.
+//! Every file is run on one shape as prepared statements, on the PostgreSQL that `pgherd up` starts, and each third on one
+//! of the eight others in another mode, in short, on the installed one. `PGHERD_TEST_PG=16` runs all on that.
 //! `PGHERD_DIFF_SHAPES=all` (`make differential`) or `PGHERD_DIFF_SHAPES=1x4,3x32` run everything on these.
 //! `PGHERD_DIFF_FILES=joins,copy` and `PGHERD_DIFF_MODES=simple` run a part. Failures listed in `tests/KNOWN` are
 //! printed and do not fail the test; `PGHERD_WRITE_KNOWN=1` writes the list anew.
@@ -20,14 +20,20 @@ fn clusters_answer_as_one_server() {
     let coverage = Coverage::from_environment().unwrap();
     let files = differential::corpus().unwrap();
     let mut report = Report::default();
-    let mut running: Option<(u32, Cluster, Plain)> = None;
+    let mut running: Option<((u32, bool), Cluster, Plain)> = None;
     let mut turn = 0;
     for &shape in &coverage.shapes {
-        if running.as_ref().is_none_or(|(workers, ..)| *workers != shape.workers) {
+        let as_users_do = shape == Shape::FULL && !coverage.everything;
+        let wanted = (shape.workers, as_users_do);
+        if running.as_ref().is_none_or(|(is, ..)| *is != wanted) {
             drop(running.take());
-            let cluster = Cluster::start(env!("CARGO_BIN_EXE_pgherd"), shape.workers).unwrap();
+            let program = env!("CARGO_BIN_EXE_pgherd");
+            let cluster = match as_users_do {
+                true => Cluster::start_as_users_do(program, shape.workers).unwrap(),
+                false => Cluster::start(program, shape.workers).unwrap(),
+            };
             let plain = Plain::like(&cluster.target).unwrap();
-            running = Some((shape.workers, cluster, plain));
+            running = Some((wanted, cluster, plain));
         }
         let (_, cluster, plain) = running.as_ref().unwrap();
         let (oracle, tested) = (plain.side("postgres"), cluster.side());
@@ -45,7 +51,7 @@ fn clusters_answer_as_one_server() {
         if !write_known {
             runner.read_known(&known).unwrap();
         }
-        println!("=== {shape}: workers x shards");
+        println!("=== {shape}: workers x shards, PostgreSQL {}", oracle.version().unwrap());
         let of_shape = runner.run_files(&files, 2);
         println!("=== {shape}: {}", of_shape.summary());
         report.add(of_shape);

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::keeper::Keeper;
-use crate::{Error, Result, Side, Target, pg_bin};
+use crate::{Error, Result, Side, Target, pg_bin, pg_is_given};
 
 /// A running cluster. Dropping it deletes it; so does the end of this process.
 #[derive(Debug)]
@@ -27,8 +27,21 @@ impl Cluster {
         Cluster::start_with(program, workers, &[])
     }
 
+    /// On the PostgreSQL that `pgherd up` takes by itself, unless another is given.
+    pub fn start_as_users_do(program: &str, workers: u32) -> Result<Cluster> {
+        match pg_is_given() {
+            true => Cluster::start(program, workers),
+            false => Cluster::start_on(program, workers, &[], None),
+        }
+    }
+
     /// The same with further options of `pgherd up`.
     pub fn start_with(program: &str, workers: u32, further: &[&str]) -> Result<Cluster> {
+        // Without an installed server, `pgherd up` obtains its own default.
+        Cluster::start_on(program, workers, further, pg_bin().ok())
+    }
+
+    fn start_on(program: &str, workers: u32, further: &[&str], bin: Option<PathBuf>) -> Result<Cluster> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let directory = std::env::temp_dir().join(format!("pgherd-cluster-{}-{number}", std::process::id()));
         let shown = directory.to_string_lossy();
@@ -46,12 +59,12 @@ impl Cluster {
         // What is run once is not worth a compiler's time, an eighth of all.
         command.args(["--set", "jit=off"]);
         command.args(further);
-        // Without an installed server, `pgherd up` obtains its own default.
-        if let Ok(bin) = pg_bin() {
+        if let Some(bin) = bin {
             command.arg("--pg-bin").arg(bin);
         }
         let printed =
             run(&mut command, &std::env::temp_dir().join(format!("pgherd-up-{}-{number}.log", std::process::id())))?;
+        crate::logs::keep_an_eye_on(&directory);
         Ok(Cluster { target: Target::from_url(printed.trim())?, directory, program: program.into(), _keeper: keeper })
     }
 

@@ -225,8 +225,7 @@ impl<'a> Runner<'a> {
 
     /// A file as the oracle's release runs it.
     fn script(&self, path: &Path) -> Result<Script> {
-        let mut client = self.oracle.connect(&self.oracle.target.database)?;
-        let version = client.value("SHOW server_version")?;
+        let version = self.oracle.version()?;
         let release = release(&version).ok_or_else(|| format!("no release of PostgreSQL: {version}"))?;
         Ok(Script::read(path)?.on(release))
     }

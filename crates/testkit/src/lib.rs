@@ -11,6 +11,7 @@ pub mod differential;
 pub mod drivers;
 pub mod fuzz;
 mod keeper;
+mod logs;
 mod plain;
 pub mod proxy;
 pub mod regress;
@@ -24,7 +25,7 @@ pub mod words;
 use std::collections::BTreeSet;
 
 pub use cluster::Cluster;
-pub use plain::{Plain, pg_bin, run_as_owner};
+pub use plain::{Plain, pg_bin, pg_is_given, run_as_owner};
 pub use router::Router;
 pub use shape::{Coverage, Shape};
 pub use target::{Side, Target, workspace_file, workspace_root};

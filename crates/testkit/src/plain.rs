@@ -12,11 +12,22 @@ use crate::client::Client;
 use crate::keeper::Keeper;
 use crate::{Error, Result, Side, Target};
 
-/// The directory of the PostgreSQL programs that tests use: `PGHERD_TEST_PG_BIN`, else the newest installed one of
-/// versions 15 to 18.
+/// Whether somebody says which PostgreSQL tests run on.
+pub fn pg_is_given() -> bool {
+    let given = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    given("PGHERD_TEST_PG_BIN") || given("PGHERD_TEST_PG")
+}
+
+/// The directory of the PostgreSQL programs that tests use: `PGHERD_TEST_PG_BIN`; else of the major version
+/// `PGHERD_TEST_PG`, installed or downloaded by `pgherd download`; else the newest installed one of versions 15 to 18.
 pub fn pg_bin() -> Result<PathBuf> {
-    if let Some(directory) = std::env::var_os("PGHERD_TEST_PG_BIN") {
+    if let Some(directory) = std::env::var_os("PGHERD_TEST_PG_BIN").filter(|value| !value.is_empty()) {
         return Ok(PathBuf::from(directory));
+    }
+    if let Some(major) = std::env::var("PGHERD_TEST_PG").ok().filter(|value| !value.is_empty()) {
+        let installed = Path::new("/usr/lib/postgresql").join(&major).join("bin");
+        let found = if installed.join("postgres").exists() { Some(installed) } else { downloaded(&major) };
+        return found.ok_or_else(|| format!("there is no PostgreSQL {major}: run pgherd download --pg {major}").into());
     }
     let mut found: Vec<(u32, PathBuf)> = Vec::new();
     for entry in std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten() {
@@ -34,6 +45,25 @@ pub fn pg_bin() -> Result<PathBuf> {
                      PGHERD_TEST_PG_BIN to the directory of initdb and postgres"
             .into()),
     }
+}
+
+/// The newest release of a major version where `pgherd` keeps them.
+fn downloaded(major: &str) -> Option<PathBuf> {
+    let home = match std::env::var_os("PGHERD_HOME").filter(|home| !home.is_empty()) {
+        Some(home) => PathBuf::from(home),
+        None if is_root() => PathBuf::from("/var/lib/pgherd"),
+        None => std::env::home_dir()?.join(".pgherd"),
+    };
+    let mut found: Vec<(Vec<u32>, PathBuf)> = Vec::new();
+    for entry in std::fs::read_dir(home.join("postgresql")).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let numbers: Option<Vec<u32>> = name.split('.').map(|n| n.parse().ok()).collect();
+        if let Some(numbers) = numbers.filter(|_| name.split('.').next() == Some(major)) {
+            found.push((numbers, entry.path().join("bin")));
+        }
+    }
+    found.sort();
+    found.pop().map(|(_, bin)| bin).filter(|bin| bin.join("postgres").exists())
 }
 
 /// The program, run as an unprivileged user when we are root, because PostgreSQL refuses to run as root.
@@ -107,6 +137,7 @@ impl Plain {
                 .arg(directory.join("data").join("server.log"))
                 .args(["-w", "-t", "60", "-o", &options, "start"]),
         )?;
+        crate::logs::keep_an_eye_on(&directory);
         let target =
             Target { host: "127.0.0.1".into(), port, user: user.into(), password: None, database: "postgres".into() };
         Ok(Plain { target, directory, _keeper: keeper })

@@ -84,6 +84,11 @@ impl Side {
         Client::connect(&self.target.with_database(database))
     }
 
+    /// As the server says it, such as `15.20 (Debian 15.20-0+deb12u1)`.
+    pub fn version(&self) -> Result<String> {
+        self.connect(&self.target.database)?.value("SHOW server_version")
+    }
+
     /// Makes a database that nothing else uses, replacing one of that name. `options` follow its name in the SQL.
     pub fn create_database(&self, name: &str, options: &str) -> Result<Target> {
         let _one_at_a_time = self.creating.lock();

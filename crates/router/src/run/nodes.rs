@@ -211,6 +211,18 @@ impl Session {
                     checked.text(0, 1).unwrap_or("?")
                 )));
         }
+        let major = checked.text(0, 2).and_then(|major| major.parse::<u32>().ok()).unwrap_or_default();
+        if major < 15 {
+            return Err(Failure::new("0A000", format!("node {}:{} runs PostgreSQL {major}", node.host, node.port))
+                .detail("pgherd needs PostgreSQL 15 to 18."));
+        }
+        if major > 18 {
+            let newer = format!(
+                "node {}:{} runs PostgreSQL {major}, which is newer than any that pgherd was tested with",
+                node.host, node.port
+            );
+            self.warn("01000", &newer);
+        }
         if checked.text(0, 2) != mine.text(0, 2) {
             self.warn(
                 "01000",

@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""Runs the corpus and the guides on the newest release of each major version of PostgreSQL, and writes docs/versions.md.
+
+    scripts/versions.py PGHERD [MAJOR …]
+
+PGHERD is the program, which downloads what is not installed. Exit status 1 where a statement answers otherwise.
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+PAGE = "docs/versions.md"
+SUMMARY = re.compile(
+    r"^=== \d+x\d+: (\d+) statements, (\d+) executions: (\d+) different, \d+ known to differ, (\d+) refused by name", re.M)
+FILE = re.compile(r"^(\S+\.sql): (\d+) statements, \d+ executions, (\d+) different", re.M)
+
+
+def run(command, environment):
+    process = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                             errors="replace", check=False)
+    return process.returncode, process.stdout
+
+
+def on(program, major):
+    """A line of the table, and whether all is well."""
+    installed = f"/usr/lib/postgresql/{major}/bin"
+    if os.path.exists(f"{installed}/postgres"):
+        directory = installed
+    else:
+        directory = subprocess.check_output([program, "download", "--pg", major], text=True).strip()
+    release = subprocess.check_output([f"{directory}/postgres", "--version"], text=True).split()[2]
+    environment = dict(os.environ, PGHERD_TEST_PG_BIN=directory, PGHERD_DIFF_SHAPES="3x4")
+    test = ["cargo", "test", "--locked", "-p", "pgherd"]
+    status, text = run([*test, "--test", "differential", "--", "--nocapture"], environment)
+    print(text, flush=True)
+    found = SUMMARY.search(text)
+    if not found:
+        sys.exit(f"versions: PostgreSQL {release} gave no summary")
+    statements, executions, different, refused = found.groups()
+    of = {name: (int(count), int(other)) for name, count, other in FILE.findall(text)}
+    parts = []
+    for name in ["extensions.sql", "everyday.sql"]:
+        count, other = of[name]
+        # Executions that differ: a statement is run in three modes.
+        parts.append(f"all {count}" if other == 0 else f"**{other} of {3 * count} differ**")
+    guides, text = run([*test, "--test", "guides"], environment)
+    print(text, flush=True)
+    passed = "all" if guides == 0 else "**not all**"
+    line = f"| {release} | {statements} | {executions} | {different} | {refused} | {parts[0]} | {parts[1]} | {passed} |"
+    return line, status == 0 and guides == 0
+
+
+def main():
+    program, *majors = sys.argv[1:]
+    lines, well = [], True
+    for major in majors or ["15", "16", "17", "18"]:
+        line, fine = on(program, major)
+        lines.append(line)
+        well &= fine
+        print(line, flush=True)
+    page = f"""# PostgreSQL's versions
+
+Written by `make versions`: the corpus of `tests/differential` in every mode on a cluster of three workers with tables of 4 shards,
+and the guides, on a release of each major version (15 from the operating system's packages, the others as `pgherd up` gets them), each
+beside one plain server of the same release. A statement is different where a client could see another answer than the plain
+server's; refused are those that [the interface's page](sql-interface.md) lists.
+
+| PostgreSQL | statements | executions | different | refused by name | extensions alike | everyday statements alike | guides that hold |
+|---|---|---|---|---|---|---|---|
+""" + "\n".join(lines) + "\n"
+    if len(lines) > 1:
+        with open(PAGE, "w", encoding="utf-8") as file:
+            file.write(page)
+    print(page, flush=True)
+    sys.exit(0 if well else 1)
+
+
+if __name__ == "__main__":
+    main()
