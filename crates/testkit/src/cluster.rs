@@ -27,12 +27,18 @@ impl Cluster {
         Cluster::start_with(program, workers, &[])
     }
 
-    /// On the PostgreSQL that `pgherd up` takes by itself, unless another is given.
+    /// On the PostgreSQL that `pgherd up` takes by itself, unless another is given. Where there is no network it is the
+    /// installed one, and that is said.
     pub fn start_as_users_do(program: &str, workers: u32) -> Result<Cluster> {
-        match pg_is_given() {
-            true => Cluster::start(program, workers),
-            false => Cluster::start_on(program, workers, &[], None),
+        if pg_is_given() {
+            return Cluster::start(program, workers);
         }
+        let downloaded = Command::new(program).arg("download").stdin(Stdio::null()).output()?;
+        if downloaded.status.success() {
+            return Cluster::start_on(program, workers, &[], None);
+        }
+        println!("not on the PostgreSQL of users: {}", String::from_utf8_lossy(&downloaded.stderr).trim_end());
+        Cluster::start(program, workers)
     }
 
     /// The same with further options of `pgherd up`.
