@@ -115,7 +115,7 @@ UPDATE ro SET n = 1 WHERE name = 'a';
 --@ ordered
 INSERT INTO ro (name) SELECT * FROM unnest(array['ba', 'bb', 'bc', 'bd']) RETURNING id, name;
 --@ ordered
-INSERT INTO ro (id, name) SELECT id + 10000, name FROM ro ORDER BY name, id RETURNING id, name;
+INSERT INTO ro (id, name) SELECT id + 1000000, name FROM ro ORDER BY name, id RETURNING id, name;
 --@ ordered
 INSERT INTO roc SELECT tenant, code, 1, 'blk' FROM roc ORDER BY code, tenant ON CONFLICT (tenant, code) DO UPDATE SET n = -1 WHERE roc.code > 'c5' RETURNING *;
 ROLLBACK;

@@ -419,6 +419,13 @@ impl Client {
         (self.flushes, self.out.len())
     }
 
+    /// Takes back what was written since, unless it has gone out.
+    pub fn rewind(&mut self, (flushes, length): (u64, usize)) {
+        if self.flushes == flushes {
+            self.out.truncate(length);
+        }
+    }
+
     /// Flushes once enough has gathered: called for every row.
     pub async fn flush_if_full(&mut self) -> Result<()> {
         if self.out.len() >= OUT_CHUNK { self.flush().await } else { Ok(()) }

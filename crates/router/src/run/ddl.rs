@@ -301,9 +301,16 @@ impl Session {
         self.pin |= self.makes_temporary(call);
         self.let_schema_follow(info, true).await?;
         self.definitions.outer = followed.tables.clone();
-        let completion = self.run_coordinator_plan(call, &sql, true, true).await;
-        self.definitions.outer.clear();
-        let completion = completion?;
+        let completion = if affected.is_empty() && drops_part(info) {
+            match self.drop_local_part(call, &sql).await? {
+                Some(completion) => completion,
+                None => return Box::pin(self.run_definition(call, info)).await,
+            }
+        } else {
+            let completion = self.run_coordinator_plan(call, &sql, true, true).await;
+            self.definitions.outer.clear();
+            completion?
+        };
         for check in checks {
             self.run_quiet(COORDINATOR_GROUP, &check).await?;
         }
@@ -334,6 +341,25 @@ impl Session {
             false => self.after_ddl().await?,
         }
         Ok(completion)
+    }
+
+    /// Drops what was of no distributed table when it was looked for, or was not there. None: definitions were changed
+    /// since then, and it may have been of a table of theirs, whose workers are to hear of it: it is back.
+    async fn drop_local_part(&mut self, call: &Call<'_>, sql: &Splice) -> Result<Option<Completion>> {
+        self.run_quiet(COORDINATOR_GROUP, "SAVEPOINT pgherd_part").await?;
+        let mark = self.client.mark();
+        let completion = self.run_coordinator_plan(call, sql, true, true).await?;
+        // It is locked now, as its table is: nobody makes another of its name.
+        let found = self.collect_on(COORDINATOR_GROUP, "SELECT epoch FROM pgherd.epoch").await?;
+        if found.text(0, 0) == Some(self.catalog().epoch.to_string().as_str()) {
+            self.run_quiet(COORDINATOR_GROUP, "RELEASE SAVEPOINT pgherd_part").await?;
+            return Ok(Some(completion));
+        }
+        let back = "ROLLBACK TO SAVEPOINT pgherd_part; RELEASE SAVEPOINT pgherd_part";
+        self.run_quiet(COORDINATOR_GROUP, back).await?;
+        self.client.rewind(mark);
+        self.reload_catalog_in_block().await?;
+        Ok(None)
     }
 
     /// The table that a definition names, or whose index it names, is a distributed partition.
@@ -1102,6 +1128,11 @@ pub(super) fn evaluates_otherwise(old: &TableDescription, new: &TableDescription
             || old.constraints != new.constraints
             || old.indexes != new.indexes
             || old.prerequisites != new.prerequisites)
+}
+
+/// DROP of what belongs to a table. Of other definitions the coordinator says by itself that their table is distributed.
+fn drops_part(info: &DdlInfo) -> bool {
+    info.tag.starts_with("DROP") && matches!(info.object, "index" | "statistics" | "trigger" | "policy" | "rule")
 }
 
 /// What PostgreSQL refuses inside a transaction block.

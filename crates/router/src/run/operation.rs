@@ -23,6 +23,8 @@ use crate::settings::{quote_ident, quote_literal};
 use crate::text::fields_of_record;
 use crate::transaction::Block;
 
+const BUMP_EPOCH: &str = "SELECT pgherd.bump_epoch()";
+
 /// An operation as `pgherd.begin_operation` gives it.
 struct Begun {
     id: i64,
@@ -69,12 +71,18 @@ impl Session {
                 } else {
                     self.create_index_concurrently(call, info, table, &description, &mut hold).await
                 };
+                // Other routers hear of it, too; before it is let go, so that whoever waited for it looks again.
+                let told = match &result {
+                    Ok(_) => self.call_own(COORDINATOR_GROUP, BUMP_EPOCH).await.map(drop),
+                    Err(failure) => {
+                        self.end_unfinished(failure).await;
+                        let told = self.write_aside(BUMP_EPOCH).await;
+                        told.unwrap_or_else(|why| tracing::warn!("routers are not told of a failed definition: {why}"));
+                        Ok(())
+                    }
+                };
                 self.let_go(&mut hold).await;
-                match &result {
-                    Err(failure) => self.end_unfinished(failure).await,
-                    // Other routers hear of it, too.
-                    Ok(_) => drop(self.call_own(COORDINATOR_GROUP, "SELECT pgherd.bump_epoch()").await?),
-                }
+                told?;
                 self.reload_after_plain_ddl().await;
                 if let Some(completion) = result? {
                     return Ok(completion);
@@ -134,7 +142,11 @@ impl Session {
                 match result {
                     Err(failure @ (Failure::ClientGone | Failure::Fatal(_))) => return Err(failure),
                     Err(failure) => {
-                        let after = self.describe_table(table.oid).await.ok();
+                        let after = match self.describe_table(table.oid).await {
+                            Err(gone) if gone.sqlstate() == "42P01" => None,
+                            // What it has left behind is not known: the record stays, and the statement can be repeated.
+                            described => Some(described?),
+                        };
                         let Some(index) = after.and_then(|after| made_since(&before, &after, name)) else {
                             self.forget_operation(&begun).await?;
                             return Err(failure);
@@ -147,7 +159,10 @@ impl Session {
                     }
                     Ok(done) => completion = done.unwrap_or(completion),
                 }
-                let mut after = self.describe_table(table.oid).await.ok();
+                let mut after = match self.describe_table(table.oid).await {
+                    Err(gone) if gone.sqlstate() == "42P01" => None,
+                    described => Some(described?),
+                };
                 if after.is_none() {
                     // Dropped before the index was made: it belongs to another table of that name.
                     self.forget_operation(&begun).await?;
@@ -172,7 +187,10 @@ impl Session {
                     Err(failure) if failure.sqlstate() == "42P01" => None,
                     held => {
                         *hold = held?;
-                        self.describe_held(hold, table.oid).await.ok()
+                        match self.describe_held(hold, table.oid).await {
+                            Err(gone) if gone.sqlstate() == "42P01" => None,
+                            described => Some(described?),
+                        }
                     }
                 };
                 match held.and_then(|after| Some((made(&after, Some(index.oid))?, after))) {
