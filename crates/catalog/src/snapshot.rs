@@ -121,17 +121,17 @@ pub struct Snapshot {
     /// Columns from and to which foreign keys between distributed tables lead, by table.
     pub key_columns: HashMap<Oid, HashSet<String>>,
     /// Names of built-in functions whose every overload is immutable.
-    pub immutable_functions: HashSet<String>,
+    pub immutable_functions: Arc<HashSet<String>>,
     /// Names of built-in functions with a volatile overload.
-    pub volatile_functions: HashSet<String>,
+    pub volatile_functions: Arc<HashSet<String>>,
     /// The same of other functions, which see what a statement that calls them has changed so far.
     pub volatile_user_functions: HashSet<String>,
     /// Names of built-in aggregates (`prokind = 'a'`), any schema.
-    pub aggregates: HashSet<String>,
+    pub aggregates: Arc<HashSet<String>>,
     /// Names of built-in window functions (`prokind = 'w'`).
-    pub window_functions: HashSet<String>,
+    pub window_functions: Arc<HashSet<String>>,
     /// Names of functions (any schema) that return a set.
-    pub set_returning_functions: HashSet<String>,
+    pub set_returning_functions: Arc<HashSet<String>>,
     /// Numbers on the coordinator of the roles that own distributed tables, by table.
     pub owners: HashMap<Oid, Oid>,
     /// Names of those that callbacks tell apart ([`Self::owners`] and the first superuser).
@@ -140,6 +140,33 @@ pub struct Snapshot {
     pub definers: HashSet<String>,
     /// Tables that views with `security_barrier` read.
     pub behind_barriers: HashSet<Oid>,
+    /// What comes with the server, and what users' functions say: a later load takes them over where they are the same.
+    pub builtins: Arc<Builtins>,
+    pub function_rows: Arc<Vec<NameRow>>,
+    pub loaded: Loaded,
+}
+
+/// A kind of name, and a name.
+pub type NameRow = (String, String);
+
+/// Names of what comes with the server.
+#[derive(Debug, Clone, Default)]
+pub struct Builtins {
+    pub immutable: Arc<HashSet<String>>,
+    pub volatile: Arc<HashSet<String>>,
+    pub aggregates: Arc<HashSet<String>>,
+    pub window: Arc<HashSet<String>>,
+    pub set_returning: Arc<HashSet<String>>,
+    pub collated: Arc<HashSet<String>>,
+}
+
+/// How far the transaction in which a catalog was loaded had come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Loaded {
+    /// Rows about functions that it had changed; none where nobody counts.
+    pub function_changes: Option<i64>,
+    /// It had moved the epoch itself: nobody else can.
+    pub moved_epoch: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

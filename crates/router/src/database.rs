@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use pgherd_backend::{Address, BackendError, Connection, QueryResult, connect};
 use pgherd_catalog::hash::KeyType;
-use pgherd_catalog::{COORDINATOR_GROUP, Cascade, Column, ColumnDefault, Node, Oid, Shard, Snapshot, Table, TableKind};
+use pgherd_catalog::{
+    COORDINATOR_GROUP, Cascade, Column, ColumnDefault, Loaded, Node, Oid, Shard, Snapshot, Table, TableKind,
+};
 use pgherd_control::schema::{NOTIFY_CHANNEL, SCHEMA_VERSION};
 use pgherd_wire::backend::parse_notification;
 
@@ -99,11 +101,13 @@ impl Database {
     }
 
     /// Loads the catalog unless it is at least as new as `epoch`: a definition's session and who listens both hear of
-    /// it, and one of them loads. Not from within a transaction: others may wait for this one.
+    /// it, and one of them loads. `same_functions`: the transaction that moved the epoch there has changed none. Not from
+    /// within a transaction: others may wait for this one.
     pub async fn reload_since(
         self: &Arc<Self>,
         shared: &Arc<Shared>,
         epoch: Option<i64>,
+        same_functions: bool,
     ) -> std::result::Result<(), BackendError> {
         let is_here = || epoch.is_some_and(|epoch| self.snapshot().epoch >= epoch);
         if is_here() {
@@ -114,16 +118,26 @@ impl Database {
         if is_here() {
             return Ok(());
         }
-        self.reload(shared).await
+        let snapshot = self.snapshot();
+        let same_functions_at = epoch.filter(|epoch| same_functions && snapshot.epoch == epoch - 1);
+        self.reload_from(shared, Some(Base { snapshot, same_functions_at })).await
     }
 
     /// Loads the catalog afresh through the router's own account.
     pub async fn reload(self: &Arc<Self>, shared: &Arc<Shared>) -> std::result::Result<(), BackendError> {
-        match self.reload_over_kept().await {
+        self.reload_from(shared, None).await
+    }
+
+    async fn reload_from(
+        self: &Arc<Self>,
+        shared: &Arc<Shared>,
+        base: Option<Base>,
+    ) -> std::result::Result<(), BackendError> {
+        match self.reload_over_kept(base.as_ref()).await {
             Some(connection) => self.keep(connection),
             None => {
                 let mut connection = connect(&shared.own_target(&self.name)).await?;
-                self.load_over(&mut connection).await?;
+                self.load_over(&mut connection, base.as_ref()).await?;
                 self.keep(connection);
             }
         }
@@ -135,9 +149,9 @@ impl Database {
     }
 
     /// None where there is no such connection, or its server has ended it or gone silent.
-    async fn reload_over_kept(&self) -> Option<Connection> {
+    async fn reload_over_kept(&self, base: Option<&Base>) -> Option<Connection> {
         let Kept { mut connection, .. } = self.take_kept(Instant::now())?;
-        let loaded = tokio::time::timeout(LOAD_TIMEOUT, self.load_over(&mut connection)).await;
+        let loaded = tokio::time::timeout(LOAD_TIMEOUT, self.load_over(&mut connection, base)).await;
         matches!(loaded, Ok(Ok(()))).then_some(connection)
     }
 
@@ -159,12 +173,22 @@ impl Database {
         });
     }
 
-    async fn load_over(&self, connection: &mut Connection) -> std::result::Result<(), BackendError> {
+    async fn load_over(
+        &self,
+        connection: &mut Connection,
+        base: Option<&Base>,
+    ) -> std::result::Result<(), BackendError> {
         let before = self.snapshot().epoch;
-        let snapshot = load(connection).await?;
+        let snapshot = load(connection, base).await?;
         self.replace(before, snapshot);
         Ok(())
     }
+}
+
+/// What `pgherd.change()` tells: the epoch, and perhaps that no function has changed.
+pub fn parse_change(told: &str) -> (Option<i64>, bool) {
+    let (epoch, rest) = told.split_once(' ').unwrap_or((told, ""));
+    (epoch.parse().ok(), rest == "same functions")
 }
 
 /// How long whoever wants the catalog waits for somebody else's load of it, or for an old connection.
@@ -261,7 +285,7 @@ pub async fn open(shared: &Arc<Shared>, name: &str) -> Result<Arc<Database>> {
         connection.query(&pgherd_control::schema::callback_server_sql(&host, port)).await?;
     }
     let callback_secret = secret_of(&mut connection).await?.map(Arc::from);
-    let snapshot = load(&mut connection).await?;
+    let snapshot = load(&mut connection, None).await?;
     let mut updates = tokio::task::JoinSet::new();
     for node in snapshot.nodes.iter().filter(|n| n.is_active && n.group != COORDINATOR_GROUP) {
         let (shared, node, name) = (shared.clone(), node.clone(), name.to_owned());
@@ -382,13 +406,14 @@ async fn listen_once(shared: &Arc<Shared>, database: &Arc<Database>) -> std::res
     let mut connection = connect(&shared.own_target(&database.name)).await?;
     connection.query(&format!("LISTEN {NOTIFY_CHANNEL}")).await?;
     // What changed while nobody listened.
-    database.load_over(&mut connection).await?;
+    database.load_over(&mut connection, None).await?;
     loop {
         let frame = connection.frame().await?;
         if frame.tag() == b'A' {
             // Somebody who tells us by hand says nothing of an epoch.
-            let epoch = parse_notification(&frame).ok().and_then(|told| told.payload.parse().ok());
-            database.reload_since(shared, epoch).await?;
+            let told = parse_notification(&frame).map(|told| told.payload).unwrap_or_default();
+            let (epoch, same_functions) = parse_change(&told);
+            database.reload_since(shared, epoch, same_functions).await?;
         }
     }
 }
@@ -406,28 +431,71 @@ impl Source for Connection {
     }
 }
 
+/// An earlier catalog, what of it is the same need not be read again. Builtins are; functions are at this epoch.
+pub struct Base {
+    pub snapshot: Arc<Snapshot>,
+    pub same_functions_at: Option<i64>,
+}
+
+impl Base {
+    /// What a transaction had loaded, or began with.
+    pub fn of_transaction(snapshot: Arc<Snapshot>) -> Base {
+        let same_functions_at = Some(snapshot.epoch);
+        Base { snapshot, same_functions_at }
+    }
+
+    fn has_same_functions(&self, epoch: i64, loaded: Loaded) -> bool {
+        let of_base = self.snapshot.loaded;
+        loaded.function_changes.is_some()
+            && loaded.function_changes == of_base.function_changes
+            && (self.same_functions_at == Some(epoch) || loaded.moved_epoch && of_base.moved_epoch)
+    }
+}
+
 /// Loads the whole catalog in one snapshot of the coordinator. Inside a transaction it sees that transaction's changes.
-pub async fn load(connection: &mut Connection) -> std::result::Result<Snapshot, BackendError> {
+pub async fn load(connection: &mut Connection, base: Option<&Base>) -> std::result::Result<Snapshot, BackendError> {
     let own_block = connection.status == b'I';
     if own_block {
         connection.add_step("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
     }
-    load_from(connection, own_block).await
+    load_from(connection, own_block, base).await
 }
 
+/// What this transaction (or one just before it, on its connection) has changed of functions is counted.
+const EPOCH: &str = "
+SELECT e.epoch, CASE WHEN pg_catalog.current_setting('track_counts')::pg_catalog.bool THEN (
+         SELECT pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(c.oid)
+           + pg_catalog.pg_stat_get_xact_tuples_updated(c.oid) + pg_catalog.pg_stat_get_xact_tuples_deleted(c.oid))
+         FROM pg_catalog.unnest('{pg_catalog.pg_proc,pg_catalog.pg_language}'::pg_catalog.regclass[]) c(oid)) END,
+       coalesce(e.xmin = pg_catalog.pg_current_xact_id_if_assigned()::pg_catalog.xid, false)
+FROM pgherd.epoch e";
+
 /// The same through whatever answers; `own_block`: it was opened for this.
-pub async fn load_from<S: Source>(connection: &mut S, own_block: bool) -> std::result::Result<Snapshot, S::Error> {
+pub async fn load_from<S: Source>(
+    connection: &mut S,
+    own_block: bool,
+    base: Option<&Base>,
+) -> std::result::Result<Snapshot, S::Error> {
     // Type names must print qualified, whatever the user's search path is. Where there are many tables PostgreSQL
     // believes its catalog worth compiling for, and takes seconds. Both are put back at the end.
     let before = "SELECT pg_catalog.current_setting('search_path'), pg_catalog.current_setting('jit')";
     let before = connection.query(before).await?;
     connection.query(&set_local("pg_catalog, pg_temp", "off")).await?;
     let mut snapshot = Snapshot::default();
-    let result = connection.query("SELECT epoch FROM pgherd.epoch").await?;
+    let result = connection.query(EPOCH).await?;
     snapshot.epoch = number(&result, 0, 0);
+    snapshot.loaded = match own_block {
+        true => Loaded { function_changes: Some(0), moved_epoch: false },
+        false => Loaded {
+            function_changes: result.text(0, 1).and_then(|changes| changes.parse().ok()),
+            moved_epoch: truth(&result, 0, 2),
+        },
+    };
+    let same_functions = base.is_some_and(|base| base.has_same_functions(snapshot.epoch, snapshot.loaded));
     load_nodes(connection, &mut snapshot).await?;
     load_tables(connection, &mut snapshot).await?;
-    load_names(connection, &mut snapshot).await?;
+    load_relations(connection, &mut snapshot).await?;
+    crate::names::load(connection, &mut snapshot, base.map(|base| &*base.snapshot), same_functions).await?;
     if own_block {
         connection.query("COMMIT").await?;
     } else {
@@ -448,7 +516,7 @@ fn number<T: std::str::FromStr + Default>(result: &QueryResult, row: usize, colu
     result.text(row, column).and_then(|t| t.parse().ok()).unwrap_or_default()
 }
 
-fn string(result: &QueryResult, row: usize, column: usize) -> String {
+pub fn string(result: &QueryResult, row: usize, column: usize) -> String {
     result.text(row, column).unwrap_or_default().to_owned()
 }
 
@@ -712,7 +780,7 @@ fn is_literal(sql: &str) -> bool {
     plain && !sql.contains('(') && !sql.contains("::date") && !sql.contains("::time")
 }
 
-async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> std::result::Result<(), S::Error> {
+async fn load_relations<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> std::result::Result<(), S::Error> {
     let here = snapshot.by_oid.values().filter(|t| t.changed_here && !t.is_reference());
     let mut here: Vec<String> = here.map(|t| t.oid.to_string()).collect();
     if !here.is_empty() {
@@ -757,229 +825,6 @@ async fn load_names<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> s
         if cascade.on_delete || cascade.on_update {
             snapshot.cascades.entry(oid(0)).or_default().push(cascade);
         }
-    }
-    // Bodies would be cut to a name's length if the first column were one.
-    // OFFSET 0: our own views have long trees.
-    let names = connection
-        .query(
-            "WITH bodies AS MATERIALIZED (SELECT p.proname, b.body, \
-                 b.body ~ E'\\\\m((next|curr|last|set)val|setseed|lo_open)\\\\M' \
-                   OR b.body ~ E'\\\\mpg_(try_)?advisory_(un)?lock(_shared)?\\\\M' AS direct \
-               FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang, \
-               LATERAL (SELECT pg_catalog.lower( \
-                 coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc)) AS body) b \
-               WHERE p.oid >= 16384 AND l.lanname NOT IN ('c', 'internal') \
-                 AND p.pronamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace)), \
-             of_collation AS MATERIALIZED (SELECT t.oid FROM pg_catalog.pg_type t \
-               WHERE t.typcollation NOT IN (0, 100) OR t.typtype = 'c' AND t.oid >= 16384) \
-             SELECT 'f', proname::pg_catalog.text FROM pg_catalog.pg_proc WHERE pronamespace NOT IN \
-               ('pg_catalog'::pg_catalog.regnamespace, 'information_schema'::pg_catalog.regnamespace, 'pgherd'::pg_catalog.regnamespace) \
-             UNION SELECT 'S' || l.lanname || ' ' || p.proname, \
-                 coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc) \
-               FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
-               WHERE p.oid >= 16384 AND l.lanname IN ('sql', 'plpgsql') \
-                 AND p.pronamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace) \
-                 AND (p.prosrc ~* E'tablesample|\\\\monly\\\\M' OR p.prosqlbody::pg_catalog.text ~ ':tablesample [{]' \
-                   OR pg_catalog.pg_get_function_sqlbody(p.oid) ~ E'\\\\mONLY\\\\M') \
-             UNION SELECT 'o', o.oprname FROM pg_catalog.pg_operator o \
-               JOIN pg_catalog.pg_proc p ON p.oid = o.oprcode JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
-               WHERE o.oid >= 16384 AND (l.lanname NOT IN ('internal', 'c') OR NOT EXISTS ( \
-                 SELECT FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_operator'::pg_catalog.regclass \
-                   AND d.objid = o.oid AND d.deptype = 'e')) \
-             UNION SELECT 't', typname FROM pg_catalog.pg_type WHERE oid >= 16384 \
-               AND typnamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace) \
-             UNION SELECT 'T', '' WHERE EXISTS (SELECT FROM pg_catalog.pg_trigger WHERE NOT tgisinternal AND tgname !~* '^[!~]?pgherd_guard') \
-               OR EXISTS (SELECT FROM pg_catalog.pg_rewrite WHERE rulename <> '_RETURN' AND oid >= 16384) \
-             UNION SELECT 'X' || t.tgrelid, '' FROM pg_catalog.pg_trigger t \
-                 WHERE NOT t.tgisinternal AND t.tgname !~* '^[!~]?pgherd_guard' AND t.tgtype::int4 & 24 <> 0 \
-                   AND t.tgtype::int4 & 3 <> 1 AND t.tgrelid NOT IN (SELECT relation FROM pgherd.fires_here) \
-             UNION SELECT 'C' || proname, '' FROM pg_catalog.pg_proc \
-               WHERE oid >= 16384 AND pronamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace) \
-                 AND prosrc ~* E'\\\\mset\\\\s+constraints\\\\M' \
-             UNION SELECT 'D', '' WHERE EXISTS ( \
-                 SELECT FROM pg_catalog.pg_constraint k JOIN pgherd.pg_dist_partition p ON p.logicalrelid = k.conrelid \
-                 WHERE k.condeferrable AND p.partmethod = 'h') \
-             UNION SELECT 'E', '' WHERE EXISTS (SELECT FROM pg_catalog.pg_trigger t \
-                 WHERE (NOT t.tgisinternal OR t.tgfoid = pg_catalog.to_regprocedure('pgherd.find_key()')) \
-                   AND t.tgdeferrable AND NOT EXISTS ( \
-                   SELECT FROM pgherd.pg_dist_partition p WHERE p.logicalrelid = t.tgrelid AND p.partmethod = 'h')) \
-             UNION SELECT 'A', '' WHERE EXISTS (SELECT FROM pg_catalog.pg_trigger t \
-                 JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid \
-                 WHERE NOT t.tgisinternal AND t.tgname !~* '^[!~]?pgherd_guard' AND t.tgtype::int4 & 66 = 0 \
-                   AND c.relnamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace) AND NOT EXISTS ( \
-                     SELECT FROM pgherd.pg_dist_partition p WHERE p.logicalrelid = c.oid AND p.partmethod = 'h' \
-                       AND c.oid NOT IN (SELECT relation FROM pgherd.fires_here))) \
-             UNION SELECT 'W' || t.tgrelid, '' FROM pg_catalog.pg_trigger t \
-                 JOIN pgherd.fires_here h ON h.relation = t.tgrelid \
-                 WHERE NOT t.tgisinternal AND t.tgname !~* '^[!~]?pgherd_guard' AND t.tgtype::int4 & 3 = 3 \
-                   AND t.tgtype::int4 & 24 <> 0 \
-             UNION SELECT 'Q', '' WHERE EXISTS (SELECT FROM pg_catalog.pg_proc p \
-                 JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
-                 WHERE p.oid >= 16384 AND p.provolatile <> 'v' AND l.lanname NOT IN ('c', 'internal') \
-                   AND p.pronamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace) \
-                   AND coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc) \
-                     ~* E'\\\\m(from|execute|table)\\\\M') \
-             UNION SELECT 'L', b.proname FROM bodies b WHERE b.direct OR EXISTS (SELECT FROM bodies d \
-                 WHERE d.direct AND pg_catalog.strpos(b.body, pg_catalog.lower(d.proname)) > 0) \
-             UNION SELECT 'N', '' FROM ( \
-                 SELECT '[{]SQLVALUEFUNCTION|:funcid (1299|2647|2648) '::pg_catalog.text AS tree) x \
-               WHERE EXISTS (SELECT FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
-                 WHERE p.oid >= 16384 AND l.lanname NOT IN ('c', 'internal') \
-                   AND p.pronamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace) \
-                   AND (l.lanname NOT IN ('sql', 'plpgsql') OR p.prosqlbody::pg_catalog.text ~ x.tree \
-                     OR p.prosrc ~* E'\\\\m(now|(transaction|statement)_timestamp|current_(date|time|timestamp))\\\\M' \
-                     OR p.prosrc ~* E'\\\\m(localtime|localtimestamp|today|tomorrow|yesterday)\\\\M')) \
-               OR EXISTS (SELECT FROM ( \
-                   SELECT r.ev_action FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid = r.ev_class \
-                   WHERE r.oid >= 16384 AND c.relnamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace) OFFSET 0) v \
-                 WHERE v.ev_action::pg_catalog.text ~ x.tree) \
-               OR EXISTS (SELECT FROM pg_catalog.pg_attrdef d \
-                 WHERE d.oid >= 16384 AND d.adbin::pg_catalog.text ~ x.tree \
-                 AND (EXISTS (SELECT FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
-                     WHERE p.oid >= 16384 AND l.lanname NOT IN ('c', 'internal') \
-                       AND p.pronamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace)) \
-                   OR NOT EXISTS (SELECT FROM pgherd.pg_dist_partition t \
-                     WHERE t.logicalrelid = d.adrelid AND t.partmethod = 'h')) \
-                 AND NOT EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = d.adrelid \
-                   AND c.relnamespace = 'pgherd'::pg_catalog.regnamespace)) \
-             UNION SELECT 'r', c.relname FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid = r.ev_class \
-               WHERE r.ev_type <> '1' AND r.oid >= 16384 \
-             UNION SELECT 'p', c.relname FROM pg_catalog.pg_class c \
-               WHERE c.oid >= 16384 AND c.relkind IN ('r', 'p', 'v', 'f') \
-               AND c.relnamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace) \
-               AND c.oid NOT IN (SELECT logicalrelid FROM pgherd.pg_dist_partition) \
-               AND (c.relkind IN ('v', 'f') OR c.relhasrules OR EXISTS (SELECT FROM pg_catalog.pg_trigger t \
-                 JOIN pg_catalog.pg_proc f ON f.oid = t.tgfoid WHERE t.tgrelid = c.oid \
-                   AND (NOT t.tgisinternal OR f.proname ~ '^RI_FKey_(cascade|setnull|setdefault)_'))) \
-             UNION SELECT 'x', c.relname FROM (WITH RECURSIVE named AS MATERIALIZED ( \
-                 SELECT r.ev_class AS view, d.refclassid, d.refobjid FROM pg_catalog.pg_rewrite r \
-                 JOIN pg_catalog.pg_class c ON c.oid = r.ev_class AND c.relkind = 'v' \
-                   AND c.relnamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace) \
-                 JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass \
-                   AND d.objid = r.oid AND d.refobjid <> r.ev_class AND d.refobjid >= 16384), \
-               calling (view) AS (SELECT n.view FROM named n LEFT JOIN pg_catalog.pg_operator o ON o.oid = n.refobjid \
-                     AND n.refclassid = 'pg_catalog.pg_operator'::pg_catalog.regclass \
-                   JOIN pg_catalog.pg_proc p ON p.provolatile = 'v' AND p.oid = CASE n.refclassid \
-                     WHEN 'pg_catalog.pg_proc'::pg_catalog.regclass THEN n.refobjid ELSE o.oprcode END \
-                 UNION SELECT n.view FROM calling k JOIN named n ON n.refobjid = k.view \
-                   AND n.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass) \
-               SELECT view FROM calling) k JOIN pg_catalog.pg_class c ON c.oid = k.view \
-             UNION SELECT 'c', c.relname FROM pg_catalog.pg_class c \
-               JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid \
-               WHERE a.attnum > 0 AND c.relkind IN ('r', 'v', 'm', 'f', 'p') \
-                 AND (a.attcollation NOT IN (0, 100) OR a.attcollation = 0 AND a.atttypid >= 16384) \
-                 AND c.relnamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace) \
-                 AND c.oid NOT IN (SELECT logicalrelid FROM pgherd.pg_dist_partition) \
-             UNION SELECT 'c', typname FROM pg_catalog.pg_type WHERE typcollation NOT IN (0, 100) \
-             UNION SELECT 'c', f.proname FROM pg_catalog.pg_proc f \
-               WHERE f.prorettype IN (SELECT oid FROM of_collation) \
-                 OR f.proallargtypes && (SELECT pg_catalog.array_agg(oid) FROM of_collation) \
-             UNION SELECT 'i', proname FROM pg_catalog.pg_proc WHERE pronamespace = 'pg_catalog'::pg_catalog.regnamespace \
-               GROUP BY proname HAVING bool_and(provolatile = 'i') \
-             UNION SELECT 'v', proname FROM pg_catalog.pg_proc WHERE pronamespace = 'pg_catalog'::pg_catalog.regnamespace AND provolatile = 'v' \
-             UNION SELECT 'V', proname FROM pg_catalog.pg_proc WHERE oid >= 16384 AND provolatile = 'v' \
-             UNION SELECT 'a', proname FROM pg_catalog.pg_proc WHERE prokind = 'a' \
-             UNION SELECT 'w', proname FROM pg_catalog.pg_proc WHERE prokind = 'w' \
-             UNION SELECT 's', proname FROM pg_catalog.pg_proc WHERE proretset \
-             UNION SELECT 'd', pg_catalog.pg_get_userbyid(proowner) FROM pg_catalog.pg_proc WHERE prosecdef AND oid >= 16384 \
-               AND pronamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace) \
-             UNION SELECT 'd', pg_catalog.pg_get_userbyid(c.relowner) FROM pg_catalog.pg_rewrite r \
-               JOIN pg_catalog.pg_class c ON c.oid = r.ev_class WHERE r.oid >= 16384 \
-                 AND c.relnamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace) \
-                 AND NOT coalesce(c.reloptions && '{security_invoker=true,security_invoker=on,security_invoker=1}', false) \
-             UNION SELECT 'B' || b.relation, '' FROM (WITH RECURSIVE behind (relation) AS ( \
-                 SELECT c.oid FROM pg_catalog.pg_class c WHERE c.relkind = 'v' \
-                   AND c.relnamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace) \
-                   AND (SELECT o.option_value::pg_catalog.bool FROM pg_catalog.pg_options_to_table(c.reloptions) o \
-                        WHERE o.option_name = 'security_barrier') \
-               UNION SELECT d.refobjid FROM behind JOIN pg_catalog.pg_rewrite r ON r.ev_class = behind.relation \
-                 JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass \
-                   AND d.objid = r.oid AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass) \
-               SELECT relation FROM behind) b JOIN pgherd.pg_dist_partition p ON p.logicalrelid = b.relation \
-             UNION SELECT 'G', CASE m.name WHEN 'time' THEN 'timezone' ELSE m.name END FROM pg_catalog.pg_proc p, \
-                 LATERAL (SELECT pg_catalog.lower(x[1]) AS name FROM pg_catalog.regexp_matches(p.prosrc, \
-                     E'set_config\\\\s*[(]\\\\s*''([a-z_][a-z0-9_.]*)''', 'gi') x \
-                   UNION SELECT pg_catalog.lower(x[2]) FROM pg_catalog.regexp_matches(p.prosrc, \
-                     E'\\\\m(set|reset)\\\\s+(?:session\\\\s+|local\\\\s+)?([a-z_][a-z0-9_.]*)', 'gi') x) m \
-               WHERE p.oid >= 16384 AND p.pronamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace) \
-                 AND (m.name ~ '[.]' OR m.name IN ('time', 'role', 'session_authorization') \
-                   OR m.name IN (SELECT pg_catalog.lower(s.name) FROM pg_catalog.pg_settings s)) \
-             UNION SELECT 'R' || m.umuser, pg_catalog.pg_get_userbyid(m.umuser) FROM pg_catalog.pg_user_mappings m \
-               WHERE m.srvname = 'pgherd_router' AND m.umuser <> 0",
-        )
-        .await?;
-    for row in 0..names.rows.len() {
-        let name = string(&names, row, 1);
-        let set: &mut HashSet<String> = match names.text(row, 0) {
-            Some("f") => &mut snapshot.user_functions,
-            Some("o") => &mut snapshot.user_operators,
-            Some("t") => &mut snapshot.user_types,
-            Some("r") => &mut snapshot.ruled_relations,
-            Some("p") => &mut snapshot.passing_on,
-            Some("x") => &mut snapshot.calling_views,
-            Some("c") => &mut snapshot.collated,
-            Some("i") => &mut snapshot.immutable_functions,
-            Some("v") => &mut snapshot.volatile_functions,
-            Some("V") => &mut snapshot.volatile_user_functions,
-            Some("a") => &mut snapshot.aggregates,
-            Some("w") => &mut snapshot.window_functions,
-            Some("s") => &mut snapshot.set_returning_functions,
-            Some("d") => &mut snapshot.definers,
-            Some("G") => &mut snapshot.body_settings,
-            Some("L") => &mut snapshot.leaving_functions,
-            Some(role) if role.starts_with('R') => {
-                snapshot.told_apart.insert(role[1..].parse().unwrap_or_default(), name);
-                continue;
-            }
-            Some(function) if function.starts_with('S') => {
-                let (language, function) = function[1..].split_once(' ').unwrap_or_default();
-                if crate::run::takes_sample(&name, language, snapshot) {
-                    snapshot.sampling_functions.insert(function.to_owned());
-                }
-                continue;
-            }
-            Some(table) if table.starts_with('B') => {
-                snapshot.behind_barriers.insert(table[1..].parse().unwrap_or_default());
-                continue;
-            }
-            Some(table) if table.starts_with('X') => {
-                snapshot.changing_triggers.insert(table[1..].parse().unwrap_or_default());
-                continue;
-            }
-            Some(table) if table.starts_with('W') => {
-                snapshot.firing_before.insert(table[1..].parse().unwrap_or_default());
-                continue;
-            }
-            Some(function) if function.starts_with('C') => {
-                snapshot.constraining_functions.insert(function[1..].to_owned());
-                continue;
-            }
-            Some("D") => {
-                snapshot.has_deferrable = true;
-                continue;
-            }
-            Some("E") => {
-                snapshot.has_deferred_triggers = true;
-                continue;
-            }
-            Some("Q") => {
-                snapshot.has_stable_readers = true;
-                continue;
-            }
-            Some("A") => {
-                snapshot.after_triggers = true;
-                continue;
-            }
-            Some("N") => {
-                snapshot.time_is_read_inside = true;
-                continue;
-            }
-            _ => {
-                snapshot.local_triggers = true;
-                continue;
-            }
-        };
-        set.insert(name);
     }
     Ok(())
 }

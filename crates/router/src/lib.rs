@@ -21,6 +21,7 @@ mod group;
 mod inside;
 mod listen;
 mod login;
+mod names;
 mod placement;
 mod recovery;
 mod rights;

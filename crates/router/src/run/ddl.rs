@@ -248,6 +248,7 @@ impl Session {
         {
             self.leave_database(name).await?;
         }
+        let since = if drops_part(info) { self.coordinator_time().await? } else { String::new() };
         let affected = self.affected_tables(info).await?;
         self.refuse_key_to_distributed(call.prepared.text(), info, &affected).await?;
         // DETACH PARTITION … CONCURRENTLY is carried out as DETACH PARTITION. Indexes of partitions are partitioned on
@@ -302,7 +303,7 @@ impl Session {
         self.let_schema_follow(info, true).await?;
         self.definitions.outer = followed.tables.clone();
         let completion = if affected.is_empty() && drops_part(info) {
-            match self.drop_local_part(call, &sql).await? {
+            match self.drop_local_part(call, &sql, &since).await? {
                 Some(completion) => completion,
                 None => return Box::pin(self.run_definition(call, info)).await,
             }
@@ -343,15 +344,25 @@ impl Session {
         Ok(completion)
     }
 
-    /// Drops what was of no distributed table when it was looked for, or was not there. None: definitions were changed
-    /// since then, and it may have been of a table of theirs, whose workers are to hear of it: it is back.
-    async fn drop_local_part(&mut self, call: &Call<'_>, sql: &Splice) -> Result<Option<Completion>> {
+    async fn coordinator_time(&mut self) -> Result<String> {
+        let now = self.ask_coordinator("SELECT extract(epoch FROM pg_catalog.clock_timestamp())").await?;
+        Ok(now.text(0, 0).unwrap_or_default().to_owned())
+    }
+
+    /// Drops what was of no distributed table, or was not there, when it was looked for, `since` then. None: definitions
+    /// have been changed, and it may have been of a table of theirs, whose workers are to hear of it: it is back.
+    async fn drop_local_part(&mut self, call: &Call<'_>, sql: &Splice, since: &str) -> Result<Option<Completion>> {
         self.run_quiet(COORDINATOR_GROUP, "SAVEPOINT pgherd_part").await?;
         let mark = self.client.mark();
         let completion = self.run_coordinator_plan(call, sql, true, true).await?;
-        // It is locked now, as its table is: nobody makes another of its name.
-        let found = self.collect_on(COORDINATOR_GROUP, "SELECT epoch FROM pgherd.epoch").await?;
-        if found.text(0, 0) == Some(self.catalog().epoch.to_string().as_str()) {
+        // It is locked now, as its table is: nobody makes another of its name. Whoever builds an index concurrently holds
+        // the table until that is written down, and moves the epoch afterwards.
+        let look = format!(
+            "SELECT e.epoch::pg_catalog.text || CASE WHEN EXISTS (SELECT FROM pgherd.operation o \
+               WHERE o.kind = 'create index' AND extract(epoch FROM o.ended) >= {}::pg_catalog.numeric) THEN ' built' ELSE '' END FROM pgherd.epoch e",
+            quote_literal(since)
+        );
+        if self.call_own(COORDINATOR_GROUP, &look).await? == self.catalog().epoch.to_string() {
             self.run_quiet(COORDINATOR_GROUP, "RELEASE SAVEPOINT pgherd_part").await?;
             return Ok(Some(completion));
         }

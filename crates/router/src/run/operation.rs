@@ -23,8 +23,6 @@ use crate::settings::{quote_ident, quote_literal};
 use crate::text::fields_of_record;
 use crate::transaction::Block;
 
-const BUMP_EPOCH: &str = "SELECT pgherd.bump_epoch()";
-
 /// An operation as `pgherd.begin_operation` gives it.
 struct Begun {
     id: i64,
@@ -71,18 +69,12 @@ impl Session {
                 } else {
                     self.create_index_concurrently(call, info, table, &description, &mut hold).await
                 };
-                // Other routers hear of it, too; before it is let go, so that whoever waited for it looks again.
-                let told = match &result {
-                    Ok(_) => self.call_own(COORDINATOR_GROUP, BUMP_EPOCH).await.map(drop),
-                    Err(failure) => {
-                        self.end_unfinished(failure).await;
-                        let told = self.write_aside(BUMP_EPOCH).await;
-                        told.unwrap_or_else(|why| tracing::warn!("routers are not told of a failed definition: {why}"));
-                        Ok(())
-                    }
-                };
                 self.let_go(&mut hold).await;
-                told?;
+                match &result {
+                    Err(failure) => self.end_unfinished(failure).await,
+                    // Other routers hear of it, too.
+                    Ok(_) => drop(self.call_own(COORDINATOR_GROUP, "SELECT pgherd.bump_epoch()").await?),
+                }
                 self.reload_after_plain_ddl().await;
                 if let Some(completion) = result? {
                     return Ok(completion);

@@ -38,7 +38,7 @@ use crate::callers::Caller;
 use crate::cancel::CancelState;
 use crate::changes::Readers;
 use crate::client::{Arrival, Client};
-use crate::database::Database;
+use crate::database::{Base, Database};
 use crate::encoding::ClientEncoding;
 use crate::error::{Failure, Result};
 use crate::rights::CopyRights;
@@ -490,14 +490,15 @@ impl Session {
     }
 
     async fn load_catalog_in_block(&mut self) -> Result<()> {
-        let known = self.catalog().changed_here.clone();
+        let base = Base::of_transaction(self.catalog());
+        let known = base.snapshot.changed_here.clone();
         let loaded = if self.definitions.is_asked() {
-            crate::database::load_from(self, false).await?
+            crate::database::load_from(self, false, Some(&base)).await?
         } else {
             self.join(COORDINATOR_GROUP).await?;
             let mut participant = self.take(COORDINATOR_GROUP)?;
             // Metadata is readable by everyone; what the user may not see of the system catalogs does not matter here.
-            let loaded = crate::database::load(&mut participant.lease).await;
+            let loaded = crate::database::load(&mut participant.lease, Some(&base)).await;
             self.put_back(COORDINATOR_GROUP, participant);
             loaded?
         };
