@@ -90,7 +90,7 @@ CREATE UNIQUE INDEX roa_active ON roa (k) WHERE active;
 --@ cluster: SELECT create_distributed_table('rop', 'k'), create_distributed_table('roa', 'k')
 INSERT INTO rop VALUES (1, '{1}'), (5, '{5}');
 INSERT INTO rop (k, a[1]) VALUES (1, 5), (2, 6), (3, 7), (5, 8), (4, 9) ON CONFLICT DO NOTHING RETURNING k, a;
-INSERT INTO rop (k, a[1], a[2]) SELECT k + 100, k, 7 FROM ros WHERE k < 9 ORDER BY k RETURNING k, a;
+INSERT INTO rop (k, a[1], a[2]) SELECT k, 1, 7 FROM ros WHERE k > 5 AND k < 9 ORDER BY k RETURNING k, a;
 INSERT INTO roa VALUES (1, 1, true), (2, 2, false), (3, 3, true);
 --@ ordered
 INSERT INTO roa VALUES (3, 30, true), (1, 10, false), (4, 40, true), (1, 11, true), (2, 20, true), (1, 12, false), (4, 41, true), (5, 5, false) ON CONFLICT (k) WHERE active DO NOTHING RETURNING *;

@@ -291,11 +291,19 @@ LANGUAGE sql STABLE AS $$
     WHERE s.stxrelid = $1 AND n.nspname !~ '^pg_temp_'
 $$;
 
+-- How a worker makes an extension: in the coordinator's version, where it has that.
+CREATE OR REPLACE FUNCTION pgherd.extension_ddl(name name, schema name, version text, further text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('DO %L', format('BEGIN EXECUTE %L || CASE WHEN EXISTS (SELECT FROM pg_catalog.pg_available_extension_versions v '
+        'WHERE v.name = %L AND v.version = %L) THEN %L ELSE '''' END || %L; END',
+        format('CREATE EXTENSION %I SCHEMA %I', $1, $2), $1, $3, format(' VERSION %L', $3), $4))
+$$;
+
 -- Extensions with operators of built-in types. Nothing but an operator's name tells that a statement needs one, so all
 -- workers have them. 'guard' is as of a prerequisite: none is made where it is not installed, or by who may not.
 CREATE OR REPLACE VIEW pgherd.worker_extensions AS
 SELECT e.oid, e.extname AS name, e.extnamespace AS schema,
-    pg_catalog.format('CREATE EXTENSION %I SCHEMA %I CASCADE', e.extname, n.nspname) AS ddl,
+    pgherd.extension_ddl(e.extname, n.nspname, e.extversion, ' CASCADE') AS ddl,
     pg_catalog.format('NOT EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = %1$L) AND EXISTS (
         SELECT FROM pg_catalog.pg_available_extension_versions v JOIN pg_catalog.pg_roles r ON r.rolname = current_user
         WHERE v.name = %1$L AND (r.rolsuper OR NOT v.superuser
@@ -420,7 +428,7 @@ LANGUAGE sql STABLE AS $$
             UNION ALL
             SELECT 'extension', e.extname,
                 pg_catalog.format('NOT EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = %L)', e.extname),
-                pg_catalog.jsonb_build_array(pg_catalog.format('CREATE EXTENSION %I SCHEMA %I', e.extname, n.nspname))
+                pg_catalog.jsonb_build_array(pgherd.extension_ddl(e.extname, n.nspname, e.extversion, ''))
             FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace
             WHERE r.classid = 'pg_extension'::pg_catalog.regclass AND e.oid = r.objid AND e.extname <> 'plpgsql'
             UNION ALL

@@ -47,6 +47,7 @@ impl Statement {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use crate::split;
 

@@ -34,7 +34,7 @@ impl Session {
             _ => {}
         }
         let verb = info.tag.split(' ').next().unwrap_or_default();
-        Ok(Some(Completion::tag(&format!("{verb} EXTENSION"))))
+        Ok(Some(Completion::tag(format!("{verb} EXTENSION"))))
     }
 
     async fn show_citus(&mut self, info: &DdlInfo) -> Result<()> {
