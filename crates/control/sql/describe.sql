@@ -1,6 +1,6 @@
 -- A table as JSON, complete enough to make it again on another server. One function per concern; pgherd.describe_table
--- puts them together under settings that make every name qualified and every constant unambiguous. What differs between
--- PostgreSQL 15 and 18 is read through to_jsonb(row). See crates/control/src/describe.rs for the shapes.
+-- puts them together under settings that make every name qualified and every constant unambiguous. They are plpgsql for
+-- the plans that a backend keeps. What differs between PostgreSQL 15 and 18 is read through to_jsonb(row). See crates/control/src/describe.rs for the shapes.
 
 -- "schema.name" of an object, quoted.
 CREATE OR REPLACE FUNCTION pgherd.qualified(schema oid, name name) RETURNS text
@@ -92,7 +92,10 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 CREATE OR REPLACE FUNCTION pgherd.describe_columns(relation oid) RETURNS jsonb
-LANGUAGE sql STABLE AS $$
+LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN (
     -- Once for each type: most columns of a table share a few.
     WITH keys AS MATERIALIZED (
         SELECT x.type, pgherd.base_type(x.type) AS base, pgherd.hashes_by_object_id(x.type) AS hashes_by_object_id,
@@ -147,11 +150,16 @@ LANGUAGE sql STABLE AS $$
             SELECT FROM pg_catalog.regexp_matches(d.adbin::text, ':(?:funcid|opfuncid) ([0-9]+)', 'g') m
             JOIN pg_catalog.pg_proc p ON p.oid = m[1]::pg_catalog.oid AND p.provolatile <> 'i')) v(varies) ON true
     WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped
+    );
+END
 $$;
 
 -- Foreign keys: 'head' is FOREIGN KEY (…), 'tail' what follows the referenced columns.
 CREATE OR REPLACE FUNCTION pgherd.describe_constraints(relation oid) RETURNS jsonb
-LANGUAGE sql STABLE AS $$
+LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN (
     SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
         'oid', c.oid::bigint,
         'name', c.conname,
@@ -195,11 +203,16 @@ LANGUAGE sql STABLE AS $$
     WHERE c.conrelid = $1 AND c.contype IN ('p', 'u', 'x', 'c', 'f')
         -- A key to a partitioned table has further rows, one per partition there.
         AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint p WHERE p.oid = c.conparentid AND p.conrelid = c.conrelid)
+    );
+END
 $$;
 
 -- Foreign keys of other tables that point here.
 CREATE OR REPLACE FUNCTION pgherd.describe_incoming(relation oid) RETURNS jsonb
-LANGUAGE sql STABLE AS $$
+LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN (
     SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
         'name', c.conname, 'oid', c.conrelid::bigint, 'schema', n.nspname, 'table', r.relname,
         'columns', pgherd.column_names(c.conrelid, c.conkey),
@@ -208,11 +221,16 @@ LANGUAGE sql STABLE AS $$
     JOIN pg_catalog.pg_class r ON r.oid = c.conrelid
     JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
     WHERE c.confrelid = $1 AND c.conrelid <> $1 AND c.contype = 'f' AND c.conparentid = 0
+    );
+END
 $$;
 
 -- Indexes that no constraint owns. 'tail' starts with USING.
 CREATE OR REPLACE FUNCTION pgherd.describe_indexes(relation oid) RETURNS jsonb
-LANGUAGE sql STABLE AS $$
+LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN (
     SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
         'oid', x.oid::bigint,
         'name', x.relname,
@@ -236,10 +254,15 @@ LANGUAGE sql STABLE AS $$
             CASE x.relkind WHEN 'I' THEN 'ONLY ' ELSE '' END, pgherd.qualified(t.relnamespace, t.relname)) || 'U' AS prefix) f
     WHERE i.indrelid = $1 AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint c
         WHERE c.conrelid = $1 AND c.conindid = x.oid AND c.contype IN ('p', 'u', 'x'))
+    );
+END
 $$;
 
 CREATE OR REPLACE FUNCTION pgherd.describe_triggers(relation oid) RETURNS jsonb
-LANGUAGE sql STABLE AS $$
+LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN (
     SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
         'oid', t.oid::bigint,
         'name', t.tgname,
@@ -251,18 +274,28 @@ LANGUAGE sql STABLE AS $$
         'enabled', coalesce(w.enabled, t.tgenabled)) ORDER BY t.oid), '[]')
     FROM pg_catalog.pg_trigger t LEFT JOIN pgherd.worker_trigger w ON w.trigger = t.oid
     WHERE t.tgrelid = $1 AND NOT t.tgisinternal AND t.tgname !~* '^[!~]?pgherd_guard'
+    );
+END
 $$;
 
 CREATE OR REPLACE FUNCTION pgherd.describe_rules(relation oid) RETURNS jsonb
-LANGUAGE sql STABLE AS $$
+LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN (
     SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
         'oid', r.oid::bigint, 'name', r.rulename, 'definition', pg_catalog.pg_get_ruledef(r.oid), 'enabled', r.ev_enabled) ORDER BY r.oid), '[]')
     FROM pg_catalog.pg_rewrite r WHERE r.ev_class = $1 AND r.rulename <> '_RETURN'
+    );
+END
 $$;
 
 -- 'roles': names, NULL is PUBLIC.
 CREATE OR REPLACE FUNCTION pgherd.describe_policies(relation oid) RETURNS jsonb
-LANGUAGE sql STABLE AS $$
+LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN (
     SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
         'oid', p.oid::bigint,
         'name', p.polname,
@@ -274,11 +307,16 @@ LANGUAGE sql STABLE AS $$
         'using', pg_catalog.pg_get_expr(p.polqual, p.polrelid),
         'with_check', pg_catalog.pg_get_expr(p.polwithcheck, p.polrelid)) ORDER BY p.oid), '[]')
     FROM pg_catalog.pg_policy p WHERE p.polrelid = $1
+    );
+END
 $$;
 
 -- 'middle': what stands between the name and FROM.
 CREATE OR REPLACE FUNCTION pgherd.describe_statistics(relation oid) RETURNS jsonb
-LANGUAGE sql STABLE AS $$
+LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN (
     SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
         'oid', s.oid::bigint, 'schema', n.nspname, 'name', s.stxname,
         'middle', pg_catalog.substr(f.definition, pg_catalog.length(f.prefix) + 1,
@@ -289,6 +327,8 @@ LANGUAGE sql STABLE AS $$
         'CREATE STATISTICS ' || pgherd.qualified(s.stxnamespace, s.stxname) AS prefix,
         ' FROM ' || s.stxrelid::pg_catalog.regclass::text AS suffix) f
     WHERE s.stxrelid = $1 AND n.nspname !~ '^pg_temp_'
+    );
+END
 $$;
 
 -- How a worker makes an extension: in the coordinator's version, where it has that.
@@ -346,7 +386,10 @@ $$;
 -- built-in objects do not appear in pg_depend. 'guard' is an SQL condition that is true where the object is missing;
 -- 'depends_on' names other members of the list by 'id'. An object that has no 'ddl' cannot be made elsewhere.
 CREATE OR REPLACE FUNCTION pgherd.describe_prerequisites(relation oid) RETURNS jsonb
-LANGUAGE sql STABLE AS $$
+LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN (
     WITH RECURSIVE roots(classid, objid) AS (
         SELECT 'pg_class'::pg_catalog.regclass::oid, $1
         UNION ALL SELECT 'pg_attrdef'::pg_catalog.regclass, d.oid
@@ -551,14 +594,19 @@ LANGUAGE sql STABLE AS $$
             WHERE n.id = d.classid || '/' || d.objid AND (x.classid, x.objid) <> (d.classid, d.objid))
         ) ORDER BY d.classid, d.objid), '[]')
     FROM described d WHERE d.kind <> 'derived'
+    );
+END
 $$;
 
 -- Everything. NULL where there is no such relation. Beside many tables PostgreSQL would compile each of its queries, for seconds.
 CREATE OR REPLACE FUNCTION pgherd.describe_table(relation oid) RETURNS jsonb
-LANGUAGE sql STABLE
+LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET quote_all_identifiers = off
 SET bytea_output = 'hex' SET extra_float_digits = 1 SET xmlbinary = 'base64' SET jit = off
-AS $$
+    SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN (
     SELECT pg_catalog.jsonb_build_object(
         'oid', c.oid::bigint,
         'schema', n.nspname,
@@ -614,4 +662,6 @@ AS $$
     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
     LEFT JOIN pgherd.leaf l ON l.relation = c.oid
     WHERE c.oid = $1
+    );
+END
 $$;

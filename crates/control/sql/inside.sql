@@ -765,3 +765,17 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
             WHERE strpos(lower(p.prosrc || pg_get_triggerdef(t.oid)), lower(n)) > 0
                 AND EXISTS (SELECT FROM pg_proc o WHERE o.proname = n AND o.pronamespace = 'pg_catalog'::regnamespace)))
 $$;
+
+-- From PostgreSQL 17 on there is a setting for just this; the other makes a backend forget all its plans.
+DO $$
+DECLARE
+    function text;
+BEGIN
+    IF current_setting('server_version_num')::int >= 170000 THEN
+        FOREACH function IN ARRAY '{attach_child(regclass),detach_child(regclass),follow_keys(oid),guard_keys(regclass)}'::text[] LOOP
+            EXECUTE format('ALTER FUNCTION pgherd.%s RESET session_replication_role', function);
+            EXECUTE format('ALTER FUNCTION pgherd.%s SET event_triggers = off', function);
+        END LOOP;
+    END IF;
+END
+$$;

@@ -42,6 +42,8 @@ pub struct Database {
 struct Kept {
     connection: Connection,
     since: Instant,
+    /// It has the statements of a load prepared: half of one is planning.
+    is_prepared: bool,
 }
 
 /// How long an idle connection for loads is kept.
@@ -134,11 +136,11 @@ impl Database {
         base: Option<Base>,
     ) -> std::result::Result<(), BackendError> {
         match self.reload_over_kept(base.as_ref()).await {
-            Some(connection) => self.keep(connection),
+            Some(connection) => self.keep(connection, true),
             None => {
                 let mut connection = connect(&shared.own_target(&self.name)).await?;
                 self.load_over(&mut connection, base.as_ref()).await?;
-                self.keep(connection);
+                self.keep(connection, false);
             }
         }
         if self.snapshot().nodes.iter().any(|n| !shared.budget.is_known(&shared.address_of(n))) {
@@ -150,8 +152,18 @@ impl Database {
 
     /// None where there is no such connection, or its server has ended it or gone silent.
     async fn reload_over_kept(&self, base: Option<&Base>) -> Option<Connection> {
-        let Kept { mut connection, .. } = self.take_kept(Instant::now())?;
-        let loaded = tokio::time::timeout(LOAD_TIMEOUT, self.load_over(&mut connection, base)).await;
+        let Kept { mut connection, is_prepared, .. } = self.take_kept(Instant::now())?;
+        let loading = async {
+            if !is_prepared {
+                connection.query(&prepare_loads()).await?;
+            }
+            let before = self.snapshot().epoch;
+            connection.add_step(OWN_BLOCK);
+            let snapshot = load_from(&mut Prepared(&mut connection), true, base).await?;
+            self.replace(before, snapshot);
+            Ok::<(), BackendError>(())
+        };
+        let loaded = tokio::time::timeout(LOAD_TIMEOUT, loading).await;
         matches!(loaded, Ok(Ok(()))).then_some(connection)
     }
 
@@ -161,9 +173,9 @@ impl Database {
         kept.take_if(|kept| kept.since <= before)
     }
 
-    fn keep(self: &Arc<Self>, connection: Connection) {
+    fn keep(self: &Arc<Self>, connection: Connection, is_prepared: bool) {
         let since = Instant::now();
-        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(Kept { connection, since });
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(Kept { connection, since, is_prepared });
         let database = Arc::downgrade(self);
         tokio::spawn(async move {
             tokio::time::sleep(KEPT_FOR).await;
@@ -431,6 +443,39 @@ impl Source for Connection {
     }
 }
 
+/// The texts of a load that do not change.
+const LOADS: [&str; 9] = [
+    EPOCH,
+    TABLES,
+    COLUMNS,
+    SHARDS,
+    UNIQUE_KEYS,
+    CASCADES,
+    crate::names::BUILTINS,
+    crate::names::FUNCTIONS,
+    crate::names::RELATIONS,
+];
+
+fn prepare_loads() -> String {
+    let prepare = |(number, sql): (usize, &&str)| format!("PREPARE pgherd_load_{number} AS {sql};");
+    LOADS.iter().enumerate().map(prepare).collect()
+}
+
+/// A connection that has [`LOADS`] prepared.
+struct Prepared<'a>(&'a mut Connection);
+
+impl Source for Prepared<'_> {
+    type Error = BackendError;
+    async fn query(&mut self, sql: &str) -> std::result::Result<QueryResult, BackendError> {
+        match LOADS.iter().position(|load| *load == sql) {
+            Some(number) => self.0.query(&format!("EXECUTE pgherd_load_{number}")).await,
+            None => self.0.query(sql).await,
+        }
+    }
+}
+
+const OWN_BLOCK: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+
 /// An earlier catalog, what of it is the same need not be read again. Builtins are; functions are at this epoch.
 pub struct Base {
     pub snapshot: Arc<Snapshot>,
@@ -456,7 +501,7 @@ impl Base {
 pub async fn load(connection: &mut Connection, base: Option<&Base>) -> std::result::Result<Snapshot, BackendError> {
     let own_block = connection.status == b'I';
     if own_block {
-        connection.add_step("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+        connection.add_step(OWN_BLOCK);
     }
     load_from(connection, own_block, base).await
 }

@@ -11,7 +11,7 @@ use crate::database::{Source, string};
 /// A row is a kind, and a name.
 ///
 /// Bodies would be cut to a name's length if the second column of the first query were one.
-const BUILTINS: &str = r"
+pub const BUILTINS: &str = r"
 WITH of_collation AS MATERIALIZED (SELECT t.oid FROM pg_catalog.pg_type t WHERE t.typcollation NOT IN (0, 100))
 SELECT 'i', proname::pg_catalog.text FROM pg_catalog.pg_proc WHERE oid < 16384 AND pronamespace = 11
   GROUP BY proname HAVING pg_catalog.bool_and(provolatile = 'i')
@@ -28,7 +28,7 @@ UNION ALL SELECT 'c', f.proname FROM pg_catalog.pg_proc f
   WHERE f.oid < 16384 AND (f.prorettype IN (SELECT oid FROM of_collation)
     OR f.proallargtypes && (SELECT pg_catalog.array_agg(oid) FROM of_collation))";
 
-const FUNCTIONS: &str = r"
+pub const FUNCTIONS: &str = r"
 WITH bodies AS MATERIALIZED (SELECT p.proname, b.body,
     b.body ~ E'\\m((next|curr|last|set)val|setseed|lo_open)\\M'
       OR b.body ~ E'\\mpg_(try_)?advisory_(un)?lock(_shared)?\\M' AS direct
@@ -90,7 +90,7 @@ UNION ALL SELECT 'H', pg_catalog.max(xmin::pg_catalog.text::pg_catalog.int8)::pg
   FROM pg_catalog.pg_proc WHERE oid < 16384";
 
 // OFFSET 0: our own views have long trees.
-const RELATIONS: &str = r"
+pub const RELATIONS: &str = r"
 SELECT 'o', o.oprname::pg_catalog.text FROM pg_catalog.pg_operator o
   JOIN pg_catalog.pg_proc p ON p.oid = o.oprcode JOIN pg_catalog.pg_language l ON l.oid = p.prolang
   WHERE o.oid >= 16384 AND (l.lanname NOT IN ('internal', 'c') OR NOT EXISTS (

@@ -472,13 +472,18 @@ impl Session {
         // what is there by now: an index that is gone has no definition. It is then looked at again.
         let mut rounds = 0;
         loop {
-            let result = self.collect_on(COORDINATOR_GROUP, &describe::describe_query(oid)).await?;
+            let described = self.collect_on(COORDINATOR_GROUP, &describe::describe_query(oid)).await;
             rounds += 1;
-            match parse_table(oid, result.text(0, 0)) {
-                Err(failure) if failure.sqlstate() == "XX000" && rounds < LOOKS_MAX => {}
+            match described.and_then(|result| parse_table(oid, result.text(0, 0))) {
+                Err(failure) if failure.sqlstate() == "XX000" && rounds < LOOKS_MAX && self.may_look_again() => {}
                 described => return described,
             }
         }
+    }
+
+    /// An error on the coordinator has not ended a transaction.
+    fn may_look_again(&self) -> bool {
+        self.txn.participants.get(&COORDINATOR_GROUP).is_none_or(|p| p.lease.status != b'E')
     }
 
     pub(super) async fn cluster_state(&mut self) -> Result<ClusterState> {

@@ -106,7 +106,8 @@ impl Session {
         let name = info.objects.first().map_or("", |n| n.name.as_str());
         let mut begun = self.begin_operation("create index", &text, table.oid, name).await?;
         let mut before = match self.describe_held(hold, table.oid).await {
-            Err(failure) if failure.sqlstate() == "42P01" => {
+            // Gone before it was held, or while it was looked at.
+            Err(failure) if matches!(failure.sqlstate(), "42P01" | "XX000") => {
                 self.forget_operation(&begun).await?;
                 return Ok(None);
             }
