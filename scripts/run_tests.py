@@ -3,7 +3,7 @@
 
     scripts/run_tests.py [--jobs N] [options of cargo test]
 
-Each program's output comes whole when it has ended, with cargo's heading. All are run, also after one that fails; what
+The examples in documentation, of which there are none that run, are left to `cargo test --doc`. Each program's output comes whole when it has ended, with cargo's heading. All are run, also after one that fails; what
 failed is named at the end. The longest come first: how long each took is kept in target/test-times.json.
 
 N is how many programs run at once (JOBS in the environment; else one more than there are processors: a test often waits).
@@ -115,7 +115,7 @@ def main():
         times = {}
     queue = sorted(programs, key=lambda program: -seconds_of(program, times))
     lock = threading.Lock()
-    failed = []
+    ended, failed = [], []
     directory = directory_in_memory()
     began = time.monotonic()
 
@@ -133,10 +133,12 @@ def main():
             seconds = time.monotonic() - since
             with lock:
                 times[program["name"]] = round(seconds, 1)
+                ended.append(program["name"])
+                if status != 0:
+                    failed.append(program["name"])
                 shown = os.path.relpath(program["path"])
                 print(f"     Running {program['name']} ({shown})\n{text.rstrip()}\n", flush=True)
                 if status != 0:
-                    failed.append(program["name"])
                     print(f"error: test failed: {program['name']} (exit status {status})\n", flush=True)
 
     threads = [threading.Thread(target=work) for _ in range(jobs)]
@@ -154,7 +156,7 @@ def main():
     print(f"{len(programs)} test programs in {time.monotonic() - began:.0f} s, {jobs} at a time; {len(failed)} failed", flush=True)
     for name in failed:
         print(f"    FAILED {name}", flush=True)
-    sys.exit(101 if failed else 0)
+    sys.exit(101 if failed or len(ended) < len(programs) else 0)
 
 
 if __name__ == "__main__":

@@ -143,7 +143,8 @@ pub struct Snapshot {
     /// What comes with the server, and what users' functions say: a later load takes them over where they are the same.
     pub builtins: Arc<Builtins>,
     pub function_rows: Arc<Vec<NameRow>>,
-    pub loaded: Loaded,
+    /// Two catalogs in which it is equal have the same functions.
+    pub functions_are: String,
 }
 
 /// A kind of name, and a name.
@@ -158,15 +159,6 @@ pub struct Builtins {
     pub window: Arc<HashSet<String>>,
     pub set_returning: Arc<HashSet<String>>,
     pub collated: Arc<HashSet<String>>,
-}
-
-/// How far the transaction in which a catalog was loaded had come.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Loaded {
-    /// Rows about functions that it had changed; none where nobody counts.
-    pub function_changes: Option<i64>,
-    /// It had moved the epoch itself: nobody else can.
-    pub moved_epoch: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -129,33 +129,11 @@ BEGIN
     END IF;
 END
 $$;
--- What this transaction (or one just before it, on this connection) has changed of functions is counted.
-CREATE OR REPLACE FUNCTION pgherd.changes_functions() RETURNS bool
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT NOT current_setting('track_counts')::bool OR sum(pg_stat_get_xact_tuples_inserted(c.oid)
-            + pg_stat_get_xact_tuples_updated(c.oid) + pg_stat_get_xact_tuples_deleted(c.oid)) > 0
-        FROM unnest('{pg_proc,pg_language}'::regclass[]) c(oid)
-$$;
-
--- Moves the epoch and says to what; and that no function has changed, where none has so far: routers need not look at them
--- again.
-CREATE OR REPLACE FUNCTION pgherd.change() RETURNS text
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    told text;
-BEGIN
-    UPDATE pgherd.epoch SET epoch = epoch + 1 RETURNING epoch::text INTO told;
-    IF NOT pgherd.changes_functions() THEN
-        told := told || ' same functions';
-    END IF;
-    PERFORM pg_notify('pgherd', told);
-    RETURN told;
-END
-$$;
-
 CREATE OR REPLACE FUNCTION pgherd.bump_epoch() RETURNS bigint
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT split_part(pgherd.change(), ' ', 1)::bigint
+    UPDATE pgherd.epoch SET epoch = epoch + 1;
+    SELECT pg_notify('pgherd', epoch::text) FROM pgherd.epoch;
+    SELECT epoch FROM pgherd.epoch;
 $$;
 
 CREATE OR REPLACE FUNCTION pgherd.metadata_changed() RETURNS trigger
@@ -1836,7 +1814,7 @@ CREATE OR REPLACE VIEW pgherd.pg_publication_tables AS
     WHERE p.schemaname <> 'pgherd' OR n.oid IS NOT NULL;
 
 -- What only routers call, by pgherd.by_router() where they do it for others.
-REVOKE EXECUTE ON FUNCTION pgherd.register_node(text, int, int, text, text), pgherd.bump_epoch(), pgherd.change(),
+REVOKE EXECUTE ON FUNCTION pgherd.register_node(text, int, int, text, text), pgherd.bump_epoch(),
     pgherd.register_table(regclass, "char", name, int, bool, int[]), pgherd.unregister_table(oid),
     pgherd.table_renamed(regclass, name), pgherd.begin_operation(text, text, oid, name),
     pgherd.plan_operation(bigint, oid, jsonb, bool), pgherd.operation_step(bigint, int, text, text),

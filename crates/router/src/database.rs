@@ -9,9 +9,7 @@ use std::time::{Duration, Instant};
 
 use pgherd_backend::{Address, BackendError, Connection, QueryResult, connect};
 use pgherd_catalog::hash::KeyType;
-use pgherd_catalog::{
-    COORDINATOR_GROUP, Cascade, Column, ColumnDefault, Loaded, Node, Oid, Shard, Snapshot, Table, TableKind,
-};
+use pgherd_catalog::{COORDINATOR_GROUP, Cascade, Column, ColumnDefault, Node, Oid, Shard, Snapshot, Table, TableKind};
 use pgherd_control::schema::{NOTIFY_CHANNEL, SCHEMA_VERSION};
 use pgherd_wire::backend::parse_notification;
 
@@ -103,13 +101,11 @@ impl Database {
     }
 
     /// Loads the catalog unless it is at least as new as `epoch`: a definition's session and who listens both hear of
-    /// it, and one of them loads. `same_functions`: the transaction that moved the epoch there has changed none. Not from
-    /// within a transaction: others may wait for this one.
+    /// it, and one of them loads. Not from within a transaction: others may wait for this one.
     pub async fn reload_since(
         self: &Arc<Self>,
         shared: &Arc<Shared>,
         epoch: Option<i64>,
-        same_functions: bool,
     ) -> std::result::Result<(), BackendError> {
         let is_here = || epoch.is_some_and(|epoch| self.snapshot().epoch >= epoch);
         if is_here() {
@@ -120,9 +116,7 @@ impl Database {
         if is_here() {
             return Ok(());
         }
-        let snapshot = self.snapshot();
-        let same_functions_at = epoch.filter(|epoch| same_functions && snapshot.epoch == epoch - 1);
-        self.reload_from(shared, Some(Base { snapshot, same_functions_at })).await
+        self.reload_from(shared, Some(self.snapshot())).await
     }
 
     /// Loads the catalog afresh through the router's own account.
@@ -133,13 +127,13 @@ impl Database {
     async fn reload_from(
         self: &Arc<Self>,
         shared: &Arc<Shared>,
-        base: Option<Base>,
+        base: Option<Arc<Snapshot>>,
     ) -> std::result::Result<(), BackendError> {
-        match self.reload_over_kept(base.as_ref()).await {
+        match self.reload_over_kept(base.as_deref()).await {
             Some(connection) => self.keep(connection, true),
             None => {
                 let mut connection = connect(&shared.own_target(&self.name)).await?;
-                self.load_over(&mut connection, base.as_ref()).await?;
+                self.load_over(&mut connection, base.as_deref()).await?;
                 self.keep(connection, false);
             }
         }
@@ -151,7 +145,7 @@ impl Database {
     }
 
     /// None where there is no such connection, or its server has ended it or gone silent.
-    async fn reload_over_kept(&self, base: Option<&Base>) -> Option<Connection> {
+    async fn reload_over_kept(&self, base: Option<&Snapshot>) -> Option<Connection> {
         let Kept { mut connection, is_prepared, .. } = self.take_kept(Instant::now())?;
         let loading = async {
             if !is_prepared {
@@ -188,19 +182,13 @@ impl Database {
     async fn load_over(
         &self,
         connection: &mut Connection,
-        base: Option<&Base>,
+        base: Option<&Snapshot>,
     ) -> std::result::Result<(), BackendError> {
         let before = self.snapshot().epoch;
         let snapshot = load(connection, base).await?;
         self.replace(before, snapshot);
         Ok(())
     }
-}
-
-/// What `pgherd.change()` tells: the epoch, and perhaps that no function has changed.
-pub fn parse_change(told: &str) -> (Option<i64>, bool) {
-    let (epoch, rest) = told.split_once(' ').unwrap_or((told, ""));
-    (epoch.parse().ok(), rest == "same functions")
 }
 
 /// How long whoever wants the catalog waits for somebody else's load of it, or for an old connection.
@@ -423,9 +411,8 @@ async fn listen_once(shared: &Arc<Shared>, database: &Arc<Database>) -> std::res
         let frame = connection.frame().await?;
         if frame.tag() == b'A' {
             // Somebody who tells us by hand says nothing of an epoch.
-            let told = parse_notification(&frame).map(|told| told.payload).unwrap_or_default();
-            let (epoch, same_functions) = parse_change(&told);
-            database.reload_since(shared, epoch, same_functions).await?;
+            let epoch = parse_notification(&frame).ok().and_then(|told| told.payload.parse().ok());
+            database.reload_since(shared, epoch).await?;
         }
     }
 }
@@ -476,29 +463,9 @@ impl Source for Prepared<'_> {
 
 const OWN_BLOCK: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
-/// An earlier catalog, what of it is the same need not be read again. Builtins are; functions are at this epoch.
-pub struct Base {
-    pub snapshot: Arc<Snapshot>,
-    pub same_functions_at: Option<i64>,
-}
-
-impl Base {
-    /// What a transaction had loaded, or began with.
-    pub fn of_transaction(snapshot: Arc<Snapshot>) -> Base {
-        let same_functions_at = Some(snapshot.epoch);
-        Base { snapshot, same_functions_at }
-    }
-
-    fn has_same_functions(&self, epoch: i64, loaded: Loaded) -> bool {
-        let of_base = self.snapshot.loaded;
-        loaded.function_changes.is_some()
-            && loaded.function_changes == of_base.function_changes
-            && (self.same_functions_at == Some(epoch) || loaded.moved_epoch && of_base.moved_epoch)
-    }
-}
-
-/// Loads the whole catalog in one snapshot of the coordinator. Inside a transaction it sees that transaction's changes.
-pub async fn load(connection: &mut Connection, base: Option<&Base>) -> std::result::Result<Snapshot, BackendError> {
+/// Loads the catalog in one snapshot of the coordinator. Inside a transaction it sees that transaction's changes. What is
+/// the same in `base`, an earlier one, is taken over.
+pub async fn load(connection: &mut Connection, base: Option<&Snapshot>) -> std::result::Result<Snapshot, BackendError> {
     let own_block = connection.status == b'I';
     if own_block {
         connection.add_step(OWN_BLOCK);
@@ -506,20 +473,20 @@ pub async fn load(connection: &mut Connection, base: Option<&Base>) -> std::resu
     load_from(connection, own_block, base).await
 }
 
-/// What this transaction (or one just before it, on its connection) has changed of functions is counted.
+/// And what tells whether functions are the same: each version of a row has its own transaction, or place.
 const EPOCH: &str = "
-SELECT e.epoch, CASE WHEN pg_catalog.current_setting('track_counts')::pg_catalog.bool THEN (
-         SELECT pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(c.oid)
-           + pg_catalog.pg_stat_get_xact_tuples_updated(c.oid) + pg_catalog.pg_stat_get_xact_tuples_deleted(c.oid))
-         FROM pg_catalog.unnest('{pg_catalog.pg_proc,pg_catalog.pg_language}'::pg_catalog.regclass[]) c(oid)) END,
-       coalesce(e.xmin = pg_catalog.pg_current_xact_id_if_assigned()::pg_catalog.xid, false)
+SELECT e.epoch, (SELECT pg_catalog.count(*) || ' ' || pg_catalog.sum(pg_catalog.hashtextextended(
+           p.oid || ' ' || p.xmin::pg_catalog.text || p.ctid::pg_catalog.text, 0))
+         FROM pg_catalog.pg_proc p WHERE p.oid >= 16384) || ' ' ||
+       (SELECT pg_catalog.sum(pg_catalog.hashtextextended(l.oid || ' ' || l.xmin::pg_catalog.text || l.ctid::pg_catalog.text, 0))
+         FROM pg_catalog.pg_language l)
 FROM pgherd.epoch e";
 
 /// The same through whatever answers; `own_block`: it was opened for this.
 pub async fn load_from<S: Source>(
     connection: &mut S,
     own_block: bool,
-    base: Option<&Base>,
+    base: Option<&Snapshot>,
 ) -> std::result::Result<Snapshot, S::Error> {
     // Type names must print qualified, whatever the user's search path is. Where there are many tables PostgreSQL
     // believes its catalog worth compiling for, and takes seconds. Both are put back at the end.
@@ -529,18 +496,11 @@ pub async fn load_from<S: Source>(
     let mut snapshot = Snapshot::default();
     let result = connection.query(EPOCH).await?;
     snapshot.epoch = number(&result, 0, 0);
-    snapshot.loaded = match own_block {
-        true => Loaded { function_changes: Some(0), moved_epoch: false },
-        false => Loaded {
-            function_changes: result.text(0, 1).and_then(|changes| changes.parse().ok()),
-            moved_epoch: truth(&result, 0, 2),
-        },
-    };
-    let same_functions = base.is_some_and(|base| base.has_same_functions(snapshot.epoch, snapshot.loaded));
+    snapshot.functions_are = string(&result, 0, 1);
     load_nodes(connection, &mut snapshot).await?;
     load_tables(connection, &mut snapshot).await?;
     load_relations(connection, &mut snapshot).await?;
-    crate::names::load(connection, &mut snapshot, base.map(|base| &*base.snapshot), same_functions).await?;
+    crate::names::load(connection, &mut snapshot, base).await?;
     if own_block {
         connection.query("COMMIT").await?;
     } else {

@@ -86,7 +86,7 @@ UNION ALL SELECT CASE WHEN pg_catalog.bool_and(p.provolatile = 'i') THEN 'i' ELS
 UNION ALL SELECT 'v', proname FROM pg_catalog.pg_proc WHERE oid >= 16384 AND pronamespace = 11 AND provolatile = 'v'
 UNION ALL SELECT prokind::pg_catalog.text, proname FROM pg_catalog.pg_proc WHERE oid >= 16384 AND prokind IN ('a', 'w')
 UNION ALL SELECT 's', proname FROM pg_catalog.pg_proc WHERE oid >= 16384 AND proretset
-UNION ALL SELECT 'H', pg_catalog.max(xmin::pg_catalog.text::pg_catalog.int8)::pg_catalog.text
+UNION ALL SELECT 'H', pg_catalog.sum(pg_catalog.hashtextextended(oid || ' ' || xmin || ctid::pg_catalog.text, 0))::pg_catalog.text
   FROM pg_catalog.pg_proc WHERE oid < 16384";
 
 // OFFSET 0: our own views have long trees.
@@ -186,18 +186,16 @@ UNION ALL SELECT 'R' || m.umuser, pg_catalog.pg_get_userbyid(m.umuser) FROM pg_c
 /// have now.
 const SAMPLING: char = 'S';
 
-/// `base` is an earlier catalog; `same_functions`: no function has changed since it was loaded.
+/// `base` is an earlier catalog.
 pub async fn load<S: Source>(
     connection: &mut S,
     snapshot: &mut Snapshot,
     base: Option<&Snapshot>,
-    same_functions: bool,
 ) -> Result<(), S::Error> {
-    let kept = base
-        .map(|base| base.function_rows.clone())
-        .filter(|rows| same_functions && !rows.is_empty() && !rows.iter().any(|(kind, _)| kind.starts_with(SAMPLING)));
-    snapshot.function_rows = match kept {
-        Some(rows) => rows,
+    let samples = |base: &Snapshot| base.function_rows.iter().any(|(kind, _)| kind.starts_with(SAMPLING));
+    let same = base.filter(|base| base.functions_are == snapshot.functions_are && !samples(base));
+    snapshot.function_rows = match same {
+        Some(base) => base.function_rows.clone(),
         None => Arc::new(rows_of(connection, FUNCTIONS).await?),
     };
     let altered = altered_builtins(&snapshot.function_rows);
@@ -225,7 +223,7 @@ async fn rows_of<S: Source>(connection: &mut S, sql: &str) -> Result<Vec<NameRow
     Ok((0..result.rows.len()).map(|row| (string(&result, row, 0), string(&result, row, 1))).collect())
 }
 
-/// Which transaction was the last to change a function that came with the server.
+/// Equal where the functions that came with the server are.
 fn altered_builtins(functions: &[NameRow]) -> Option<&str> {
     functions.iter().find(|(kind, _)| kind == "H").map(|(_, by)| by.as_str())
 }

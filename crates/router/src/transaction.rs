@@ -100,8 +100,6 @@ pub struct Transaction {
     pub changed_catalog: bool,
     /// The epoch that its commit brings.
     pub epoch: Option<i64>,
-    /// No function has changed with it.
-    pub same_functions: bool,
     /// Defaults of roles, databases or the system changed: idle connections are not reused after commit.
     pub changed_defaults: bool,
     /// Roles that have followed those of the coordinator to workers, and may be gone again.
@@ -144,7 +142,6 @@ impl Transaction {
             dropped_temporary: HashSet::new(),
             changed_catalog: false,
             epoch: None,
-            same_functions: false,
             changed_defaults: false,
             roles_made: RolesMade::new(),
             clock: None,
@@ -941,7 +938,6 @@ impl Session {
         self.keep_settings_of_bodies().await;
         self.release_all().await;
         let (changed_catalog, epoch) = (self.txn.changed_catalog, self.txn.epoch);
-        let same_functions = self.txn.same_functions;
         let changed_defaults = self.txn.changed_defaults;
         if !committed {
             self.temp.extend(std::mem::take(&mut self.txn.dropped_temporary));
@@ -963,7 +959,7 @@ impl Session {
             self.thread.shared.forget_connections();
         }
         if committed && changed_catalog {
-            if let Err(error) = self.db.reload_since(&self.thread.shared, epoch, same_functions).await {
+            if let Err(error) = self.db.reload_since(&self.thread.shared, epoch).await {
                 tracing::warn!("could not load the catalog of database {} again: {error}", self.db.name);
             }
             self.forget_search_path();

@@ -44,7 +44,11 @@ impl Cluster {
     /// The same with further options of `pgherd up`.
     pub fn start_with(program: &str, workers: u32, further: &[&str]) -> Result<Cluster> {
         // Without an installed server, `pgherd up` obtains its own default.
-        Cluster::start_on(program, workers, further, pg_bin().ok())
+        let bin = match pg_bin() {
+            Err(error) if pg_is_given() => return Err(error),
+            found => found.ok(),
+        };
+        Cluster::start_on(program, workers, further, bin)
     }
 
     fn start_on(program: &str, workers: u32, further: &[&str], bin: Option<PathBuf>) -> Result<Cluster> {

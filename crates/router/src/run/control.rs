@@ -148,8 +148,8 @@ impl Session {
     /// Other routers, and other sessions of this one, load the catalog when they hear of it.
     pub async fn announce_catalog_change(&mut self) -> Result<()> {
         if self.txn.changed_catalog && self.txn.participants.contains_key(&COORDINATOR_GROUP) {
-            let told = self.call_own(COORDINATOR_GROUP, "SELECT pgherd.change()").await?;
-            (self.txn.epoch, self.txn.same_functions) = crate::database::parse_change(&told);
+            let epoch = self.call_own(COORDINATOR_GROUP, "SELECT pgherd.bump_epoch()").await?;
+            self.txn.epoch = epoch.parse().ok();
             self.mark_writer(COORDINATOR_GROUP);
         }
         Ok(())

@@ -137,8 +137,9 @@ impl Session {
                     Err(failure) => {
                         let after = match self.describe_table(table.oid).await {
                             Err(gone) if gone.sqlstate() == "42P01" => None,
+                            Ok(after) => Some(after),
                             // What it has left behind is not known: the record stays, and the statement can be repeated.
-                            described => Some(described?),
+                            Err(_) => return Err(failure),
                         };
                         let Some(index) = after.and_then(|after| made_since(&before, &after, name)) else {
                             self.forget_operation(&begun).await?;

@@ -38,7 +38,7 @@ use crate::callers::Caller;
 use crate::cancel::CancelState;
 use crate::changes::Readers;
 use crate::client::{Arrival, Client};
-use crate::database::{Base, Database};
+use crate::database::Database;
 use crate::encoding::ClientEncoding;
 use crate::error::{Failure, Result};
 use crate::rights::CopyRights;
@@ -490,8 +490,8 @@ impl Session {
     }
 
     async fn load_catalog_in_block(&mut self) -> Result<()> {
-        let base = Base::of_transaction(self.catalog());
-        let known = base.snapshot.changed_here.clone();
+        let base = self.catalog();
+        let known = base.changed_here.clone();
         let loaded = if self.definitions.is_asked() {
             crate::database::load_from(self, false, Some(&base)).await?
         } else {
