@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::{Error, Result, Target};
 
 /// How long the server may be silent before a test is failed: longer than anything takes, shorter than a patience.
-pub const SILENCE_MAX: Duration = Duration::from_secs(20);
+pub const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// One message of the server: its type byte and what follows the length.
 #[derive(Debug, Clone, PartialEq, Eq)]
