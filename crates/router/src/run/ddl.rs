@@ -238,6 +238,11 @@ impl Session {
     }
 
     async fn run_definition(&mut self, call: &Call<'_>, info: &DdlInfo) -> Result<Completion> {
+        self.define(call, info, 0).await
+    }
+
+    /// `rounds`: how often others' definitions have come between.
+    async fn define(&mut self, call: &Call<'_>, info: &DdlInfo, rounds: usize) -> Result<Completion> {
         if info.temp
             && let Some(name) = info.objects.first().or(info.relations.first())
         {
@@ -305,7 +310,8 @@ impl Session {
         let completion = if affected.is_empty() && drops_part(info) {
             match self.drop_local_part(call, &sql, &since).await? {
                 Some(completion) => completion,
-                None => return Box::pin(self.run_definition(call, info)).await,
+                None if rounds < LOCK_ROUNDS_MAX => return Box::pin(self.define(call, info, rounds + 1)).await,
+                None => return Err(overtaken()),
             }
         } else {
             let completion = self.run_coordinator_plan(call, &sql, true, true).await;
@@ -475,8 +481,7 @@ impl Session {
             }
             self.reload_catalog_in_block().await?;
         }
-        Err(Failure::new("40001", "could not serialize access due to concurrent definitions")
-            .hint("The statement might succeed if retried."))
+        Err(overtaken())
     }
 
     /// A foreign key of a local table would be checked against the coordinator's heap, which is always empty.
@@ -1139,6 +1144,11 @@ pub(super) fn evaluates_otherwise(old: &TableDescription, new: &TableDescription
             || old.constraints != new.constraints
             || old.indexes != new.indexes
             || old.prerequisites != new.prerequisites)
+}
+
+fn overtaken() -> Failure {
+    Failure::new("40001", "could not serialize access due to concurrent definitions")
+        .hint("The statement might succeed if retried.")
 }
 
 /// DROP of what belongs to a table. Of other definitions the coordinator says by itself that their table is distributed.
