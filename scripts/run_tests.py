@@ -3,8 +3,9 @@
 
     scripts/run_tests.py [--jobs N] [options of cargo test]
 
-The examples in documentation, of which there are none that run, are left to `cargo test --doc`. Each program's output comes whole when it has ended, with cargo's heading. All are run, also after one that fails; what
-failed is named at the end. The longest come first: how long each took is kept in target/test-times.json.
+Each program's output comes whole when it has ended, with cargo's heading. All are run, also after one that fails; what
+failed is named at the end. The longest come first: how long each took is kept in target/test-times.json. Examples in
+documentation, of which there are none that run, are left to `cargo test --doc`.
 
 N is how many programs run at once (JOBS in the environment; else one more than there are processors: a test often waits).
 

@@ -133,6 +133,7 @@ impl Database {
             Some(connection) => self.keep(connection, true),
             None => {
                 let mut connection = connect(&shared.own_target(&self.name)).await?;
+                connection.add_step(OWN_BLOCK);
                 self.load_over(&mut connection, base.as_deref()).await?;
                 self.keep(connection, false);
             }
@@ -151,11 +152,8 @@ impl Database {
             if !is_prepared {
                 connection.query(&prepare_loads()).await?;
             }
-            let before = self.snapshot().epoch;
             connection.add_step(OWN_BLOCK);
-            let snapshot = load_from(&mut Prepared(&mut connection), true, base).await?;
-            self.replace(before, snapshot);
-            Ok::<(), BackendError>(())
+            self.load_over(&mut Prepared(&mut connection), base).await
         };
         let loaded = tokio::time::timeout(LOAD_TIMEOUT, loading).await;
         matches!(loaded, Ok(Ok(()))).then_some(connection)
@@ -179,13 +177,14 @@ impl Database {
         });
     }
 
-    async fn load_over(
+    /// In a block of its own, which has been opened.
+    async fn load_over<S: Source<Error = BackendError>>(
         &self,
-        connection: &mut Connection,
+        source: &mut S,
         base: Option<&Snapshot>,
     ) -> std::result::Result<(), BackendError> {
         let before = self.snapshot().epoch;
-        let snapshot = load(connection, base).await?;
+        let snapshot = load_from(source, true, base).await?;
         self.replace(before, snapshot);
         Ok(())
     }
@@ -406,6 +405,7 @@ async fn listen_once(shared: &Arc<Shared>, database: &Arc<Database>) -> std::res
     let mut connection = connect(&shared.own_target(&database.name)).await?;
     connection.query(&format!("LISTEN {NOTIFY_CHANNEL}")).await?;
     // What changed while nobody listened.
+    connection.add_step(OWN_BLOCK);
     database.load_over(&mut connection, None).await?;
     loop {
         let frame = connection.frame().await?;
