@@ -58,18 +58,7 @@ def on(program, major, directory_of_files):
     return line, status == 0 and guides == 0
 
 
-def main():
-    program, *majors = sys.argv[1:]
-    lines, well = [], True
-    directory = directory_in_memory()
-    for major in majors or ["15", "16", "17", "18"]:
-        line, fine = on(program, major, directory)
-        lines.append(line)
-        well &= fine
-        print(line, flush=True)
-    if directory:
-        shutil.rmtree(directory, ignore_errors=True)
-    page = f"""# PostgreSQL's versions
+HEAD = """# PostgreSQL's versions
 
 Written by `make versions`: the corpus of `tests/differential` as prepared statements on a cluster of three workers with tables of 4
 shards, and the guides, on a release of each major version (installed from the operating system's packages, else as `pgherd up` gets
@@ -78,11 +67,31 @@ server's; refused are those that [the interface's page](sql-interface.md) lists.
 
 | PostgreSQL | statements | executions | different | refused by name | extensions alike | everyday statements alike | guides that hold |
 |---|---|---|---|---|---|---|---|
-""" + "\n".join(lines) + "\n"
-    if len(lines) > 1:
-        with open(PAGE, "w", encoding="utf-8") as file:
-            file.write(page)
-    print(page, flush=True)
+"""
+
+
+def write(major, line):
+    """Puts the line of this major version in the page, whose other lines stay."""
+    lines = {}
+    if os.path.exists(PAGE):
+        with open(PAGE, encoding="utf-8") as file:
+            lines = {re.match(r"\| (\d+)", other)[1]: other for other in file.read().splitlines() if re.match(r"\| \d", other)}
+    lines[major] = line
+    with open(PAGE, "w", encoding="utf-8") as file:
+        file.write(HEAD + "".join(f"{lines[each]}\n" for each in sorted(lines)))
+
+
+def main():
+    program, *majors = sys.argv[1:]
+    well = True
+    directory = directory_in_memory()
+    for major in majors or ["15", "16", "17", "18"]:
+        line, fine = on(program, major, directory)
+        well &= fine
+        write(major, line)
+        print(line, flush=True)
+    if directory:
+        shutil.rmtree(directory, ignore_errors=True)
     sys.exit(0 if well else 1)
 
 

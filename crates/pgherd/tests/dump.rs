@@ -37,12 +37,28 @@ const TABLES: &str = "
     ALTER TABLE app.users DISABLE TRIGGER never;
     CREATE TRIGGER here AFTER UPDATE ON app.seen FOR EACH ROW EXECUTE FUNCTION app.note();
     CREATE TRIGGER always AFTER UPDATE ON app.codes FOR EACH ROW EXECUTE FUNCTION app.note();
-    ALTER TABLE app.codes ENABLE ALWAYS TRIGGER always;";
+    ALTER TABLE app.codes ENABLE ALWAYS TRIGGER always;
+    CREATE SCHEMA ext;
+    CREATE EXTENSION hstore SCHEMA ext;
+    CREATE EXTENSION citext;
+    CREATE EXTENSION pg_trgm SCHEMA ext;
+    CREATE EXTENSION ltree SCHEMA app;
+    CREATE EXTENSION btree_gist;
+    CREATE EXTENSION \"uuid-ossp\";
+    CREATE TABLE app.things (id bigint PRIMARY KEY, attrs ext.hstore, mail citext DEFAULT 'Nobody', path app.ltree, named uuid,
+        shout citext GENERATED ALWAYS AS (upper(mail)) STORED, CHECK (mail <> 'forbidden'::citext),
+        CHECK (app.nlevel(path) < 9));
+    CREATE INDEX things_attrs ON app.things USING gin (attrs ext.gin_hstore_ops);
+    CREATE INDEX things_mail ON app.things USING gin ((mail::text) ext.gin_trgm_ops);
+    CREATE INDEX things_path ON app.things USING gist (path, id);
+    CREATE FUNCTION app.keys(ext.hstore) RETURNS text[] IMMUTABLE LANGUAGE sql AS 'SELECT ext.akeys($1)';
+    CREATE VIEW app.mails AS SELECT mail, count(*) AS n FROM app.things GROUP BY mail;";
 const DISTRIBUTE: &str = "
     SELECT create_reference_table('app.codes');
     SELECT create_distributed_table('app.users', 'id');
     SELECT create_distributed_table('app.orders', 'user_id', colocate_with => 'app.users');
-    SELECT create_distributed_table('app.seen', 'user_id', colocate_with => 'app.users')";
+    SELECT create_distributed_table('app.seen', 'user_id', colocate_with => 'app.users');
+    SELECT create_distributed_table('app.things', 'id')";
 const ROWS: &str = "
     ALTER TABLE app.orders ADD CONSTRAINT of_user FOREIGN KEY (user_id) REFERENCES app.users (id);
     ALTER TABLE app.users ENABLE ROW LEVEL SECURITY;
@@ -53,6 +69,8 @@ const ROWS: &str = "
     INSERT INTO app.codes SELECT g, E'tab\\t and \\\\ ' || g FROM generate_series(1, 20) g;
     INSERT INTO app.seen (user_id, at) SELECT nullif(g % 9, 0), timestamp '2021-01-01' + g * interval '1 minute'
         FROM generate_series(1, 90) g;
+    INSERT INTO app.things SELECT g, ext.hstore('k' || g % 5, g::text), CASE WHEN g % 2 = 0 THEN 'User' ELSE 'uSER' END || g % 20,
+        ('top.n' || g % 4)::app.ltree, uuid_generate_v5(uuid_ns_url(), g::text) FROM generate_series(1, 100) g;
     INSERT INTO notes (\"Odd Name\") SELECT 'note ' || g FROM generate_series(1, 10) g;
     REFRESH MATERIALIZED VIEW app.counted";
 /// What must be the same wherever it is.
@@ -64,6 +82,11 @@ const QUESTIONS: &[&str] = &[
     "SELECT string_agg(\"Odd Name\", ',' ORDER BY id) FROM notes",
     "SELECT count(*), sum(total) FROM app.totals",
     "SELECT n, app.next(n::int) FROM app.counted",
+    "SELECT count(*), sum(n), max(mail)::text COLLATE \"C\" FROM app.mails",
+    "SELECT string_agg(id || t.shout::text || path::text || named::text, ',' ORDER BY id) FROM app.things t \
+        WHERE attrs OPERATOR(ext.?) 'k1' AND mail <> 'USER3' AND path OPERATOR(app.<@) 'top.n2'",
+    "SELECT id, app.keys(attrs) FROM app.things WHERE mail::text ILIKE '%ser7%' ORDER BY id",
+    "SELECT string_agg(extname || ' ' || extnamespace::regnamespace || ' ' || extversion, ',' ORDER BY extname) FROM pg_extension",
     "SELECT nextval('app.orders_id_seq'), nextval('notes_id_seq')",
     "SELECT string_agg(tgname || tgenabled, ',' ORDER BY tgname) FROM pg_trigger WHERE NOT tgisinternal",
     "SELECT obj_description('app.users'::regclass), relrowsecurity FROM pg_class WHERE oid = 'app.users'::regclass",
