@@ -119,8 +119,9 @@ analytics: build ## Run the shapes of TPC-H and CH-benCHmark beside one plain Po
 regress: ## Run PostgreSQL's own regression suite through the router and on one plain PostgreSQL 15, and compare
 	@scripts/deps.sh regress
 ifneq ($(REGRESS_SUITE),)
+	@scripts/deps.sh clients
 	cargo build --release --locked -p pgherd -p pgherd-testkit
-	@PGHERD_TEST_PG_BIN=$${PGHERD_TEST_PG_BIN:-$$($(CARGO_TARGET_DIR)/release/pgherd download --pg $(REGRESS_PG))} \
+	@PATH=$(CURDIR)/target/clients/bin:$$PATH PGHERD_TEST_PG_BIN=$${PGHERD_TEST_PG_BIN:-$$($(CARGO_TARGET_DIR)/release/pgherd download --pg $(REGRESS_PG))} \
 		$(CARGO_TARGET_DIR)/release/regress program=$(CARGO_TARGET_DIR)/release/pgherd sources=$(REGRESS_SUITE) libraries=none \
 		list=$(REGRESS_PG) out=$(REGRESS_DIR)/out$(REGRESS_PG) workers=$(REGRESS_WORKERS) mode=$(REGRESS_MODE) \
 		only=$(REGRESS_ONLY) known=$(REGRESS_KNOWN) again=$(REGRESS_AGAIN)

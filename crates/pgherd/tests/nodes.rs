@@ -76,6 +76,12 @@ fn a_database_that_clients_have_been_in_is_copied() {
         assert_eq!(refused.error().unwrap().sqlstate(), "55006");
     }
     client.run("CREATE DATABASE copied_again TEMPLATE = copied_inside").unwrap();
+    // Outside of blocks, and with nobody in it, likewise.
+    client.run("ALTER DATABASE copied_again SET TABLESPACE pg_default").unwrap();
+    client.run("BEGIN").unwrap();
+    let refused = client.simple("ALTER DATABASE copied_again SET TABLESPACE pg_default", None).unwrap();
+    assert_eq!(refused.error().unwrap().sqlstate(), "25001");
+    client.run("ROLLBACK").unwrap();
     assert_eq!(told(&side, "copied_inside"), "50 14 40 copied_inside");
     side.connect("copied_inside").unwrap().run("DO $$ BEGIN DELETE FROM t WHERE v > 60; END $$").unwrap();
     assert_eq!(told(&side, "copied_inside"), "30 14 20 copied_inside");

@@ -206,29 +206,35 @@ pub fn assignment(name: &str, value: &str, local: bool) -> String {
     format!("SET {scope} {} = {}", quote_setting(name), quote_literal(value))
 }
 
-/// Statements that bring a connection with `applied` up to `wanted`; empty where it is.
+/// Statements that bring a connection with `applied` up to `wanted`; empty where it is. What is set, the role that has
+/// logged in sets: others may not be allowed to. Another session user has no role set.
 pub fn difference(applied: &Settings, wanted: &Settings, on_worker: bool) -> String {
     use std::fmt::Write;
+    const USER: &str = "session_authorization";
+    const ROLE: &str = "role";
     let mut sql = String::new();
     if applied.is_same(wanted) {
         return sql;
     }
-    // Another session user has no role set: that comes first, and the role again after it.
-    let another = applied.get("session_authorization") != wanted.get("session_authorization");
-    let by_rank = |name: &&String| match name.as_str() {
-        "session_authorization" => 0,
-        "role" => 2,
-        _ => 1,
-    };
-    let mut left: Vec<&String> = applied.keys().filter(|name| !wanted.contains_key(*name)).collect();
-    left.sort_by_key(by_rank);
+    let is_set = |name: &str| name != USER && name != ROLE;
+    let left: Vec<&String> = applied.keys().filter(|name| is_set(name) && !wanted.contains_key(*name)).collect();
+    let differs = |name: &str, value: &String| applied.get(name) != Some(value) && (!on_worker || is_for_workers(name));
+    let mut set: Vec<(&str, &String)> = wanted.iter().map(|(name, value)| (name.as_str(), value)).collect();
+    set.retain(|(name, value)| is_set(name) && differs(name, value));
+    let as_login = !left.is_empty() || !set.is_empty();
+    let another_user = applied.get(USER) != wanted.get(USER) || as_login;
+    let another_role = applied.get(ROLE) != wanted.get(ROLE) || another_user;
+    if another_user && applied.contains_key(USER) {
+        let _ = write!(sql, "RESET {};", quote_setting(USER));
+    } else if another_role && applied.contains_key(ROLE) && (as_login || !wanted.contains_key(ROLE)) {
+        let _ = write!(sql, "RESET {};", quote_setting(ROLE));
+    }
     for name in left {
         let _ = write!(sql, "RESET {};", quote_setting(name));
     }
-    let differs = |name: &str, value: &String| applied.get(name) != Some(value) || another && name == "role";
-    let mut set: Vec<(&String, &String)> =
-        wanted.iter().filter(|(name, value)| differs(name, value) && (!on_worker || is_for_workers(name))).collect();
-    set.sort_by_key(|(name, _)| by_rank(name));
+    for (name, again) in [(USER, another_user), (ROLE, another_role)] {
+        set.extend(wanted.get(name).filter(|_| again).map(|value| (name, value)));
+    }
     let mut separator = "SELECT ";
     for (name, value) in set {
         let _ =
@@ -353,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_role_is_set_after_the_session_user() {
+    fn whoever_has_logged_in_sets_what_another_may_not() {
         let settings = |list: &[(&str, &str)]| {
             let mut settings = Settings::new();
             for (name, value) in list {
@@ -361,17 +367,30 @@ mod tests {
             }
             settings
         };
-        let both = settings(&[("role", "r"), ("session_authorization", "u"), ("work_mem", "4MB")]);
-        let sql = difference(&Settings::new(), &both, true);
-        let at = |word: &str| sql.find(word).unwrap();
-        assert!(at("session_authorization") < at("work_mem") && at("work_mem") < at("'role'"), "{sql}");
+        let all = settings(&[("role", "r"), ("session_authorization", "u"), ("work_mem", "4MB")]);
+        let sql = difference(&Settings::new(), &all, true);
+        let at = |sql: &str, word: &str| sql.find(word).unwrap();
+        assert!(at(&sql, "work_mem") < at(&sql, "'session_author") && at(&sql, "'session_author") < at(&sql, "'role'"));
         // The same role is set again for another user.
         let other = settings(&[("role", "r"), ("session_authorization", "v"), ("work_mem", "4MB")]);
-        let sql = difference(&both, &other, true);
+        let sql = difference(&all, &other, true);
+        assert!(sql.starts_with("RESET \"session_authorization\";SELECT"), "{sql}");
         assert!(sql.contains("'v'") && sql.contains("'role'") && !sql.contains("work_mem"), "{sql}");
+        // And for another setting.
+        let more = settings(&[("role", "r"), ("session_authorization", "u"), ("work_mem", "8MB")]);
+        let sql = difference(&all, &more, true);
+        assert!(sql.starts_with("RESET \"session_authorization\";SELECT"), "{sql}");
+        assert!(at(&sql, "8MB") < at(&sql, "'u'") && at(&sql, "'u'") < at(&sql, "'r'"), "{sql}");
         let role = settings(&[("role", "r")]);
-        let sql = difference(&both, &role, true);
-        assert!(sql.starts_with("RESET \"session_authorization\";") && sql.contains("'role'"), "{sql}");
+        let sql = difference(&all, &role, true);
+        assert!(sql.starts_with("RESET \"session_authorization\";RESET \"work_mem\";") && sql.contains("'role'"), "{sql}");
+        let one = settings(&[("role", "r"), ("work_mem", "4MB")]);
+        let sql = difference(&one, &settings(&[("work_mem", "4MB")]), true);
+        assert_eq!(sql, "RESET \"role\";");
+        let sql = difference(&one, &settings(&[("role", "s"), ("work_mem", "4MB")]), true);
+        assert_eq!(sql, "SELECT pg_catalog.set_config('role', 's', false)");
+        let sql = difference(&one, &role, true);
+        assert_eq!(sql, "RESET \"role\";RESET \"work_mem\";SELECT pg_catalog.set_config('role', 'r', false)");
     }
 
     #[test]

@@ -145,6 +145,8 @@ pub enum StatementKind {
     AlterDatabase {
         name: String,
         set: Option<SetInfo>,
+        /// SET TABLESPACE.
+        is_moved: bool,
     },
     /// ALTER ROLE … SET, none: every role.
     AlterRoleSet {
@@ -656,10 +658,17 @@ impl Kinds<'_> {
                 K::CreateDatabase { name: c.dbname.clone(), template, has_owner: option("owner").is_some() }
             }
             NodeEnum::DropdbStmt(d) => K::DropDatabase { name: d.dbname.clone(), if_exists: d.missing_ok },
-            NodeEnum::AlterDatabaseStmt(a) => K::AlterDatabase { name: a.dbname.clone(), set: None },
-            NodeEnum::AlterDatabaseRefreshCollStmt(a) => K::AlterDatabase { name: a.dbname.clone(), set: None },
+            NodeEnum::AlterDatabaseStmt(a) => {
+                let mut options = a.options.iter().filter_map(|o| o.node.as_ref());
+                let is_moved = options.any(|o| matches!(o, NodeEnum::DefElem(d) if d.defname == "tablespace"));
+                K::AlterDatabase { name: a.dbname.clone(), set: None, is_moved }
+            }
+            NodeEnum::AlterDatabaseRefreshCollStmt(a) => {
+                K::AlterDatabase { name: a.dbname.clone(), set: None, is_moved: false }
+            }
             NodeEnum::AlterDatabaseSetStmt(a) => {
-                K::AlterDatabase { name: a.dbname.clone(), set: a.setstmt.as_ref().map(|s| self.set(s, 2)) }
+                let set = a.setstmt.as_ref().map(|s| self.set(s, 2));
+                K::AlterDatabase { name: a.dbname.clone(), set, is_moved: false }
             }
             NodeEnum::AlterRoleSetStmt(a) => K::AlterRoleSet {
                 role: a.role.as_ref().and_then(|r| opt(&r.rolename)),

@@ -22,6 +22,13 @@ impl Session {
                 self.create_database(call, name, template.as_deref().unwrap_or("template1"), *has_owner).await
             }
             StatementKind::DropDatabase { name, .. } => self.drop_database(call, name).await,
+            StatementKind::AlterDatabase { name, is_moved: true, .. } => {
+                // Nobody may be in it, and no block around it. Workers have no tablespaces.
+                if self.txn.block == Block::None {
+                    self.leave_template(name, &[]).await?;
+                }
+                self.run_on_coordinator(call, call.prepared.text(), true).await
+            }
             StatementKind::AlterDatabase { set, .. } | StatementKind::AlterRoleSet { set, .. } => {
                 self.alter_defaults(call, set.as_ref()).await
             }

@@ -81,7 +81,7 @@ impl Suite {
 pub struct Place<'a> {
     pub suite: &'a Suite,
     pub target: Target,
-    /// Of `psql`, of the servers' version.
+    /// Of the servers, and of `psql`, which may be in PATH instead: not older than they are.
     pub programs: &'a Path,
     pub directory: PathBuf,
 }
@@ -139,7 +139,9 @@ impl Place<'_> {
     }
 
     fn psql(&self, file: &str) -> Command {
-        let mut command = Command::new(self.programs.join("psql"));
+        // Downloaded servers come without.
+        let beside = self.programs.join("psql");
+        let mut command = Command::new(if beside.exists() { beside } else { PathBuf::from("psql") });
         command.args(["-X", "-a", "-q", "-d", DATABASE, "-v", "HIDE_TABLEAM=on", "-v", "HIDE_TOAST_COMPRESSION=on"]);
         // Nothing of the caller's settings: LANG and PG… would change what is printed.
         command.env_clear();
