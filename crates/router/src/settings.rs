@@ -383,7 +383,10 @@ mod tests {
         assert!(at(&sql, "8MB") < at(&sql, "'u'") && at(&sql, "'u'") < at(&sql, "'r'"), "{sql}");
         let role = settings(&[("role", "r")]);
         let sql = difference(&all, &role, true);
-        assert!(sql.starts_with("RESET \"session_authorization\";RESET \"work_mem\";") && sql.contains("'role'"), "{sql}");
+        assert!(
+            sql.starts_with("RESET \"session_authorization\";RESET \"work_mem\";") && sql.contains("'role'"),
+            "{sql}"
+        );
         let one = settings(&[("role", "r"), ("work_mem", "4MB")]);
         let sql = difference(&one, &settings(&[("work_mem", "4MB")]), true);
         assert_eq!(sql, "RESET \"role\";");

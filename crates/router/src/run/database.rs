@@ -25,7 +25,7 @@ impl Session {
             StatementKind::AlterDatabase { name, is_moved: true, .. } => {
                 // Nobody may be in it, and no block around it. Workers have no tablespaces.
                 if self.txn.block == Block::None {
-                    self.leave_template(name, &[]).await?;
+                    self.leave_database(name).await?;
                 }
                 self.run_on_coordinator(call, call.prepared.text(), true).await
             }
@@ -135,7 +135,7 @@ impl Session {
         Ok(completion)
     }
 
-    /// Before a database is dropped or renamed: PostgreSQL refuses while somebody is connected; our own idle
+    /// Before a database is dropped, renamed or moved: PostgreSQL refuses while somebody is connected; our own idle
     /// connections are nobody.
     pub(super) async fn leave_database(&mut self, name: &str) -> Result<()> {
         let shared = self.thread.shared.clone();
