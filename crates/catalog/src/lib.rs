@@ -5,6 +5,8 @@
 //! is `pgherd-cluster`.
 
 pub mod hash;
+mod names;
 mod snapshot;
 
+pub use names::NameSet;
 pub use snapshot::*;

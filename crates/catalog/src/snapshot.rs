@@ -5,6 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Weak};
 
 use crate::hash::KeyType;
+use crate::names::NameSet;
 
 /// Object id, as the coordinator numbers it. Workers number their objects differently.
 pub type Oid = u32;
@@ -67,26 +68,26 @@ pub struct Snapshot {
     /// By schema, then name: distributed and reference tables only. What is not here is local to the coordinator.
     pub tables: HashMap<String, HashMap<String, Arc<Table>>>,
     pub by_oid: HashMap<Oid, Arc<Table>>,
-    /// `(schema, name)` of every other relation that users may name (local tables, views, foreign tables, …), so that
-    /// an unqualified name is resolved through the search path as PostgreSQL does.
-    pub other_relations: HashSet<(String, String)>,
+    /// Every other relation that users may name (local tables, views, foreign tables, …), so that an unqualified name is
+    /// resolved through the search path as PostgreSQL does: [`qualified`].
+    pub other_relations: NameSet,
     /// What stands for `*` of pg_class where the catalog itself is read and some table is a leaf; empty where none is.
     pub class_columns: String,
     /// Names of functions and aggregates outside `pg_catalog` (any schema): a call of one of these is not built in.
-    pub user_functions: HashSet<String>,
+    pub user_functions: NameSet,
     /// Names of functions whose bodies take samples of distributed tables, and were not written anew for that.
-    pub sampling_functions: HashSet<String>,
+    pub sampling_functions: NameSet,
     /// Names of functions whose bodies, or those of functions that they name, leave something on their connection:
     /// values drawn from sequences, locks.
-    pub leaving_functions: HashSet<String>,
+    pub leaving_functions: NameSet,
     /// Settings that bodies of functions may change, as far as they are named there.
-    pub body_settings: HashSet<String>,
+    pub body_settings: NameSet,
     /// Names of operators defined outside `pg_catalog`.
-    pub user_operators: HashSet<String>,
+    pub user_operators: NameSet,
     /// Names of types outside `pg_catalog` and of casts' targets: a cast to one is not built in.
-    pub user_types: HashSet<String>,
+    pub user_types: NameSet,
     /// Names of relations with a rule other than a view's own: a write to one may run anything, and return rows.
-    pub ruled_relations: HashSet<String>,
+    pub ruled_relations: NameSet,
     /// True when some local relation has a user trigger or rule, so that a write to a local table may do anything.
     pub local_triggers: bool,
     /// True when some relation of the coordinator's own, or a reference table, has an AFTER trigger of the user's.
@@ -103,62 +104,103 @@ pub struct Snapshot {
     /// A body, a view or a default reads the transaction's time where only the coordinator can tell it.
     pub time_is_read_inside: bool,
     /// Names of functions whose bodies have SET CONSTRAINTS.
-    pub constraining_functions: HashSet<String>,
+    pub constraining_functions: NameSet,
     /// Some distributed table has a constraint that can be deferred.
     pub has_deferrable: bool,
     /// Some trigger of the user's on the coordinator can be deferred.
     pub has_deferred_triggers: bool,
     /// Names of relations that are not distributed a write to which may change others: views, foreign tables, and those
     /// with triggers, rules or keys that cascade.
-    pub passing_on: HashSet<String>,
+    pub passing_on: NameSet,
     /// Names of views behind which volatile functions of users' are called.
-    pub calling_views: HashSet<String>,
+    pub calling_views: NameSet,
     /// Names of relations (not distributed ones), types and functions whose columns or values may have a collation that
     /// is not the database's default.
-    pub collated: HashSet<String>,
+    pub collated: NameSet,
     /// Which tables' rows are changed with those of another, by foreign keys to it.
     pub cascades: HashMap<Oid, Vec<Cascade>>,
     /// Columns from and to which foreign keys between distributed tables lead, by table.
     pub key_columns: HashMap<Oid, HashSet<String>>,
     /// Names of built-in functions whose every overload is immutable.
-    pub immutable_functions: Arc<HashSet<String>>,
+    pub immutable_functions: NameSet,
     /// Names of built-in functions with a volatile overload.
-    pub volatile_functions: Arc<HashSet<String>>,
+    pub volatile_functions: NameSet,
     /// The same of other functions, which see what a statement that calls them has changed so far.
-    pub volatile_user_functions: HashSet<String>,
+    pub volatile_user_functions: NameSet,
     /// Names of built-in aggregates (`prokind = 'a'`), any schema.
-    pub aggregates: Arc<HashSet<String>>,
+    pub aggregates: NameSet,
     /// Names of built-in window functions (`prokind = 'w'`).
-    pub window_functions: Arc<HashSet<String>>,
+    pub window_functions: NameSet,
     /// Names of functions (any schema) that return a set.
-    pub set_returning_functions: Arc<HashSet<String>>,
+    pub set_returning_functions: NameSet,
     /// Numbers on the coordinator of the roles that own distributed tables, by table.
     pub owners: HashMap<Oid, Oid>,
     /// Names of those that callbacks tell apart ([`Self::owners`] and the first superuser).
     pub told_apart: HashMap<Oid, String>,
     /// Roles with views or SECURITY DEFINER functions, through which others may reach tables.
-    pub definers: HashSet<String>,
+    pub definers: NameSet,
     /// Tables that views with `security_barrier` read.
     pub behind_barriers: HashSet<Oid>,
-    /// What comes with the server, and what users' functions say: a later load takes them over where they are the same.
     pub builtins: Arc<Builtins>,
-    pub function_rows: Arc<Vec<NameRow>>,
-    /// Two catalogs in which it is equal have the same functions.
-    pub functions_are: String,
+    /// What a later load needs to know, to read only what has changed.
+    pub held: Held,
+}
+
+/// How a catalog is brought up to date.
+#[derive(Debug, Clone, Default)]
+pub struct Held {
+    /// The coordinator's snapshot under which it was read (`pg_snapshot`). Empty: it was not.
+    pub known: String,
+    /// The last number of `pgherd.change` of the transaction that has read it.
+    pub own: i64,
+    /// How often it has been changed since all of it was read.
+    pub steps: u32,
+    /// What each object tells of names.
+    pub rows: HashMap<(Part, Oid), Arc<[NameRow]>>,
+    /// How many objects tell of what has no name.
+    pub marks: HashMap<char, u32>,
+    /// Names of functions that leave something on their connection by themselves, in lower case.
+    pub direct: NameSet,
+    /// Names of functions in `pg_catalog` that users have put there: immutable ones, and others.
+    pub overloads: (NameSet, NameSet),
+    /// Tables whose own defaults, checks or indexes call what is users'.
+    pub calling: HashSet<Oid>,
+    /// Tables a change to which runs what does not show.
+    pub hiding: HashSet<Oid>,
+    /// Foreign keys, by the table that has them.
+    pub foreign_keys: HashMap<Oid, Arc<[ForeignKey]>>,
+}
+
+/// Whose row tells of a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Part {
+    Relation,
+    Function,
+    Type,
+    Operator,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForeignKey {
+    pub to: Oid,
+    pub on_delete: bool,
+    pub on_update: bool,
+    pub to_columns: Vec<String>,
+    pub from_columns: Vec<String>,
 }
 
 /// A kind of name, and a name.
-pub type NameRow = (String, String);
+pub type NameRow = (char, Arc<str>);
 
 /// Names of what comes with the server.
 #[derive(Debug, Clone, Default)]
 pub struct Builtins {
-    pub immutable: Arc<HashSet<String>>,
-    pub volatile: Arc<HashSet<String>>,
-    pub aggregates: Arc<HashSet<String>>,
-    pub window: Arc<HashSet<String>>,
-    pub set_returning: Arc<HashSet<String>>,
-    pub collated: Arc<HashSet<String>>,
+    pub immutable: NameSet,
+    pub volatile: NameSet,
+    pub aggregates: NameSet,
+    pub window: NameSet,
+    pub set_returning: NameSet,
+    pub collated: NameSet,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -358,7 +400,7 @@ impl Snapshot {
             if let Resolved::Table(table) = self.lookup(schema, name) {
                 return Resolved::Table(table);
             }
-            if self.other_relations.contains(&(schema.clone(), name.to_owned())) {
+            if self.other_relations.contains(qualified(schema, name).as_str()) {
                 return Resolved::Other;
             }
         }
@@ -370,6 +412,11 @@ impl Snapshot {
             Some(table) => Resolved::Table(table),
             None => Resolved::Other,
         }
+    }
+
+    /// Schemas and names of [`Self::other_relations`], in no order.
+    pub fn other_names(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.other_relations.iter().filter_map(|name| name.split_once('\u{1}'))
     }
 
     /// Every distributed and reference table, in no order.
@@ -437,8 +484,29 @@ impl Snapshot {
     }
 
     pub fn insert_table(&mut self, table: Table) {
-        let table = Arc::new(table);
+        self.put_table(Arc::new(table));
+    }
+
+    pub fn remove_table(&mut self, oid: Oid) {
+        let Some(table) = self.by_oid.remove(&oid) else { return };
+        self.owners.remove(&oid);
+        if let Some(names) = self.tables.get_mut(&table.schema)
+            && names.get(&table.name).is_some_and(|named| named.oid == oid)
+        {
+            names.remove(&table.name);
+            if names.is_empty() {
+                self.tables.remove(&table.schema);
+            }
+        }
+    }
+
+    pub fn put_table(&mut self, table: Arc<Table>) {
         self.by_oid.insert(table.oid, table.clone());
         self.tables.entry(table.schema.clone()).or_default().insert(table.name.clone(), table);
     }
+}
+
+/// A name in a schema, as [`Snapshot::other_relations`] has it.
+pub fn qualified(schema: &str, name: &str) -> String {
+    format!("{schema}\u{1}{name}")
 }

@@ -21,9 +21,9 @@ $$;
 
 -- The metadata have the distribution column by name.
 CREATE OR REPLACE FUNCTION pgherd.column_to_column_name(table_name regclass, column_var_text text) RETURNS text
-LANGUAGE sql IMMUTABLE AS $$ SELECT column_var_text $$;
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT column_var_text $$;
 CREATE OR REPLACE FUNCTION pgherd.column_name_to_column(table_name regclass, column_name text) RETURNS text
-LANGUAGE sql IMMUTABLE AS $$ SELECT column_name $$;
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT column_name $$;
 
 -- What the router reads in place of PostgreSQL's functions of these names: with what the workers have.
 DO $$

@@ -129,11 +129,53 @@ BEGIN
     END IF;
 END
 $$;
-CREATE OR REPLACE FUNCTION pgherd.bump_epoch() RETURNS bigint
+-- A row for each object that a transaction has changed: the numbers of its catalog (of ours, too) and of itself. Zero: no one
+-- knows what, all is read again. Whose change it is, is told by the transaction: a router that read under an older snapshot
+-- has not seen it.
+CREATE TABLE IF NOT EXISTS pgherd.change (
+    number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    xid xid8 NOT NULL DEFAULT pg_catalog.pg_current_xact_id(),
+    class oid NOT NULL,
+    object oid NOT NULL
+);
+CREATE INDEX IF NOT EXISTS change_xid ON pgherd.change (xid, number);
+-- Changes of transactions before this one are no longer all there.
+CREATE TABLE IF NOT EXISTS pgherd.change_horizon (is_row bool PRIMARY KEY DEFAULT true CHECK (is_row), xid xid8 NOT NULL);
+INSERT INTO pgherd.change_horizon (xid) VALUES ('0') ON CONFLICT DO NOTHING;
+
+CREATE OR REPLACE FUNCTION pgherd.note_change(class oid, object oid) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    UPDATE pgherd.epoch SET epoch = epoch + 1;
-    SELECT pg_notify('pgherd', epoch::text) FROM pgherd.epoch;
-    SELECT epoch FROM pgherd.epoch;
+    INSERT INTO pgherd.change (class, object) VALUES ($1, $2)
+$$;
+
+-- Forgets what is old, now and then: with every 256th epoch.
+CREATE OR REPLACE FUNCTION pgherd.forget_changes(epoch bigint) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    last xid8;
+BEGIN
+    IF epoch % 256 <> 0 THEN
+        RETURN;
+    END IF;
+    SELECT c.xid INTO last FROM pgherd.change c WHERE c.xid < pg_snapshot_xmin(pg_current_snapshot())
+        ORDER BY c.xid DESC OFFSET 4096 LIMIT 1;
+    IF FOUND THEN
+        UPDATE pgherd.change_horizon h SET xid = last WHERE h.xid < last;
+        DELETE FROM pgherd.change c WHERE c.xid < last;
+    END IF;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION pgherd.bump_epoch() RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    moved bigint;
+BEGIN
+    UPDATE pgherd.epoch e SET epoch = e.epoch + 1 RETURNING e.epoch INTO moved;
+    PERFORM pg_notify('pgherd', moved::text);
+    PERFORM pgherd.forget_changes(moved);
+    RETURN moved;
+END
 $$;
 
 CREATE OR REPLACE FUNCTION pgherd.metadata_changed() RETURNS trigger
@@ -338,6 +380,7 @@ BEGIN
         PERFORM pgherd.guard_heap(relation);
     END IF;
     PERFORM pgherd.guard_keys(relation);
+    PERFORM pgherd.note_change('pg_class'::regclass, relation);
     IF is_partitioned AND NOT is_leaf THEN
         RETURN;
     END IF;
@@ -1537,6 +1580,9 @@ BEGIN
     ELSIF FOUND THEN
         written := pgherd.sampled_text(defined.body, defined.language);
         UPDATE pg_proc p SET prosrc = written WHERE p.oid = function AND p.prosrc <> written;
+        IF FOUND THEN
+            PERFORM pgherd.note_change('pg_proc'::regclass, function);
+        END IF;
     END IF;
 END
 $$;
@@ -1712,7 +1758,7 @@ BEGIN
             '(SELECT oid FROM pg_catalog.pg_class WHERE relnamespace = ''pgherd''::pg_catalog.regnamespace)'),
         ('pg_constraint', 'connamespace <> ''pgherd''::pg_catalog.regnamespace'),
         ('pg_statistic_ext', 'stxnamespace <> ''pgherd''::pg_catalog.regnamespace'),
-        ('pg_event_trigger', 'evtname !~ ''^pgherd_(definitions|drops|samples|start_[12]|follow_[12])$'''),
+        ('pg_event_trigger', 'evtname !~ ''^pgherd_(changes|changes_drops|definitions|drops|samples|start_[12]|follow_[12])$'''),
         -- The extension is ours where it is in our schema, for as long as nobody else uses it.
         ('pg_enum', 'enumtypid NOT IN (SELECT oid FROM pg_catalog.pg_type WHERE typnamespace = ''pgherd''::pg_catalog.regnamespace)'),
         ('pg_extension', 'extnamespace <> ''pgherd''::pg_catalog.regnamespace OR EXISTS (SELECT FROM pg_catalog.pg_foreign_server s '
@@ -1833,4 +1879,4 @@ REVOKE SELECT ON pgherd.pg_user_mapping FROM PUBLIC;
 REVOKE SELECT ON pgherd.secret, pgherd.remote_definition, pgherd.remote_command, pgherd.placement_epoch FROM PUBLIC;
 -- Other people's statements: the views show each his own.
 REVOKE SELECT ON pgherd.operation, pgherd.operation_step FROM PUBLIC;
-INSERT INTO pgherd.schema_version (version) VALUES (14) ON CONFLICT DO NOTHING;
+INSERT INTO pgherd.schema_version (version) VALUES (15) ON CONFLICT DO NOTHING;

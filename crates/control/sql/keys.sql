@@ -232,11 +232,13 @@ BEGIN
             WHERE t.tgconstraint = key.oid AND t.tgrelid = key.conrelid AND t.tgfoid <> 'pgherd.find_key()'::regprocedure;
         IF FOUND THEN
             UPDATE pg_class c SET relname = c.relname WHERE c.oid = key.conrelid;
+            PERFORM pgherd.note_change('pg_class'::regclass, key.conrelid);
             changed := true;
         END IF;
         IF NOT EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = to_regclass('pgherd.ft_' || key.confrelid)
                 AND t.tgname = 'pgherd_key_' || key.oid) THEN
             PERFORM pgherd.create_key_action(key.oid);
+            PERFORM pgherd.note_change('pg_class'::regclass, key.confrelid);
             changed := true;
         END IF;
     END LOOP;
@@ -250,6 +252,7 @@ BEGIN
             WHERE t.tgconstraint = key.oid AND t.tgrelid = key.conrelid;
         UPDATE pg_class c SET relname = c.relname WHERE c.oid = key.conrelid;
         EXECUTE format('DROP FUNCTION IF EXISTS pgherd.key_action_%s() CASCADE', key.oid);
+        PERFORM pgherd.note_change('pg_class'::regclass, key.conrelid);
         changed := true;
     END LOOP;
     IF changed THEN

@@ -21,7 +21,7 @@ pub const ROUTER_SERVER: &str = "pgherd_router";
 pub const CALLBACK_USER: &str = "pgherd_callback";
 
 /// Of the SQL below, as it says itself (`pgherd.schema_version`). Routers bring older schemas up to date.
-pub const SCHEMA_VERSION: i32 = 14;
+pub const SCHEMA_VERSION: i32 = 15;
 
 /// Which version a database has; none before it has our schema.
 pub const FOUND_VERSION: &str = "SELECT pg_catalog.max(version) FROM pgherd.schema_version";
@@ -35,7 +35,8 @@ pub const COORDINATOR_SCHEMA: &str = concat!(
     include_str!("../sql/expressions.sql"),
     include_str!("../sql/keys.sql"),
     include_str!("../sql/citus.sql"),
-    include_str!("../sql/inside.sql")
+    include_str!("../sql/inside.sql"),
+    include_str!("../sql/changes.sql")
 );
 
 /// Creates or brings up to date a worker's schema.
@@ -188,7 +189,7 @@ pub const NOT_OURS: &[(&str, &str)] = &[
         "pg_enum",
         "enumtypid NOT IN (SELECT oid FROM pg_catalog.pg_type WHERE typnamespace = 'pgherd'::pg_catalog.regnamespace)",
     ),
-    ("pg_event_trigger", "evtname !~ '^pgherd_(definitions|drops|samples|start_[12]|follow_[12])$'"),
+    ("pg_event_trigger", "evtname !~ '^pgherd_(changes|changes_drops|definitions|drops|samples|start_[12]|follow_[12])$'"),
     (
         "pg_extension",
         "extnamespace <> 'pgherd'::pg_catalog.regnamespace OR EXISTS (SELECT FROM pg_catalog.pg_foreign_server s \
@@ -273,7 +274,7 @@ mod tests {
     use super::*;
 
     /// Of the texts of version [`SCHEMA_VERSION`].
-    const FINGERPRINT: u64 = 14_061_440_855_186_866_917;
+    const FINGERPRINT: u64 = 6_603_293_662_025_658_503;
 
     #[test]
     fn views_and_conditions_leave_out_the_same() {

@@ -2,7 +2,8 @@
 //! with tables of 1, 4 and 32 shards.
 //!
 //! Every file is run on one shape as prepared statements, on the PostgreSQL that `pgherd up` starts, and each third on one
-//! of the eight others in another mode, in short, on the installed one. `PGHERD_TEST_PG=16` runs all on that.
+//! of the eight others in another mode, in short, on the installed one, where routers compare each catalog that they have
+//! changed with the whole one. `PGHERD_TEST_PG=16` runs all on that.
 //! `PGHERD_DIFF_SHAPES=all` (`make differential`) or `PGHERD_DIFF_SHAPES=1x4,3x32` run everything on these.
 //! `PGHERD_DIFF_FILES=joins,copy` and `PGHERD_DIFF_MODES=simple` run a part. Failures listed in `tests/KNOWN` are
 //! printed and do not fail the test; `PGHERD_WRITE_KNOWN=1` writes the list anew.
@@ -33,7 +34,7 @@ fn clusters_answer_as_one_server() {
             let program = env!("CARGO_BIN_EXE_pgherd");
             let cluster = match as_users_do {
                 true => Cluster::start_as_users_do(program, shape.workers).unwrap(),
-                false => Cluster::start(program, shape.workers).unwrap(),
+                false => Cluster::start_comparing(program, shape.workers).unwrap(),
             };
             let plain = Plain::like(&cluster.target).unwrap();
             running = Some((wanted, cluster, plain));

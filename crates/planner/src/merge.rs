@@ -540,7 +540,7 @@ pub(crate) fn aggregates(
 }
 
 /// Whether a function of these names is called.
-fn calls_any(expr: &Expr, names: &std::collections::HashSet<String>) -> bool {
+fn calls_any(expr: &Expr, names: &pgherd_catalog::NameSet) -> bool {
     let mut found = false;
     expr.walk(&mut |e| found |= matches!(&e.kind, ExprKind::Call(call) if names.contains(&call.name)));
     found

@@ -1,9 +1,8 @@
 //! What a worker may evaluate in place of the coordinator: built-in functions, operators and types whose result does
 //! not depend on which server or session computes it (src/include/catalog/pg_proc.dat).
 
-use std::collections::HashSet;
 
-use pgherd_catalog::Snapshot;
+use pgherd_catalog::{NameSet, Snapshot};
 use pgherd_sql::ast::*;
 use pgherd_sql::{Span, Statement};
 
@@ -127,7 +126,7 @@ impl<'a> Names<'a> {
     }
 
     /// Whether what a text calls so may be something of the user's. `names`: of such things.
-    pub fn is_users(&self, names: &HashSet<String>, schema: Option<&str>, name: &str) -> bool {
+    pub fn is_users(&self, names: &NameSet, schema: Option<&str>, name: &str) -> bool {
         match schema {
             Some(schema) => schema != "pg_catalog",
             None => !self.callback && names.contains(name),

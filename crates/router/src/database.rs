@@ -1,22 +1,20 @@
 //! The catalog of each database as the threads share it: loaded from the coordinator, replaced as a whole when metadata
 //! or schema change, and told of other routers' changes by LISTEN.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use pgherd_backend::{Address, BackendError, Connection, QueryResult, connect};
-use pgherd_catalog::hash::KeyType;
-use pgherd_catalog::{COORDINATOR_GROUP, Cascade, Column, ColumnDefault, Node, Oid, Shard, Snapshot, Table, TableKind};
+use pgherd_catalog::{COORDINATOR_GROUP, Node, Snapshot};
 use pgherd_control::schema::{NOTIFY_CHANNEL, SCHEMA_VERSION};
 use pgherd_wire::backend::parse_notification;
 
 use crate::callers::LocalSocket;
 use crate::error::{Failure, Result};
 use crate::listen::{CoordinatorUrl, ServeError};
-use crate::settings::quote_literal;
 use crate::shared::Shared;
 
 pub struct Database {
@@ -40,8 +38,6 @@ pub struct Database {
 struct Kept {
     connection: Connection,
     since: Instant,
-    /// It has the statements of a load prepared: half of one is planning.
-    is_prepared: bool,
 }
 
 /// How long an idle connection for loads is kept.
@@ -116,28 +112,22 @@ impl Database {
         if is_here() {
             return Ok(());
         }
-        self.reload_from(shared, Some(self.snapshot())).await
+        self.reload(shared).await
     }
 
-    /// Loads the catalog afresh through the router's own account.
+    /// Loads what has changed through the router's own account.
     pub async fn reload(self: &Arc<Self>, shared: &Arc<Shared>) -> std::result::Result<(), BackendError> {
-        self.reload_from(shared, None).await
-    }
-
-    async fn reload_from(
-        self: &Arc<Self>,
-        shared: &Arc<Shared>,
-        base: Option<Arc<Snapshot>>,
-    ) -> std::result::Result<(), BackendError> {
-        match self.reload_over_kept(base.as_deref()).await {
-            Some(connection) => self.keep(connection, true),
+        let base = self.snapshot();
+        let base = Some(&*base);
+        let connection = match self.reload_over_kept(base).await {
+            Some(connection) => connection,
             None => {
                 let mut connection = connect(&shared.own_target(&self.name)).await?;
-                connection.add_step(OWN_BLOCK);
-                self.load_over(&mut connection, base.as_deref()).await?;
-                self.keep(connection, false);
+                self.load_over(&mut connection, base).await?;
+                connection
             }
-        }
+        };
+        self.keep(connection);
         if self.snapshot().nodes.iter().any(|n| !shared.budget.is_known(&shared.address_of(n))) {
             let (shared, snapshot) = (shared.clone(), self.snapshot());
             tokio::spawn(async move { shared.learn_servers(&snapshot).await });
@@ -147,15 +137,8 @@ impl Database {
 
     /// None where there is no such connection, or its server has ended it or gone silent.
     async fn reload_over_kept(&self, base: Option<&Snapshot>) -> Option<Connection> {
-        let Kept { mut connection, is_prepared, .. } = self.take_kept(Instant::now())?;
-        let loading = async {
-            if !is_prepared {
-                connection.query(&prepare_loads()).await?;
-            }
-            connection.add_step(OWN_BLOCK);
-            self.load_over(&mut Prepared(&mut connection), base).await
-        };
-        let loaded = tokio::time::timeout(LOAD_TIMEOUT, loading).await;
+        let Kept { mut connection, .. } = self.take_kept(Instant::now())?;
+        let loaded = tokio::time::timeout(LOAD_TIMEOUT, self.load_over(&mut connection, base)).await;
         matches!(loaded, Ok(Ok(()))).then_some(connection)
     }
 
@@ -165,9 +148,9 @@ impl Database {
         kept.take_if(|kept| kept.since <= before)
     }
 
-    fn keep(self: &Arc<Self>, connection: Connection, is_prepared: bool) {
+    fn keep(self: &Arc<Self>, connection: Connection) {
         let since = Instant::now();
-        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(Kept { connection, since, is_prepared });
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(Kept { connection, since });
         let database = Arc::downgrade(self);
         tokio::spawn(async move {
             tokio::time::sleep(KEPT_FOR).await;
@@ -177,14 +160,13 @@ impl Database {
         });
     }
 
-    /// In a block of its own, which has been opened.
-    async fn load_over<S: Source<Error = BackendError>>(
+    async fn load_over(
         &self,
-        source: &mut S,
+        connection: &mut Connection,
         base: Option<&Snapshot>,
     ) -> std::result::Result<(), BackendError> {
         let before = self.snapshot().epoch;
-        let snapshot = load_from(source, true, base).await?;
+        let snapshot = crate::load::load(connection, base).await?;
         self.replace(before, snapshot);
         Ok(())
     }
@@ -284,7 +266,7 @@ pub async fn open(shared: &Arc<Shared>, name: &str) -> Result<Arc<Database>> {
         connection.query(&pgherd_control::schema::callback_server_sql(&host, port)).await?;
     }
     let callback_secret = secret_of(&mut connection).await?.map(Arc::from);
-    let snapshot = load(&mut connection, None).await?;
+    let snapshot = crate::load::load(&mut connection, None).await?;
     let mut updates = tokio::task::JoinSet::new();
     for node in snapshot.nodes.iter().filter(|n| n.is_active && n.group != COORDINATOR_GROUP) {
         let (shared, node, name) = (shared.clone(), node.clone(), name.to_owned());
@@ -405,7 +387,6 @@ async fn listen_once(shared: &Arc<Shared>, database: &Arc<Database>) -> std::res
     let mut connection = connect(&shared.own_target(&database.name)).await?;
     connection.query(&format!("LISTEN {NOTIFY_CHANNEL}")).await?;
     // What changed while nobody listened.
-    connection.add_step(OWN_BLOCK);
     database.load_over(&mut connection, None).await?;
     loop {
         let frame = connection.frame().await?;
@@ -421,6 +402,8 @@ async fn listen_once(shared: &Arc<Shared>, database: &Arc<Database>) -> std::res
 pub trait Source {
     type Error;
     async fn query(&mut self, sql: &str) -> std::result::Result<QueryResult, Self::Error>;
+    /// What it said is not understood.
+    fn unreadable(why: String) -> Self::Error;
 }
 
 impl Source for Connection {
@@ -428,410 +411,10 @@ impl Source for Connection {
     async fn query(&mut self, sql: &str) -> std::result::Result<QueryResult, BackendError> {
         Connection::query(self, sql).await
     }
-}
 
-/// The texts of a load that do not change.
-const LOADS: [&str; 9] = [
-    EPOCH,
-    TABLES,
-    COLUMNS,
-    SHARDS,
-    UNIQUE_KEYS,
-    CASCADES,
-    crate::names::BUILTINS,
-    crate::names::FUNCTIONS,
-    crate::names::RELATIONS,
-];
-
-fn prepare_loads() -> String {
-    let prepare = |(number, sql): (usize, &&str)| format!("PREPARE pgherd_load_{number} AS {sql};");
-    LOADS.iter().enumerate().map(prepare).collect()
-}
-
-/// A connection that has [`LOADS`] prepared.
-struct Prepared<'a>(&'a mut Connection);
-
-impl Source for Prepared<'_> {
-    type Error = BackendError;
-    async fn query(&mut self, sql: &str) -> std::result::Result<QueryResult, BackendError> {
-        match LOADS.iter().position(|load| *load == sql) {
-            Some(number) => self.0.query(&format!("EXECUTE pgherd_load_{number}")).await,
-            None => self.0.query(sql).await,
-        }
+    fn unreadable(reason: String) -> BackendError {
+        BackendError::Protocol { address: "the coordinator".to_owned(), reason }
     }
-}
-
-const OWN_BLOCK: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-
-/// Loads the catalog in one snapshot of the coordinator. Inside a transaction it sees that transaction's changes. What is
-/// the same in `base`, an earlier one, is taken over.
-pub async fn load(connection: &mut Connection, base: Option<&Snapshot>) -> std::result::Result<Snapshot, BackendError> {
-    let own_block = connection.status == b'I';
-    if own_block {
-        connection.add_step(OWN_BLOCK);
-    }
-    load_from(connection, own_block, base).await
-}
-
-/// And what tells whether functions are the same: each version of a row has its own transaction, or place.
-const EPOCH: &str = "
-SELECT e.epoch, (SELECT pg_catalog.count(*) || ' ' || pg_catalog.sum(pg_catalog.hashtextextended(
-           p.oid || ' ' || p.xmin::pg_catalog.text || p.ctid::pg_catalog.text, 0))
-         FROM pg_catalog.pg_proc p WHERE p.oid >= 16384) || ' ' ||
-       (SELECT pg_catalog.sum(pg_catalog.hashtextextended(l.oid || ' ' || l.xmin::pg_catalog.text || l.ctid::pg_catalog.text, 0))
-         FROM pg_catalog.pg_language l)
-FROM pgherd.epoch e";
-
-/// The same through whatever answers; `own_block`: it was opened for this.
-pub async fn load_from<S: Source>(
-    connection: &mut S,
-    own_block: bool,
-    base: Option<&Snapshot>,
-) -> std::result::Result<Snapshot, S::Error> {
-    // Type names must print qualified, whatever the user's search path is. Where there are many tables PostgreSQL
-    // believes its catalog worth compiling for, and takes seconds. Both are put back at the end.
-    let before = "SELECT pg_catalog.current_setting('search_path'), pg_catalog.current_setting('jit')";
-    let before = connection.query(before).await?;
-    connection.query(&set_local("pg_catalog, pg_temp", "off")).await?;
-    let mut snapshot = Snapshot::default();
-    let result = connection.query(EPOCH).await?;
-    snapshot.epoch = number(&result, 0, 0);
-    snapshot.functions_are = string(&result, 0, 1);
-    load_nodes(connection, &mut snapshot).await?;
-    load_tables(connection, &mut snapshot).await?;
-    load_relations(connection, &mut snapshot).await?;
-    crate::names::load(connection, &mut snapshot, base).await?;
-    if own_block {
-        connection.query("COMMIT").await?;
-    } else {
-        connection.query(&set_local(&string(&before, 0, 0), &string(&before, 0, 1))).await?;
-    }
-    Ok(snapshot)
-}
-
-fn set_local(search_path: &str, jit: &str) -> String {
-    format!(
-        "SELECT pg_catalog.set_config('search_path', {}, true), pg_catalog.set_config('jit', {}, true)",
-        quote_literal(search_path),
-        quote_literal(jit)
-    )
-}
-
-fn number<T: std::str::FromStr + Default>(result: &QueryResult, row: usize, column: usize) -> T {
-    result.text(row, column).and_then(|t| t.parse().ok()).unwrap_or_default()
-}
-
-pub fn string(result: &QueryResult, row: usize, column: usize) -> String {
-    result.text(row, column).unwrap_or_default().to_owned()
-}
-
-fn truth(result: &QueryResult, row: usize, column: usize) -> bool {
-    result.text(row, column) == Some("t")
-}
-
-async fn load_nodes<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> std::result::Result<(), S::Error> {
-    let result = connection
-        .query(
-            "SELECT nodeid, groupid, nodename, nodeport, isactive, shouldhaveshards FROM pgherd.pg_dist_node \
-             WHERE noderole = 'primary' ORDER BY groupid, nodeid",
-        )
-        .await?;
-    for row in 0..result.rows.len() {
-        snapshot.nodes.push(Node {
-            id: number(&result, row, 0),
-            group: number(&result, row, 1),
-            host: string(&result, row, 2),
-            port: number(&result, row, 3),
-            is_active: truth(&result, row, 4),
-            should_have_shards: truth(&result, row, 5),
-        });
-    }
-    let colocations = connection.query("SELECT colocationid, placementepoch FROM pgherd.pg_dist_colocation").await?;
-    for row in 0..colocations.rows.len() {
-        snapshot.placement_epochs.insert(number(&colocations, row, 0), number(&colocations, row, 1));
-    }
-    Ok(())
-}
-
-const TABLES: &str = "
-SELECT p.logicalrelid::oid, n.nspname, c.relname, p.partmethod, p.partkey, p.colocationid,
-       c.relrowsecurity,
-       EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgname !~* '^[!~]?pgherd_guard'),
-       EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgname !~* '^[!~]?pgherd_guard' AND t.tgtype & 1 = 0)
-         OR c.relkind = 'p'
-         OR EXISTS (SELECT FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class k ON k.oid = i.inhrelid
-                    JOIN pg_catalog.pg_namespace kn ON kn.oid = k.relnamespace
-                    WHERE i.inhparent = c.oid AND kn.nspname <> 'pgherd')
-         OR EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhrelid = c.oid),
-       (SELECT pg_catalog.getdatabaseencoding()),
-       c.oid IN (SELECT x.relation
-                 FROM (SELECT 'pg_catalog.pg_constraint'::pg_catalog.regclass, k.oid, k.conrelid
-                       FROM pg_catalog.pg_constraint k
-                       UNION ALL
-                       SELECT 'pg_catalog.pg_attrdef'::pg_catalog.regclass, f.oid, f.adrelid
-                       FROM pg_catalog.pg_attrdef f
-                       UNION ALL
-                       SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, i.indexrelid, i.indrelid
-                       FROM pg_catalog.pg_index i) x (class, oid, relation)
-                 JOIN pg_catalog.pg_depend d ON d.classid = x.class AND d.objid = x.oid
-                 WHERE d.refobjid >= 16384
-                   AND d.refclassid IN ('pg_catalog.pg_proc'::pg_catalog.regclass,
-                                        'pg_catalog.pg_operator'::pg_catalog.regclass)),
-       EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND t.tginitdeferred),
-       EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.confrelid = c.oid AND k.contype = 'f'),
-       EXISTS (SELECT FROM pgherd.leaf l WHERE l.relation = c.oid), c.relkind = 'p',
-       CASE WHEN c.relispartition THEN (SELECT i.inhparent::oid FROM pg_catalog.pg_inherits i WHERE i.inhrelid = c.oid) END,
-       c.relowner::oid,
-       EXISTS (SELECT FROM pg_catalog.pg_rewrite r WHERE r.ev_class = c.oid),
-       EXISTS (SELECT FROM pgherd.fires_here h WHERE h.relation = c.oid),
-       (SELECT pg_catalog.string_agg(DISTINCT x.number::pg_catalog.text, ',')
-        FROM pgherd.local_keys k, pg_catalog.unnest(k.confkey) x(number) WHERE k.confrelid = c.oid)
-FROM pgherd.pg_dist_partition p
-JOIN pg_catalog.pg_class c ON c.oid = p.logicalrelid
-JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-ORDER BY 1";
-
-// pg_get_expr without the table takes no lock on it (defaults name no columns): a definition in an open block holds up
-// nobody who loads the catalog.
-const COLUMNS: &str = "
-SELECT a.attrelid::oid, a.attnum, a.attname, a.atttypid::oid, a.atttypmod,
-       pg_catalog.format_type(a.atttypid, a.atttypmod),
-       pg_catalog.format_type(CASE WHEN t.typtype = 'd' THEN pgherd.base_type(t.oid) ELSE t.oid END, -1),
-       a.attcollation::oid, a.attnotnull, a.attidentity, a.attgenerated,
-       CASE WHEN a.attgenerated = '' THEN
-         coalesce(pg_catalog.pg_get_expr(d.adbin, 0), pg_catalog.pg_get_expr(t.typdefaultbin, 0)) END,
-       CASE WHEN d.oid IS NULL AND t.typdefaultbin IS NOT NULL THEN
-         -- A domain's: what it is made of is not looked into.
-         pg_catalog.pg_get_expr(t.typdefaultbin, 0) ~ E'\\\\m(nextval|currval|lastval|setval|pg_backend_pid)\\\\M'
-         OR EXISTS (SELECT FROM pg_catalog.pg_depend s
-                    WHERE s.classid = 'pg_catalog.pg_type'::pg_catalog.regclass AND s.objid = t.oid
-                      AND s.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND s.refobjid >= 16384)
-       ELSE d.oid IS NOT NULL AND (
-         EXISTS (SELECT FROM pg_catalog.pg_depend s JOIN pg_catalog.pg_class q ON q.oid = s.refobjid AND q.relkind = 'S'
-                 WHERE s.classid = 'pg_catalog.pg_attrdef'::pg_catalog.regclass AND s.objid = d.oid
-                   AND s.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass)
-         OR coalesce(pgherd.default_on_coordinator(d.oid,
-             CASE WHEN a.attgenerated = '' THEN pg_catalog.pg_get_expr(d.adbin, 0) END), false)) END,
-       CASE WHEN a.attidentity <> '' THEN coalesce(
-         pg_catalog.pg_get_serial_sequence(pg_catalog.format('%I.%I', n.nspname, c.relname), a.attname),
-         (SELECT pg_catalog.pg_get_serial_sequence(pg_catalog.format('%I.%I', rn.nspname, r.relname), a.attname)
-          FROM pg_catalog.pg_class r JOIN pg_catalog.pg_namespace rn ON rn.oid = r.relnamespace
-          WHERE r.oid = pg_catalog.pg_partition_root(c.oid) AND r.oid <> c.oid)) END,
-       coalesce(o.collisdeterministic, true), t.oid >= 16384
-FROM pgherd.pg_dist_partition p
-JOIN pg_catalog.pg_class c ON c.oid = p.logicalrelid
-JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
-LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-LEFT JOIN pg_catalog.pg_collation o ON o.oid = a.attcollation
-ORDER BY 1, 2";
-
-const SHARDS: &str = "
-SELECT s.logicalrelid::oid, s.shardid, s.remainder, l.groupid
-FROM pgherd.pg_dist_shard s JOIN pgherd.pg_dist_placement l USING (shardid)
-ORDER BY 1, 3, 4";
-
-const UNIQUE_KEYS: &str = "
-SELECT i.indrelid::oid, pg_catalog.array_to_string(ARRAY(
-         SELECT a.attname FROM pg_catalog.unnest(i.indkey[0:i.indnkeyatts - 1]) WITH ORDINALITY k(num, pos)
-         JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.num ORDER BY k.pos), E'\\x01')
-FROM pgherd.pg_dist_partition p JOIN pg_catalog.pg_index i ON i.indrelid = p.logicalrelid::oid
-WHERE i.indisunique AND i.indexprs IS NULL AND i.indpred IS NULL
-ORDER BY i.indexrelid";
-
-/// What a write to the second table may do to the first without naming it.
-const CASCADES: &str = "
-SELECT DISTINCT k.conrelid::oid, k.confrelid::oid
-FROM pg_catalog.pg_constraint k JOIN pgherd.pg_dist_partition p ON p.logicalrelid = k.conrelid
-WHERE k.contype = 'f' AND (k.confdeltype IN ('c', 'n', 'd') OR k.confupdtype IN ('c', 'n', 'd'))";
-
-async fn load_tables<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> std::result::Result<(), S::Error> {
-    let tables = connection.query(TABLES).await?;
-    if tables.rows.is_empty() {
-        return Ok(());
-    }
-    let columns = connection.query(COLUMNS).await?;
-    let shards = connection.query(SHARDS).await?;
-    let keys = connection.query(UNIQUE_KEYS).await?;
-    let cascades = connection.query(CASCADES).await?;
-    let mut columns_of: HashMap<Oid, Vec<(Column, bool, bool)>> = HashMap::new();
-    for row in 0..columns.rows.len() {
-        let column = column(&columns, row);
-        let (deterministic, user_type) = (truth(&columns, row, 14), truth(&columns, row, 15));
-        columns_of.entry(number(&columns, row, 0)).or_default().push((column, deterministic, user_type));
-    }
-    let mut shards_of: HashMap<Oid, Vec<Shard>> = HashMap::new();
-    for row in 0..shards.rows.len() {
-        let list = shards_of.entry(number(&shards, row, 0)).or_default();
-        let shard =
-            Shard { id: number(&shards, row, 1), remainder: number(&shards, row, 2), group: number(&shards, row, 3) };
-        // A reference table's one shard has a placement on every node; the first says its id.
-        if list.last().is_none_or(|last| last.id != shard.id) {
-            list.push(shard);
-        }
-    }
-    let mut keys_of: HashMap<Oid, Vec<Vec<String>>> = HashMap::new();
-    for row in 0..keys.rows.len() {
-        let names = string(&keys, row, 1).split('\u{1}').map(str::to_owned).collect();
-        keys_of.entry(number(&keys, row, 0)).or_default().push(names);
-    }
-    // Triggers, functions, defaults and deferred constraints of a table are also run by writes to those it follows.
-    let mut hidden: HashSet<Oid> = HashSet::new();
-    for row in 0..tables.rows.len() {
-        let oid = number(&tables, row, 0);
-        let defaults = columns_of.get(&oid).into_iter().flatten();
-        let computed = |default: &ColumnDefault| {
-            !matches!(default, ColumnDefault::None | ColumnDefault::Expression { immutable: true, .. })
-        };
-        if [6, 7, 10, 11].into_iter().any(|flag| truth(&tables, row, flag))
-            || defaults.into_iter().any(|(column, _, _)| computed(&column.default))
-        {
-            hidden.insert(oid);
-        }
-    }
-    let follows: Vec<(Oid, Oid)> =
-        (0..cascades.rows.len()).map(|row| (number(&cascades, row, 0), number(&cascades, row, 1))).collect();
-    let mut followed: HashSet<Oid> = HashSet::new();
-    loop {
-        let before = followed.len();
-        let of = |table: &Oid| hidden.contains(table) || followed.contains(table);
-        let more: Vec<Oid> = follows.iter().filter(|(table, _)| of(table)).map(|(_, parent)| *parent).collect();
-        followed.extend(more);
-        if followed.len() == before {
-            break;
-        }
-    }
-    for row in 0..tables.rows.len() {
-        let oid: Oid = number(&tables, row, 0);
-        let described = columns_of.remove(&oid).unwrap_or_default();
-        let encoding = string(&tables, row, 9);
-        let list = shards_of.remove(&oid).unwrap_or_default();
-        let kind = if tables.text(row, 3) == Some("h") {
-            let key_name = string(&tables, row, 4);
-            let Some(key) = described.iter().position(|(c, _, _)| c.name == key_name) else { continue };
-            let (column, deterministic, _) = &described[key];
-            let key_type = KeyType::of(column.type_oid, column.collation, *deterministic, &encoding);
-            TableKind::Distributed { key, key_type, shards: list }
-        } else {
-            TableKind::Reference { shard: list.first().map_or(0, |s| s.id) }
-        };
-        snapshot.owners.insert(oid, number(&tables, row, 16));
-        let has_user_types = described.iter().any(|(_, _, user)| *user);
-        let columns: Vec<Column> = described.into_iter().map(|(column, _, _)| column).collect();
-        let local_keys: Vec<i16> =
-            tables.text(row, 19).unwrap_or_default().split(',').filter_map(|number| number.parse().ok()).collect();
-        let local_keys = columns.iter().filter(|column| local_keys.contains(&column.attnum));
-        snapshot.insert_table(Table {
-            oid,
-            schema: string(&tables, row, 1),
-            name: string(&tables, row, 2),
-            kind,
-            colocation: number(&tables, row, 5),
-            has_user_types,
-            local_keys: local_keys.map(|column| column.name.clone()).collect(),
-            columns,
-            row_security: truth(&tables, row, 6),
-            has_triggers: truth(&tables, row, 7) && !truth(&tables, row, 18),
-            fires_here: truth(&tables, row, 18),
-            changed_here: truth(&tables, row, 17) || truth(&tables, row, 18),
-            has_hidden_calls: truth(&tables, row, 10) || followed.contains(&oid),
-            has_deferred: truth(&tables, row, 11),
-            is_referenced: truth(&tables, row, 12),
-            is_partitioned: truth(&tables, row, 14) && !truth(&tables, row, 13),
-            is_leaf: truth(&tables, row, 13),
-            parent: tables.text(row, 15).and_then(|oid| oid.parse().ok()),
-            parent_only: truth(&tables, row, 8) || truth(&tables, row, 6),
-            unique_keys: keys_of.remove(&oid).unwrap_or_default(),
-        });
-    }
-    Ok(())
-}
-
-fn column(result: &QueryResult, row: usize) -> Column {
-    let expression = result.text(row, 11).map(str::to_owned);
-    let default = if result.text(row, 10).is_some_and(|g| !g.is_empty()) {
-        ColumnDefault::Generated
-    } else if let Some(identity) = result.text(row, 9).filter(|i| !i.is_empty()) {
-        ColumnDefault::Identity { always: identity == "a", sequence: string(result, row, 13) }
-    } else {
-        match expression {
-            None => ColumnDefault::None,
-            Some(sql) if truth(result, row, 12) => ColumnDefault::Sequence { sql },
-            Some(sql) => {
-                let immutable = is_literal(&sql);
-                ColumnDefault::Expression { sql, immutable }
-            }
-        }
-    };
-    Column {
-        attnum: number(result, row, 1),
-        name: string(result, row, 2),
-        type_oid: number(result, row, 3),
-        typmod: number(result, row, 4),
-        type_name: string(result, row, 5),
-        base_type_name: string(result, row, 6),
-        collation: number(result, row, 7),
-        not_null: truth(result, row, 8),
-        default,
-    }
-}
-
-/// A default that is a plain literal with casts, as PostgreSQL prints it: the same value whoever evaluates it.
-fn is_literal(sql: &str) -> bool {
-    let first = sql.bytes().next().unwrap_or(b' ');
-    let plain = first == b'\'' || first.is_ascii_digit() || first == b'-' || matches!(sql, "true" | "false");
-    // A string cast to a date or time may mean 'now'; those are printed folded, but text casts are not evaluated.
-    plain && !sql.contains('(') && !sql.contains("::date") && !sql.contains("::time")
-}
-
-async fn load_relations<S: Source>(connection: &mut S, snapshot: &mut Snapshot) -> std::result::Result<(), S::Error> {
-    let here = snapshot.by_oid.values().filter(|t| t.changed_here && !t.is_reference());
-    let mut here: Vec<String> = here.map(|t| t.oid.to_string()).collect();
-    if !here.is_empty() {
-        here.sort_unstable();
-        snapshot.changed_here = format!(",{},", here.join(","));
-    }
-    if snapshot.by_oid.values().any(|t| t.is_leaf) {
-        snapshot.class_columns = string(&connection.query("SELECT pgherd.class_columns()").await?, 0, 0);
-    }
-    let relations = connection
-        .query(
-            "SELECT n.nspname, c.relname FROM pg_catalog.pg_class c \
-             JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
-             LEFT JOIN pgherd.pg_dist_partition p ON p.logicalrelid = c.oid \
-             WHERE c.relkind IN ('r','v','m','f','p','S') AND p.logicalrelid IS NULL AND c.oid >= 16384 \
-               AND n.nspname <> 'pgherd' AND n.nspname !~ '^pg_toast|^pg_temp'",
-        )
-        .await?;
-    for row in 0..relations.rows.len() {
-        snapshot.other_relations.insert((string(&relations, row, 0), string(&relations, row, 1)));
-    }
-    let keys = connection
-        .query(
-            "SELECT confrelid, conrelid, confdeltype IN ('c', 'n', 'd'), confupdtype IN ('c', 'n', 'd'), \
-               (SELECT pg_catalog.string_agg(a.attname, pg_catalog.chr(1)) FROM pg_catalog.pg_attribute a \
-                WHERE a.attrelid = k.confrelid AND a.attnum = ANY (k.confkey)), \
-               (SELECT pg_catalog.string_agg(a.attname, pg_catalog.chr(1)) FROM pg_catalog.pg_attribute a \
-                WHERE a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey)) \
-             FROM pg_catalog.pg_constraint k WHERE contype = 'f'",
-        )
-        .await?;
-    for row in 0..keys.rows.len() {
-        let oid = |column| keys.text(row, column).and_then(|text| text.parse().ok()).unwrap_or_default();
-        let cascade = Cascade { to: oid(1), on_delete: truth(&keys, row, 2), on_update: truth(&keys, row, 3) };
-        let is_distributed = |oid| snapshot.by_oid.get(&oid).is_some_and(|table| !table.is_reference());
-        if is_distributed(oid(0)) && is_distributed(oid(1)) {
-            for (table, column) in [(oid(0), 4), (oid(1), 5)] {
-                let columns = string(&keys, row, column);
-                snapshot.key_columns.entry(table).or_default().extend(columns.split('\u{1}').map(str::to_owned));
-            }
-        }
-        if cascade.on_delete || cascade.on_update {
-            snapshot.cascades.entry(oid(0)).or_default().push(cascade);
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

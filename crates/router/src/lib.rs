@@ -20,6 +20,7 @@ mod finish;
 mod group;
 mod inside;
 mod listen;
+mod load;
 mod login;
 mod names;
 mod placement;

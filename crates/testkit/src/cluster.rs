@@ -35,7 +35,7 @@ impl Cluster {
         }
         let downloaded = Command::new(program).arg("download").stdin(Stdio::null()).output()?;
         if downloaded.status.success() {
-            return Cluster::start_on(program, workers, &[], None);
+            return Cluster::start_on(program, workers, &[], None, &[]);
         }
         println!("not on the PostgreSQL of users: {}", String::from_utf8_lossy(&downloaded.stderr).trim_end());
         Cluster::start(program, workers)
@@ -43,15 +43,22 @@ impl Cluster {
 
     /// The same with further options of `pgherd up`.
     pub fn start_with(program: &str, workers: u32, further: &[&str]) -> Result<Cluster> {
-        // Without an installed server, `pgherd up` obtains its own default.
-        let bin = match pg_bin() {
-            Err(error) if pg_is_given() => return Err(error),
-            found => found.ok(),
-        };
-        Cluster::start_on(program, workers, further, bin)
+        Cluster::start_on(program, workers, further, installed()?, &[])
     }
 
-    fn start_on(program: &str, workers: u32, further: &[&str], bin: Option<PathBuf>) -> Result<Cluster> {
+    /// Its router compares each catalog that it has changed with the whole one, and answers with an error where they
+    /// differ.
+    pub fn start_comparing(program: &str, workers: u32) -> Result<Cluster> {
+        Cluster::start_on(program, workers, &[], installed()?, &[("PGHERD_VERIFY_CATALOG", "1")])
+    }
+
+    fn start_on(
+        program: &str,
+        workers: u32,
+        further: &[&str],
+        bin: Option<PathBuf>,
+        environment: &[(&str, &str)],
+    ) -> Result<Cluster> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let directory = std::env::temp_dir().join(format!("pgherd-cluster-{}-{number}", std::process::id()));
         let shown = directory.to_string_lossy();
@@ -68,7 +75,7 @@ impl Cluster {
         command.args(["--set", "fsync=off"]);
         // What is run once is not worth a compiler's time, an eighth of all.
         command.args(["--set", "jit=off"]);
-        command.args(further);
+        command.args(further).envs(environment.iter().copied());
         if let Some(bin) = bin {
             command.arg("--pg-bin").arg(bin);
         }
@@ -92,6 +99,14 @@ impl Cluster {
 
     pub fn side(&self) -> Side {
         Side::new("cluster", self.target.clone(), true)
+    }
+}
+
+/// Without an installed server, `pgherd up` obtains its own default.
+fn installed() -> Result<Option<PathBuf>> {
+    match pg_bin() {
+        Err(error) if pg_is_given() => Err(error),
+        found => Ok(found.ok()),
     }
 }
 

@@ -195,7 +195,7 @@ impl Judge<'_> {
     /// Some relation has that name, in whatever schema.
     fn is_relation(&self, name: &str) -> bool {
         self.catalog.tables.values().any(|tables| tables.contains_key(name))
-            || self.catalog.other_relations.iter().any(|(_, other)| other == name)
+            || self.catalog.other_names().any(|(_, other)| other == name)
     }
 
     /// A built-in function that may give something else for the same arguments, other than by the style of a text.

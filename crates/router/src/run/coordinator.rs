@@ -539,7 +539,7 @@ impl Session {
     /// nobody can tell what was set for the block alone; that shows when it is over.
     pub(super) async fn follow_settings_of_bodies(&mut self) -> Result<()> {
         let names = self.catalog().body_settings.clone();
-        self.txn.body_settings.extend(names);
+        self.txn.body_settings.extend(names.iter().map(str::to_owned));
         if self.txn.body_settings.is_empty() {
             return Ok(());
         }

@@ -342,6 +342,10 @@ impl Session {
         if matches!(info.tag, "CREATE VIEW" | "CREATE SEQUENCE") {
             self.notice_made_temporary(call).await?;
         }
+        // Roles have no event triggers, nor has what changes hands.
+        if info.tag == "REASSIGN OWNED" || info.tag == "RENAME" && info.object == "role" {
+            self.call_own(COORDINATOR_GROUP, "SELECT pgherd.note_change(0, 0)").await?;
+        }
         // A function may take samples of what has this name now.
         match matches!(info.tag, "RENAME" | "SET SCHEMA") && matches!(info.object, "table" | "schema") {
             true => self.changed_catalog_in_block().await?,

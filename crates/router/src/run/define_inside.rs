@@ -460,6 +460,10 @@ impl Source for Session {
     async fn query(&mut self, sql: &str) -> Result<QueryResult> {
         self.ask_inside("see", sql).await
     }
+
+    fn unreadable(why: String) -> Failure {
+        Failure::new("XX000", format!("what the coordinator says of its catalog is not understood: {why}"))
+    }
 }
 
 const PATH: &str = "SELECT pg_catalog.current_setting('search_path')";

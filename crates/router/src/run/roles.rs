@@ -10,7 +10,7 @@ use pgherd_wire::scram::ScramVerifier;
 
 use crate::error::{Failure, Result};
 use crate::session::Session;
-use crate::settings::{quote_ident, quote_literal};
+use crate::settings::{quote_element, quote_ident, quote_literal};
 
 /// With passwords, asked by the router's own account.
 const COMMITTED: &str = "SELECT pgherd.roles_now(pgherd.make_pass('roles', ''))";
@@ -179,8 +179,3 @@ pub(crate) struct Untold {
 
 /// Names of roles that a transaction has made on workers.
 pub type RolesMade = BTreeSet<String>;
-
-/// An element of an array as text.
-fn quote_element(name: &str) -> String {
-    format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""))
-}

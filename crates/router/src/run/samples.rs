@@ -105,7 +105,7 @@ fn without_only(text: &str, language: &str, snapshot: &Snapshot) -> Result<Optio
         if table.is_reference() || table.is_partitioned {
             continue;
         }
-        let mut others = snapshot.other_relations.iter().filter(|(s, n)| *n == only.name.name && is_named(s));
+        let mut others = snapshot.other_names().filter(|(s, n)| *n == only.name.name && is_named(s));
         if others.next().is_some() || tables.next().is_some() {
             return Err(Failure::refused(format!("cannot tell which table ONLY \"{}\" means", only.name.name))
                 .detail("There are several of that name, and some are distributed.")

@@ -493,12 +493,12 @@ impl Session {
         let base = self.catalog();
         let known = base.changed_here.clone();
         let loaded = if self.definitions.is_asked() {
-            crate::database::load_from(self, false, Some(&base)).await?
+            crate::load::load(self, Some(&base)).await?
         } else {
             self.join(COORDINATOR_GROUP).await?;
             let mut participant = self.take(COORDINATOR_GROUP)?;
             // Metadata is readable by everyone; what the user may not see of the system catalogs does not matter here.
-            let loaded = crate::database::load(&mut participant.lease, Some(&base)).await;
+            let loaded = crate::load::load(&mut *participant.lease, Some(&base)).await;
             self.put_back(COORDINATOR_GROUP, participant);
             loaded?
         };
