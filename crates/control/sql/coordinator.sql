@@ -625,7 +625,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     changed record;
 BEGIN
-    IF TG_TAG ~ '^(CREATE|ALTER) (VIEW|MATERIALIZED VIEW|RULE|FUNCTION|PROCEDURE|ROUTINE|SCHEMA|EXTENSION|TABLE)$|^REASSIGN OWNED$'
+    IF TG_TAG ~ '^(CREATE|ALTER) (VIEW|MATERIALIZED VIEW|RULE|FUNCTION|PROCEDURE|ROUTINE|SCHEMA|EXTENSION)$|^ALTER TABLE$|^REASSIGN OWNED$'
         OR TG_EVENT = 'sql_drop' AND TG_TAG <> 'DROP USER MAPPING' THEN
         PERFORM pgherd.map_owners();
     END IF;
@@ -1199,7 +1199,10 @@ CREATE OR REPLACE VIEW pgherd.pgherd_operation_steps AS
 
 -- Nodes, colocation groups, tables and shards as crates/control reads them (ClusterState).
 CREATE OR REPLACE FUNCTION pgherd.cluster_state() RETURNS jsonb
-LANGUAGE sql STABLE SET jit = off AS $$
+LANGUAGE plpgsql STABLE SET jit = off AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN (
     SELECT pg_catalog.jsonb_build_object(
         'epoch', (SELECT epoch FROM pgherd.epoch),
         'nodes', (SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object('id', n.nodeid, 'group', n.groupid,
@@ -1224,6 +1227,8 @@ LANGUAGE sql STABLE SET jit = off AS $$
                     'remainder', s.remainder, 'group', l.groupid) ORDER BY s.remainder, l.groupid) AS shards
                 FROM pgherd.pg_dist_shard s JOIN pgherd.pg_dist_placement l USING (shardid)
                 GROUP BY s.logicalrelid) s ON s.logicalrelid = p.logicalrelid))
+    );
+END
 $$;
 
 -- Adds a node, or gives the id of the one that is there. Superusers and the owner of schema pgherd only (table rights).

@@ -28,18 +28,26 @@ $$;
 
 -- A domain's base type, any other type itself.
 CREATE OR REPLACE FUNCTION pgherd.base_type(typ oid) RETURNS oid
-LANGUAGE sql STABLE AS $$
+LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN (
     WITH RECURSIVE base(typ, below) AS (
         SELECT oid, typbasetype FROM pg_catalog.pg_type WHERE oid = $1
         UNION ALL
         SELECT t.oid, t.typbasetype FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.below
     )
     SELECT typ FROM base WHERE below = 0
+    );
+END
 $$;
 
 -- Which part of a type hashes by object id, which differs between servers: 'enum', 'composite' or 'registered'; else NULL.
 CREATE OR REPLACE FUNCTION pgherd.hashes_by_object_id(typ oid) RETURNS text
-LANGUAGE sql STABLE AS $$
+LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN (
     WITH RECURSIVE parts(typ) AS (
         SELECT $1
         UNION
@@ -53,11 +61,16 @@ LANGUAGE sql STABLE AS $$
         WHEN t.typtype = 'c' OR t.oid = 'record'::pg_catalog.regtype THEN 'composite'
         WHEN t.typnamespace = 'pg_catalog'::pg_catalog.regnamespace AND t.typname ~ '^reg' THEN 'registered' END)
     FROM parts p JOIN pg_catalog.pg_type t ON t.oid = p.typ
+    );
+END
 $$;
 
 -- The hash support function with a seed (hash access method, function 2) of a type's default operator class, or NULL.
 CREATE OR REPLACE FUNCTION pgherd.hash_function(typ oid) RETURNS oid
-LANGUAGE sql STABLE AS $$
+LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN (
     SELECT p.amproc
     FROM (SELECT b.oid, b.typtype, b.typcategory FROM pg_catalog.pg_type b WHERE b.oid = (SELECT pgherd.base_type($1))) t,
         pg_catalog.pg_opclass o
@@ -75,6 +88,8 @@ LANGUAGE sql STABLE AS $$
         OR (i.typname = 'record' AND t.typtype = 'c'))
     ORDER BY o.opcintype = t.oid DESC, i.typispreferred DESC
     LIMIT 1
+    );
+END
 $$;
 
 -- A default that a worker must not evaluate: it has a sequence in it, or calls a function that might use one, or read tables.
@@ -407,7 +422,8 @@ BEGIN
             WHERE stxrelid = $1 AND stxnamespace::pg_catalog.regnamespace::text !~ '^pg_temp_'
         UNION ALL SELECT 'pg_namespace'::pg_catalog.regclass, e.schema FROM pgherd.worker_extensions e
     ),
-    edges(classid, objid, refclassid, refobjid) AS (
+    -- In place, where an index finds the few that are asked for.
+    edges(classid, objid, refclassid, refobjid) AS NOT MATERIALIZED (
         SELECT d.classid, d.objid, d.refclassid, d.refobjid FROM pg_catalog.pg_depend d
             WHERE d.deptype IN ('n', 'a', 'i', 'e')
             -- A member of an extension leads to the extension only.

@@ -32,7 +32,10 @@ $$;
 -- users'; and all policies, with their text.
 CREATE OR REPLACE FUNCTION pgherd.expressions(of_table oid)
 RETURNS TABLE (relation oid, schema text, table_name text, is_reference bool, kind text, name text, expression text, calls oid[])
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
     WITH tables AS (
         SELECT $1 AS oid WHERE $1 IS NOT NULL
         UNION SELECT t.relid FROM pg_partition_tree($1) t
@@ -65,12 +68,14 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         SELECT c.root, array_agg(c.function ORDER BY c.function) AS calls
         FROM pgherd.calls_of((SELECT array_agg(class) FROM found), (SELECT array_agg(object) FROM found)) c GROUP BY c.root
     )
-    SELECT f.relation, n.nspname, c.relname, coalesce(p.partmethod = 'n', false), f.kind, f.name, f.expression, coalesce(l.calls, '{}')
+    SELECT f.relation, n.nspname::text, c.relname::text, coalesce(p.partmethod = 'n', false), f.kind::text, f.name::text, f.expression::text,
+        coalesce(l.calls, '{}')
     FROM found f JOIN pg_class c ON c.oid = f.relation JOIN pg_namespace n ON n.oid = c.relnamespace
         LEFT JOIN pgherd.pg_dist_partition p ON p.logicalrelid = f.relation
         LEFT JOIN called l ON l.root = f.object
     WHERE (l.calls IS NOT NULL OR f.kind = 'policy') AND n.nspname <> 'pgherd'
-    ORDER BY f.relation, f.kind, f.name
+    ORDER BY f.relation, f.kind, f.name;
+END
 $$;
 
 -- Functions of users' by number, and by what a body says, with 'key' as it was asked: 'f:' a call, 'a:' an attribute, which may

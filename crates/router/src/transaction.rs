@@ -1416,12 +1416,16 @@ fn cancelled() -> Failure {
     Failure::new("57014", "canceling statement due to user request")
 }
 
+/// DISCARD ALL, but for the plans of functions: those of ours are not to be made anew by each session.
+const DISCARD: &str = "CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ALL; DEALLOCATE ALL; UNLISTEN *; \
+    SELECT pg_catalog.pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES";
+
 /// Wipes a connection of everything a session may have left on it.
 async fn recycle(connection: &mut Connection) {
     if connection.alone {
         return connection.poison();
     }
-    let wiped: std::result::Result<_, BackendError> = connection.query("DISCARD ALL").await;
+    let wiped: std::result::Result<_, BackendError> = connection.query(DISCARD).await;
     match wiped {
         Ok(_) => {
             connection.applied.clear();
