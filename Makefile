@@ -12,9 +12,9 @@ SCALE ?= 10
 SECONDS_EACH ?= 5
 CLIENTS ?= 8
 WORKERS ?= 3
-# Of the benchmark: its parts (memory of idle clients, bars, all combinations), the rows of the bars (BENCH_ONLY=insert,COPY
+# Of the benchmark: its parts (memory of idle clients, definitions, bars, all combinations), the rows of the bars (BENCH_ONLY=insert,COPY
 # for those with such a name), and how long and how often each is measured.
-BENCH_PARTS ?= memory,bars,matrix
+BENCH_PARTS ?= memory,definitions,bars,matrix
 BENCH_ONLY ?=
 BENCH_SCALE ?= 50
 BENCH_SECONDS ?= 4

@@ -6,6 +6,7 @@ mod analytics;
 mod bars;
 mod bouncer;
 mod compare;
+mod definitions;
 mod demo;
 mod disk;
 mod machine;

@@ -4,6 +4,7 @@
 use crate::bars::{self, Bar, Row, Verdict, bars};
 use crate::bouncer::Bouncer;
 use crate::compare::Comparison;
+use crate::definitions;
 use crate::disk::sync_us;
 use crate::machine::{Circumstances, commit, machine};
 use crate::matrix::{self, Matrix, Measured};
@@ -28,6 +29,8 @@ pub enum Part {
     Bars,
     /// All combinations of work, protocol and clients
     Matrix,
+    /// What definitions cost
+    Definitions,
 }
 
 /// Measure a cluster beside one plain PostgreSQL, judge it by the bars, and write a report.
@@ -40,7 +43,7 @@ pub struct Run {
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     scale: u32,
 
-    #[arg(long, value_delimiter = ',', value_enum, default_value = "memory,bars,matrix")]
+    #[arg(long, value_delimiter = ',', value_enum, default_value = "memory,definitions,bars,matrix")]
     parts: Vec<Part>,
 
     /// Only bars with this in their name, comma-separated
@@ -75,6 +78,14 @@ pub struct Run {
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
     idle_clients: u32,
 
+    /// Measurements of each definition, of which the median counts
+    #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..))]
+    definition_rounds: u32,
+
+    /// Tables and functions that definitions are measured beside
+    #[arg(long, default_value_t = 5000)]
+    other_tables: u32,
+
     /// Where the report goes
     #[arg(long, default_value = "bench/results")]
     out: PathBuf,
@@ -85,6 +96,7 @@ pub struct Run {
 struct Results {
     circumstances: Circumstances,
     idle_clients: Option<IdleClients>,
+    definitions: Vec<definitions::Row>,
     bars: Vec<Row>,
     /// The combinations.
     measured: Vec<Measured>,
@@ -154,7 +166,13 @@ impl Run {
         let circumstances =
             self.circumstances(&plain, bouncer.as_ref(), files, pgbench, shard_count, shared_buffers)?;
         say(&circumstances.line());
-        load(cluster, &plain, self.scale)?;
+        let mut defined = Vec::new();
+        if has(Part::Definitions) {
+            defined = definitions::measure(&plain, cluster, self.definition_rounds, self.other_tables)?;
+        }
+        if has(Part::Bars) || has(Part::Matrix) {
+            load(cluster, &plain, self.scale)?;
+        }
 
         let mut rows = Vec::new();
         if has(Part::Bars) {
@@ -184,7 +202,7 @@ impl Run {
             check_balances(cluster.port, "pgbench")?;
         }
         drop(plain);
-        write_report(&self.out, &Results { circumstances, idle_clients, bars: rows, measured })
+        write_report(&self.out, &Results { circumstances, idle_clients, definitions: defined, bars: rows, measured })
     }
 
     fn circumstances(
@@ -261,6 +279,18 @@ fn report(results: &Results, draw: fn(&[Vec<String>]) -> String) -> String {
         }
         if results.bars.iter().all(|row| row.system_calls_per_statement.is_none()) {
             text.push_str("\nSystem calls were not counted: strace is not installed or may not attach.\n");
+        }
+    }
+    if !results.definitions.is_empty() {
+        text.push_str(&format!(
+            "\n## Definitions\n\nMedians, the sides taking turns, one client; tables of 32 shards. The ratio is the router's \
+             time to the plain server's.\n\n{}",
+            draw(&definitions::table(&results.definitions))
+        ));
+        for row in &results.definitions {
+            if let Some(error) = &row.error {
+                text.push_str(&format!("\n{}: {}\n", row.name, error.trim_end()));
+            }
         }
     }
     if let Some(idle) = &results.idle_clients {
