@@ -25,8 +25,14 @@ struct Definition {
 
 enum Bar {
     /// So many times as long as on the plain server.
-    Ratio { floor: f64, goal: f64 },
-    Milliseconds { floor: f64, goal: f64 },
+    Ratio {
+        floor: f64,
+        goal: f64,
+    },
+    Milliseconds {
+        floor: f64,
+        goal: f64,
+    },
 }
 
 const DEFINITIONS: [Definition; 8] = [

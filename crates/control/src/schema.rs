@@ -189,7 +189,10 @@ pub const NOT_OURS: &[(&str, &str)] = &[
         "pg_enum",
         "enumtypid NOT IN (SELECT oid FROM pg_catalog.pg_type WHERE typnamespace = 'pgherd'::pg_catalog.regnamespace)",
     ),
-    ("pg_event_trigger", "evtname !~ '^pgherd_(changes|changes_drops|definitions|drops|samples|start_[12]|follow_[12])$'"),
+    (
+        "pg_event_trigger",
+        "evtname !~ '^pgherd_(changes|changes_drops|definitions|drops|samples|start_[12]|follow_[12])$'",
+    ),
     (
         "pg_extension",
         "extnamespace <> 'pgherd'::pg_catalog.regnamespace OR EXISTS (SELECT FROM pg_catalog.pg_foreign_server s \

@@ -1,7 +1,6 @@
 //! What a worker may evaluate in place of the coordinator: built-in functions, operators and types whose result does
 //! not depend on which server or session computes it (src/include/catalog/pg_proc.dat).
 
-
 use pgherd_catalog::{NameSet, Snapshot};
 use pgherd_sql::ast::*;
 use pgherd_sql::{Span, Statement};
