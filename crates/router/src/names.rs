@@ -96,7 +96,7 @@ pub fn settle(snapshot: &mut Snapshot) {
     snapshot.local_triggers = true;
     snapshot.time_is_read_inside = has('N') || has('M') && has('F');
     // Such a body is told with the names that tables have now.
-    if !has(SAMPLING) {
+    if !may_sample(snapshot) {
         snapshot.sampling_functions = NameSet::default();
         return;
     }
@@ -107,6 +107,11 @@ pub fn settle(snapshot: &mut Snapshot) {
         crate::run::takes_sample(body, language, snapshot).then(|| function.to_owned())
     };
     snapshot.sampling_functions = rows.filter_map(|(_, text)| takes(text)).collect();
+}
+
+/// There are functions that take samples, or may once a table has a name that they use.
+pub fn may_sample(snapshot: &Snapshot) -> bool {
+    snapshot.held.marks.contains_key(&SAMPLING)
 }
 
 /// Of a function whose body may take samples: its language and name, and the body.

@@ -17,7 +17,7 @@ use pgherd_wire::scram::sha256_hex;
 
 use crate::database::Database;
 use crate::error::{Failure, Result};
-use crate::run::{Definer, Errors, Request, fields_of, send};
+use crate::run::{Definer, Errors, OnWorker, Request, fields_of, send, without_position};
 use crate::session::{Bound, Session};
 use crate::settings::quote_literal;
 use crate::shared::Shared;
@@ -355,8 +355,7 @@ impl Session {
             let sql = format!("SELECT pgherd.by_router({}, {})", quote_literal(call), quote_literal(&pass));
             return Ok(self.collect_on(group, &sql).await?.text(0, 0).unwrap_or_default().to_owned());
         }
-        let by_router = "SELECT pgherd.by_router($1, $2)";
-        let rows = self.call_with_pass(group, &secret, by_router, &[call], ("", &vouched)).await;
+        let rows = self.call_with_pass(group, &secret, BY_ROUTER, &[call], ("", &vouched)).await;
         let rows = rows.map_err(|failure| self.localise(failure))?;
         let value = rows.into_iter().next().and_then(|row| row.into_iter().next().flatten()).unwrap_or_default();
         Ok(String::from_utf8_lossy(&value).into_owned())
@@ -375,6 +374,68 @@ impl Session {
         secret_of_group(&self.thread.shared, &self.db, &self.catalog(), group).await
     }
 
+    /// What workers are to do, all at the same time. The first error is told.
+    pub(crate) async fn run_on_workers(&mut self, work: Vec<OnWorker>) -> Result<()> {
+        let mut secrets = Vec::new();
+        for OnWorker { group, own, .. } in &work {
+            secrets.push(match own.is_empty() {
+                true => Arc::from(""),
+                false => self.secret_of_group(*group).await?,
+            });
+        }
+        let mut started = Vec::new();
+        for (OnWorker { group, own, sql }, secret) in work.into_iter().zip(secrets) {
+            let Some(participant) = self.txn.participants.get_mut(&group) else { continue };
+            for call in &own {
+                let vouched = format!("by router\n{call}");
+                send_with_pass(&mut participant.lease, &secret, BY_ROUTER, &[call], ("", &vouched));
+            }
+            if !sql.is_empty() {
+                participant.lease.send_query(&sql);
+            }
+            let sent = participant.lease.flush().await;
+            started.push((group, own.len(), !sql.is_empty(), sent));
+        }
+        let mut first = Ok(());
+        for (group, calls, has_text, sent) in started {
+            let mut done = sent.map_err(Failure::from);
+            for at in 0..calls + usize::from(has_text) {
+                let Some(participant) = self.txn.participants.get_mut(&group) else { break };
+                // A connection that is lost has no more to say.
+                if matches!(&done, Err(failure) if !matches!(failure, Failure::Statement(_))) {
+                    break;
+                }
+                let heard = match participant.lease.collect().await {
+                    Ok(_) => Ok(()),
+                    Err(error) => Err(match (Failure::from(error), at < calls) {
+                        (Failure::Statement(fields), true) => self.refused_pass(group, *fields),
+                        (failure, _) => failure,
+                    }),
+                };
+                done = done.and(heard);
+            }
+            if let Err(failure) = done
+                && first.is_ok()
+            {
+                tracing::debug!("node group {group} refused: {failure:?}");
+                first = Err(without_position(self.localise(failure)));
+            }
+        }
+        first
+    }
+
+    /// An error of a call with a pass: what was sent is told to nobody.
+    fn refused_pass(&self, group: GroupId, mut fields: backend::ErrorFields) -> Failure {
+        if fields.message() == NO_PASS {
+            self.forget_worker_secret(group);
+        }
+        // Contexts have parameters, and positions are those of our text.
+        for field in [b'W', b'P', b'p', b'q'] {
+            fields.remove(field);
+        }
+        Failure::Statement(Box::new(fields))
+    }
+
     /// Calls a function of ours that wants a pass, which is its last argument: for a role and what it vouches for.
     async fn call_with_pass(
         &mut self,
@@ -385,14 +446,7 @@ impl Session {
         (role, vouched): (&str, &str),
     ) -> Result<Vec<Vec<Option<Bytes>>>> {
         let mut participant = self.take(group)?;
-        let pid = participant.lease.cancel_key.as_ref().map_or(0, |key| key.pid);
-        // Parameters: what runs is seen by others in pg_stat_activity.
-        let mut params: Vec<_> = values.iter().map(|value| Some(Bytes::from((*value).to_owned()))).collect();
-        params.push(Some(Bytes::from(pass(secret, pid, role, vouched))));
-        let types = vec![TEXT_OID; params.len()];
-        let bound = Bound { params, ..Bound::default() };
-        let request = Request { param_types: &types, bound: Some(&bound), ..Request::text(call) };
-        send(&mut participant.lease, &request, false);
+        send_with_pass(&mut participant.lease, secret, call, values, (role, vouched));
         let (mut rows, mut failure, mut bytes) = (Vec::new(), None, 0);
         loop {
             let frame = self.next_frame(group, &mut participant).await?;
@@ -412,21 +466,27 @@ impl Session {
             }
         }
         self.put_back(group, participant);
-        if let Some(mut fields) = failure {
-            if fields.message() == NO_PASS {
-                self.forget_worker_secret(group);
-            }
-            // The same goes for errors. Positions are those of our text.
-            for field in [b'W', b'P', b'p', b'q'] {
-                fields.remove(field);
-            }
-            return Err(Failure::Statement(Box::new(fields)));
+        if let Some(fields) = failure {
+            return Err(self.refused_pass(group, fields));
         }
         match bytes > crate::callback::REPLY_BYTES_MAX {
             true => Err(crate::callback::too_large()),
             false => Ok(rows),
         }
     }
+}
+
+const BY_ROUTER: &str = "SELECT pgherd.by_router($1, $2)";
+
+fn send_with_pass(lease: &mut Lease, secret: &str, call: &str, values: &[&str], (role, vouched): (&str, &str)) {
+    let pid = lease.cancel_key.as_ref().map_or(0, |key| key.pid);
+    // Parameters: what runs is seen by others in pg_stat_activity.
+    let mut params: Vec<_> = values.iter().map(|value| Some(Bytes::from((*value).to_owned()))).collect();
+    params.push(Some(Bytes::from(pass(secret, pid, role, vouched))));
+    let types = vec![TEXT_OID; params.len()];
+    let bound = Bound { params, ..Bound::default() };
+    let request = Request { param_types: &types, bound: Some(&bound), ..Request::text(call) };
+    send(lease, &request, false);
 }
 
 /// What a server of the database and the router know.

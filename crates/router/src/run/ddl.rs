@@ -230,11 +230,20 @@ impl Session {
 
     async fn after_ddl(&mut self) -> Result<()> {
         self.txn.changed_catalog = true;
-        // Nobody looks between the end of a Query and its commit.
-        if self.txn.block == Block::Explicit || self.txn.block == Block::Implicit && !self.last_of_query {
-            self.reload_catalog_in_block().await?;
+        match self.is_last_of_transaction() {
+            true => Ok(()),
+            false => self.reload_catalog_in_block().await,
         }
-        Ok(())
+    }
+
+    /// Nobody looks between the end of a Query, or what a Sync ends, and its commit; but for functions that sample, which
+    /// have to hear of tables.
+    pub(super) fn is_last_of_transaction(&self) -> bool {
+        match self.txn.block {
+            Block::None => true,
+            Block::Implicit => self.last_of_query && !crate::names::may_sample(&self.catalog()),
+            Block::Explicit | Block::Failed => false,
+        }
     }
 
     async fn run_definition(&mut self, call: &Call<'_>, info: &DdlInfo) -> Result<Completion> {
@@ -346,11 +355,7 @@ impl Session {
         if info.tag == "REASSIGN OWNED" || info.tag == "RENAME" && info.object == "role" {
             self.call_own(COORDINATOR_GROUP, "SELECT pgherd.note_change(0, 0)").await?;
         }
-        // A function may take samples of what has this name now.
-        match matches!(info.tag, "RENAME" | "SET SCHEMA") && matches!(info.object, "table" | "schema") {
-            true => self.changed_catalog_in_block().await?,
-            false => self.after_ddl().await?,
-        }
+        self.after_ddl().await?;
         Ok(completion)
     }
 
@@ -1150,7 +1155,7 @@ pub(super) fn evaluates_otherwise(old: &TableDescription, new: &TableDescription
             || old.prerequisites != new.prerequisites)
 }
 
-fn overtaken() -> Failure {
+pub(super) fn overtaken() -> Failure {
     Failure::new("40001", "could not serialize access due to concurrent definitions")
         .hint("The statement might succeed if retried.")
 }

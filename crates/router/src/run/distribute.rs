@@ -16,11 +16,19 @@ use super::own::Arguments;
 use super::request::Errors;
 use crate::error::{Failure, Result};
 use crate::session::Session;
+use crate::settings::quote_ident;
 
 /// How often a long copy says how far it is.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 /// How often a table is described anew that others change meanwhile.
 const LOOKS_MAX: usize = 20;
+
+/// What one worker is to do: calls that only routers may make come first.
+pub struct OnWorker {
+    pub group: GroupId,
+    pub own: Vec<String>,
+    pub sql: String,
+}
 
 impl Session {
     pub(super) async fn create_distributed_table(&mut self, arguments: &Arguments) -> Result<()> {
@@ -61,7 +69,8 @@ impl Session {
             for oid in made {
                 self.run_quiet(COORDINATOR_GROUP, &distribute::attach_child_sql(oid)).await?;
             }
-            return self.changed_catalog_in_block().await;
+            self.txn.changed_catalog = true;
+            return Ok(());
         }
         let registered =
             self.call_own(COORDINATOR_GROUP, &distribute::register_distributed_sql(&table, key, &placement)).await?;
@@ -69,17 +78,21 @@ impl Session {
         self.mark_writer(COORDINATOR_GROUP);
         // Where its triggers fire depends on the distribution column.
         let table = if table.triggers.is_empty() { table } else { self.describe_table(oid).await? };
+        self.force_policies(COORDINATOR_GROUP, &table, false).await?;
+        let has_rows = self.has_rows(&table).await?;
         let mut before = Vec::new();
         let mut after = Vec::new();
         for group in state.worker_groups() {
-            let ddl = distribute::worker_ddl(&table, key, &registered, group, &state).map_err(refusal)?;
+            let mut ddl = distribute::worker_ddl(&table, key, &registered, group, &state).map_err(refusal)?;
+            if !has_rows {
+                ddl.before_rows.append(&mut ddl.after_rows);
+            }
             before.push((group, ddl.before_rows));
             after.push((group, ddl.after_rows));
         }
         self.run_ddl_on(before).await?;
-        self.changed_catalog_in_block().await?;
-        self.force_policies(COORDINATOR_GROUP, &table, false).await?;
-        if self.has_rows(&table).await? {
+        if has_rows {
+            self.changed_catalog_in_block().await?;
             self.check_not_inside(&table)?;
             self.notice("Copying data from local table...");
             self.client.flush().await?;
@@ -101,7 +114,8 @@ impl Session {
         for sql in distribute::coordinator_ddl(&table) {
             self.run_quiet(COORDINATOR_GROUP, &sql).await.map_err(super::own::without_position)?;
         }
-        self.changed_catalog_in_block().await
+        self.txn.changed_catalog = true;
+        Ok(())
     }
 
     /// Views that were made before sample the table itself, which has no rows on the coordinator any more. Those that
@@ -154,17 +168,24 @@ impl Session {
         self.mark_writer(COORDINATOR_GROUP);
         let ddl = distribute::reference_ddl(&table, registered.colocation);
         let groups = state.worker_groups();
-        self.run_ddl_on(groups.iter().map(|g| (*g, ddl.before_rows.clone())).collect()).await?;
-        self.changed_catalog_in_block().await?;
         self.force_policies(COORDINATOR_GROUP, &table, false).await?;
-        if self.has_rows(&table).await? {
+        let has_rows = self.has_rows(&table).await?;
+        let mut before = ddl.before_rows;
+        before.extend(ddl.after_rows.iter().filter(|_| !has_rows).cloned());
+        self.run_ddl_on(groups.iter().map(|g| (*g, before.clone())).collect()).await?;
+        self.txn.changed_catalog = true;
+        if has_rows {
+            self.changed_catalog_in_block().await?;
             self.check_not_inside(&table)?;
             self.notice("Copying data from local table...");
             self.client.flush().await?;
             self.copy_reference_rows(&table, &groups).await?;
         }
         self.force_policies(COORDINATOR_GROUP, &table, true).await?;
-        self.run_ddl_on(groups.iter().map(|g| (*g, ddl.after_rows.clone())).collect()).await
+        if has_rows {
+            self.run_ddl_on(groups.iter().map(|g| (*g, ddl.after_rows.clone())).collect()).await?;
+        }
+        Ok(())
     }
 
     /// The coordinator's connection is busy with what distributes it.
@@ -386,7 +407,7 @@ impl Session {
 
     async fn fetch_rows_back(&mut self, table: &TableDescription, holders: &[GroupId]) -> Result<()> {
         let columns = distribute::copied_columns(table);
-        let list: Vec<String> = columns.iter().map(|c| crate::settings::quote_ident(c)).collect();
+        let list: Vec<String> = columns.iter().map(|c| quote_ident(c)).collect();
         let catalog = self.catalog();
         let known = catalog.by_oid.get(&table.oid).cloned();
         let Some(known) = known else { return Err(Failure::new("XX000", "the table is not in the catalog")) };
@@ -434,11 +455,7 @@ impl Session {
                 'A' => "ENABLE ALWAYS TRIGGER",
                 _ => "ENABLE TRIGGER",
             };
-            let sql = format!(
-                "ALTER TABLE {} {word} {}",
-                table.qualified_name(),
-                crate::settings::quote_ident(&trigger.name)
-            );
+            let sql = format!("ALTER TABLE {} {word} {}", table.qualified_name(), quote_ident(&trigger.name));
             self.run_quiet(COORDINATOR_GROUP, &sql).await?;
         }
         Ok(())
@@ -455,15 +472,28 @@ impl Session {
             .detail("This UDF only truncates local data of distributed tables"))
     }
 
-    /// The table as the coordinator has it, locked against everything until the transaction ends.
+    /// The table as the coordinator has it, locked against everything until the transaction ends, where the caller owns
+    /// it.
     pub(super) async fn describe_locked(&mut self, oid: u32) -> Result<TableDescription> {
-        let table = self.describe_table(oid).await?;
-        if matches!(table.kind, 'r' | 'p') && table.caller_owns {
-            let sql = format!("LOCK TABLE ONLY {} IN ACCESS EXCLUSIVE MODE", table.qualified_name());
+        self.join(COORDINATOR_GROUP).await?;
+        let look = format!(
+            "SELECT n.nspname, c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+             WHERE c.oid = {oid} AND c.relkind IN ('r', 'p') AND pg_catalog.pg_has_role(c.relowner, 'USAGE')"
+        );
+        for _ in 0..LOOKS_MAX {
+            let found = self.collect_on(COORDINATOR_GROUP, &look).await?;
+            let Some((schema, name)) = found.text(0, 0).zip(found.text(0, 1)) else {
+                return self.describe_table(oid).await;
+            };
+            let sql = format!("LOCK TABLE ONLY {}.{} IN ACCESS EXCLUSIVE MODE", quote_ident(schema), quote_ident(name));
             self.run_quiet(COORDINATOR_GROUP, &sql).await?;
-            return self.describe_table(oid).await;
+            let table = self.describe_table(oid).await?;
+            // Whoever waited may have locked what has that name by now.
+            if table.schema == schema && table.name == name {
+                return Ok(table);
+            }
         }
-        Ok(table)
+        Err(super::ddl::overtaken())
     }
 
     pub(super) async fn describe_table(&mut self, oid: u32) -> Result<TableDescription> {
@@ -499,34 +529,25 @@ impl Session {
 
     /// Statements for several workers, each worker's in one packet, all workers at the same time.
     pub(super) async fn run_ddl_on(&mut self, lists: Vec<(GroupId, Vec<String>)>) -> Result<()> {
-        let mut sql = Vec::new();
+        let mut work = Vec::new();
         for (group, statements) in lists.into_iter().filter(|(_, s)| !s.is_empty()) {
             self.join(group).await?;
             self.mark_writer(group);
             let (own, statements): (Vec<_>, Vec<_>) = statements.into_iter().partition(|sql| distribute::is_own(sql));
-            for call in own {
-                self.call_own(group, &call).await?;
-            }
-            if !statements.is_empty() {
-                sql.push((group, statements.join(";\n")));
-            }
+            work.push(OnWorker { group, own, sql: statements.join(";\n") });
         }
         if self.definitions.definer.is_some() {
-            for (group, text) in sql {
-                self.run_defining(group, &text).await.map_err(super::own::without_position)?;
+            for OnWorker { group, own, .. } in &work {
+                for call in own {
+                    self.call_own(*group, call).await?;
+                }
+            }
+            for OnWorker { group, sql, .. } in work.iter().filter(|work| !work.sql.is_empty()) {
+                self.run_defining(*group, sql).await.map_err(super::own::without_position)?;
             }
             return Ok(());
         }
-        let mut first = Ok(());
-        for (group, result) in self.run_parallel(sql).await {
-            if let Err(failure) = result
-                && first.is_ok()
-            {
-                tracing::debug!("node group {group} refused: {failure:?}");
-                first = Err(super::own::without_position(self.localise(failure)));
-            }
-        }
-        first
+        self.run_on_workers(work).await
     }
 
     /// What follows a definition on one worker, as whoever defines.

@@ -52,7 +52,9 @@ use crate::transaction::Block;
 
 pub use current_row::Followed;
 pub use define_inside::{Definer, Definitions};
+pub use distribute::OnWorker;
 pub use isolation::keeps_snapshot;
+pub use own::without_position;
 pub use own_types::OwnType;
 pub(crate) use planned::lock_copy;
 pub use planned::{add_tags, refuse};

@@ -50,6 +50,10 @@ const MOVE_ROWS: &[&str] = &[
     "citus_activate_node",
 ];
 
+/// Those that change nothing but what kind of table one is: who goes on in their transaction loads the catalog.
+const DISTRIBUTE: &[&str] =
+    &["create_distributed_table", "create_distributed_table_concurrently", "create_reference_table"];
+
 /// Parameter names of the functions, as Citus has them.
 fn parameters(function: &str) -> &'static [&'static str] {
     match function {
@@ -88,11 +92,16 @@ impl Session {
         if let Some(moves) = ours.iter().find(|own| MOVE_ROWS.contains(&own.name.as_str())) {
             self.check_moves_rows(&moves.name)?;
         }
+        let is_alone = ours.len() == 1 && calls.len() == 1 && stands_alone(ours[0], &statement.text);
         let mut edits = Edits::new();
         for own in &calls {
             if ours.iter().any(|o| std::ptr::eq(*o, own)) {
                 let arguments = self.arguments(call, own).await?;
                 let value = Box::pin(self.perform(&own.name, &arguments)).await?;
+                // Nothing that is left of the statement needs to know of the table, nor who commits next.
+                if DISTRIBUTE.contains(&own.name.as_str()) && !(is_alone && self.is_last_of_transaction()) {
+                    self.reload_catalog_in_block().await?;
+                }
                 edits.cover(own.span, in_place(own, &value, &statement.text));
             }
         }
@@ -118,7 +127,11 @@ impl Session {
         let text = |value: &Option<Bytes>| value.as_ref().map(|v| String::from_utf8_lossy(v).into_owned());
         let names = parameters(function).iter().map(|name| (*name).to_owned());
         let values = names.zip(values.iter().map(text)).collect();
-        self.perform(function, &Arguments { function: function.to_owned(), values }).await.map(drop)
+        self.perform(function, &Arguments { function: function.to_owned(), values }).await?;
+        match DISTRIBUTE.contains(&function) {
+            true => self.reload_catalog_in_block().await,
+            false => Ok(()),
+        }
     }
 
     async fn arguments(&mut self, call: &Call<'_>, own: &OwnCall) -> Result<Arguments> {
@@ -207,6 +220,13 @@ pub fn without_position(failure: Failure) -> Failure {
         }
         other => other,
     }
+}
+
+/// `SELECT call(…)`, and nothing else.
+fn stands_alone(own: &OwnCall, text: &str) -> bool {
+    let around = (text.get(..own.span.start), text.get(own.span.end..));
+    let (Some(before), Some(after)) = around else { return false };
+    before.trim().eq_ignore_ascii_case("select") && after.trim().trim_end_matches(';').is_empty()
 }
 
 /// The text that stands for a call: its value, under the column name that the call would have had.

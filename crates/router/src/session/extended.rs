@@ -450,10 +450,13 @@ impl Session {
             }
             return Ok(());
         }
+        // Its commit is next, as after the last statement of a Query.
+        self.last_of_query = true;
         let completion = match self.pending.take() {
             Some(pending) => Some(self.execute_portal(pending).await),
             None => None,
         };
+        self.last_of_query = false;
         let completion = self.client.converted(completion.transpose())?;
         if self.txn.block == Block::Implicit {
             self.commit().await?;
