@@ -63,8 +63,7 @@ pub struct Snapshot {
     /// Grows with each change of metadata.
     pub epoch: i64,
     pub nodes: Vec<Node>,
-    /// What the fence on the workers is compared with, by colocation group.
-    pub placement_epochs: HashMap<ColocationId, i64>,
+    pub colocations: HashMap<ColocationId, Colocation>,
     /// By schema, then name: distributed and reference tables only. What is not here is local to the coordinator.
     pub tables: HashMap<String, HashMap<String, Arc<Table>>>,
     pub by_oid: HashMap<Oid, Arc<Table>>,
@@ -212,6 +211,21 @@ pub struct Node {
     pub is_active: bool,
     /// `pg_dist_node.shouldhaveshards`.
     pub should_have_shards: bool,
+}
+
+/// A colocation group (`pg_dist_colocation`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Colocation {
+    pub shard_count: u32,
+    /// -1: reference tables.
+    pub replication_factor: i32,
+    /// Of the base type where the column's is a domain.
+    pub key_type: Oid,
+    pub key_collation: Oid,
+    /// What the fence on the workers is compared with.
+    pub placement_epoch: i64,
+    /// Tables created with `colocate_with => 'default'` may join.
+    pub is_default: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -375,6 +389,11 @@ pub struct Cascade {
 }
 
 impl Snapshot {
+    /// What the fence on the workers is compared with.
+    pub fn placement_epoch(&self, colocation: ColocationId) -> Option<i64> {
+        self.colocations.get(&colocation).map(|colocation| colocation.placement_epoch)
+    }
+
     /// Tables of which rows may change when rows of one are deleted, or updated.
     pub fn changed_with(&self, table: Oid, deletes: bool) -> HashSet<Oid> {
         let first = self.cascades.get(&table).into_iter().flatten();

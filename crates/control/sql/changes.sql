@@ -414,7 +414,8 @@ BEGIN
             SELECT coalesce(json_agg(ARRAY[n.nodeid::text, n.groupid::text, n.nodename, n.nodeport::text, n.isactive::text, n.shouldhaveshards::text]
                 ORDER BY n.groupid, n.nodeid), '[]') FROM pgherd.pg_dist_node n WHERE n.noderole = 'primary') END,
         'colocations', CASE WHEN whole OR 'pgherd.pg_dist_colocation'::regclass = ANY (classes) THEN (
-            SELECT coalesce(json_agg(ARRAY[c.colocationid::text, c.placementepoch::text]), '[]') FROM pgherd.pg_dist_colocation c) END,
+            SELECT coalesce(json_agg(ARRAY[c.colocationid::text, c.placementepoch::text, c.shardcount::text, c.replicationfactor::text,
+                c.distributioncolumntype::oid::text, c.distributioncolumncollation::oid::text, c.isdefault::text]), '[]') FROM pgherd.pg_dist_colocation c) END,
         'relations', to_json(relations::text[]), 'functions', to_json(functions::text[]),
         'types', to_json(types::text[]), 'operators', to_json(operators::text[]),
         'relation_names', CASE WHEN relations IS NOT NULL THEN (

@@ -1,10 +1,11 @@
-//! The metadata as control operations see it: nodes, colocation groups, tables with their shards. Read fresh inside the
-//! operation's own transaction (`pgherd.cluster_state()`), not from a router's snapshot.
+//! The metadata as control operations see it: nodes, colocation groups, tables with their shards. A router has it of the
+//! catalog that it holds, where that is at the epoch that the operation's own transaction sees; the coordinator tells the
+//! same (`pgherd.cluster_state()`).
 
 use serde::{Deserialize, Serialize};
 
 use crate::describe::DescriptionError;
-use pgherd_catalog::{COORDINATOR_GROUP, ColocationId, GroupId, NodeId, Oid, ShardId};
+use pgherd_catalog::{COORDINATOR_GROUP, ColocationId, GroupId, NodeId, Oid, ShardId, Snapshot, Table, TableKind};
 
 /// Gives one row with one column: the JSON for [`parse_cluster_state`].
 pub fn cluster_state_query() -> &'static str {
@@ -69,6 +70,34 @@ pub struct DistributedTable {
 }
 
 impl DistributedTable {
+    /// `groups`: those that have copies of reference tables.
+    fn of(table: &Table, groups: &[GroupId]) -> DistributedTable {
+        let shards = match &table.kind {
+            TableKind::Distributed { shards, .. } => {
+                let shard = |s: &pgherd_catalog::Shard| ShardPlacement {
+                    id: s.id,
+                    remainder: Some(s.remainder),
+                    group: s.group,
+                };
+                shards.iter().map(shard).collect()
+            }
+            TableKind::Reference { shard } => {
+                groups.iter().map(|group| ShardPlacement { id: *shard, remainder: None, group: *group }).collect()
+            }
+        };
+        DistributedTable {
+            oid: table.oid,
+            schema: table.schema.clone(),
+            name: table.name.clone(),
+            method: if table.is_reference() { 'n' } else { 'h' },
+            key: table.key_column().map(|column| column.name.clone()),
+            colocation: table.colocation,
+            shards: Some(shards),
+            is_partitioned: table.is_partitioned,
+            parent: table.parent,
+        }
+    }
+
     pub fn shards(&self) -> &[ShardPlacement] {
         self.shards.as_deref().unwrap_or_default()
     }
@@ -108,6 +137,43 @@ pub(crate) fn shard_schema(shard: ShardId) -> String {
 }
 
 impl ClusterState {
+    pub fn of(catalog: &Snapshot) -> ClusterState {
+        let node = |n: &pgherd_catalog::Node| NodeState {
+            id: n.id,
+            group: n.group,
+            host: n.host.clone(),
+            port: n.port.into(),
+            is_active: n.is_active,
+            // It has no others.
+            role: "primary".to_owned(),
+            should_have_shards: n.should_have_shards,
+        };
+        let mut colocations: Vec<Colocation> = catalog
+            .colocations
+            .iter()
+            .map(|(id, c)| Colocation {
+                id: *id,
+                shard_count: c.shard_count,
+                replication_factor: c.replication_factor,
+                key_type: c.key_type,
+                key_collation: c.key_collation,
+                epoch: c.placement_epoch,
+                is_default: c.is_default,
+            })
+            .collect();
+        colocations.sort_unstable_by_key(|c| c.id);
+        let mut state = ClusterState {
+            epoch: catalog.epoch,
+            nodes: catalog.nodes.iter().map(node).collect(),
+            colocations,
+            tables: Vec::new(),
+        };
+        let groups = state.worker_groups();
+        state.tables = catalog.by_oid.values().map(|table| DistributedTable::of(table, &groups)).collect();
+        state.tables.sort_unstable_by_key(|table| table.oid);
+        state
+    }
+
     pub fn table(&self, oid: Oid) -> Option<&DistributedTable> {
         self.tables.iter().find(|t| t.oid == oid)
     }

@@ -417,6 +417,32 @@ fn definitions_at_the_same_time_end_as_on_one_server() {
     }
 }
 
+#[test]
+fn an_index_is_dropped_concurrently_everywhere_though_its_table_is_distributed_meanwhile() {
+    let (herd, _turn) = herd();
+    let side = herd.cluster.side();
+    side.create_database("late", "").unwrap();
+    let (mut one, mut other) = (side.connect("late").unwrap(), side.connect("late").unwrap());
+    one.run("CREATE TABLE late (id int PRIMARY KEY, v int); CREATE INDEX late_v ON late (v)").unwrap();
+    // Nobody has it: as PostgreSQL says it, with the word or without.
+    let missing = other.simple("DROP INDEX CONCURRENTLY nowhere", None).unwrap();
+    assert_eq!(missing.error().map(|e| e.sqlstate().to_owned()).as_deref(), Some("42704"));
+    other.run("DROP INDEX CONCURRENTLY IF EXISTS nowhere").unwrap();
+    one.run("BEGIN; SELECT create_distributed_table('late', 'id')").unwrap();
+    let dropping = std::thread::spawn(move || other.run("DROP INDEX CONCURRENTLY late_v").map(drop));
+    let waits = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'late'::regclass";
+    let mut third = side.connect("late").unwrap();
+    let started = Instant::now();
+    while third.value(waits).unwrap() == "0" {
+        assert!(started.elapsed() < WAIT, "nobody waits for the table");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(indexes(&mut one, "late_v")[0], "1 there, 0 invalid");
+    one.run("COMMIT").unwrap();
+    dropping.join().unwrap().unwrap();
+    assert_eq!(indexes(&mut one, "late_v"), vec!["0 there, 0 invalid"; 4]);
+}
+
 /// Two clients in turn: one prepares and runs statements, the other changes the tables, the one runs them again.
 /// What the first one is told, each message with the statement it is about.
 fn in_turn(side: &Side, setup: &str, statements: &[&str], definition: &str) -> Vec<(usize, String)> {

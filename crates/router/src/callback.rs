@@ -815,8 +815,8 @@ impl Session {
         for group in &groups {
             self.join(*group).await?;
             for table in &plan.tables {
-                if let Some(epoch) = catalog.placement_epochs.get(&table.colocation) {
-                    self.fence(*group, table.colocation, *epoch);
+                if let Some(epoch) = catalog.placement_epoch(table.colocation) {
+                    self.fence(*group, table.colocation, epoch);
                 }
             }
             if plan.writes || statement.text.contains("FOR UPDATE") || statement.text.contains("FOR SHARE") {
@@ -859,9 +859,9 @@ impl Session {
                 for relation in relations {
                     if let pgherd_catalog::Resolved::Table(table) =
                         catalog.resolve(relation.schema.as_deref(), &relation.name, &[])
-                        && let Some(epoch) = catalog.placement_epochs.get(&table.colocation)
+                        && let Some(epoch) = catalog.placement_epoch(table.colocation)
                     {
-                        self.fence(group, table.colocation, *epoch);
+                        self.fence(group, table.colocation, epoch);
                     }
                 }
                 self.mark_writer(group);
@@ -1156,8 +1156,8 @@ impl Session {
         let names: Vec<String> = columns.iter().map(|c| quote_ident(c)).collect();
         for (group, rows) in owned {
             self.join(group).await?;
-            if let Some(epoch) = catalog.placement_epochs.get(&table.colocation) {
-                self.fence(group, table.colocation, *epoch);
+            if let Some(epoch) = catalog.placement_epoch(table.colocation) {
+                self.fence(group, table.colocation, epoch);
             }
             self.mark_writer(group);
             let sql = format!(

@@ -274,8 +274,8 @@ impl Session {
         );
         self.join(group).await?;
         let catalog = self.catalog();
-        if let Some(epoch) = catalog.placement_epochs.get(&table.colocation) {
-            self.fence(group, table.colocation, *epoch);
+        if let Some(epoch) = catalog.placement_epoch(table.colocation) {
+            self.fence(group, table.colocation, epoch);
         }
         self.mark_writer(group);
         let mut kept = Vec::new();

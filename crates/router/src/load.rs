@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use pgherd_catalog::hash::KeyType;
 use pgherd_catalog::{
-    Cascade, Column, ColumnDefault, ForeignKey, NameRow, Node, Oid, Part, Shard, Snapshot, Table, TableKind,
+    Cascade, Colocation, Column, ColumnDefault, ForeignKey, NameRow, Node, Oid, Part, Shard, Snapshot, Table, TableKind,
 };
+use pgherd_control::cluster_state::{ClusterState, cluster_state_query, parse_cluster_state};
 use serde::Deserialize;
 
 use crate::database::Source;
@@ -75,6 +76,12 @@ async fn verify<S: Source>(source: &mut S, changed: &Snapshot) -> Result<(), S::
         }
     }
     names::settle(&mut changed);
+    let told = source.query(cluster_state_query()).await?;
+    let told = parse_cluster_state(told.text(0, 0).unwrap_or_default()).map_err(|e| S::unreadable(e.to_string()))?;
+    let held = ClusterState::of(&changed);
+    if held != told {
+        return Err(S::unreadable(format!("a changed catalog tells of {held:?}, not of {told:?}")));
+    }
     match differences(&changed, &whole) {
         found if found.is_empty() => Ok(()),
         found => Err(S::unreadable(format!("a changed catalog differs from the whole one: {}", found.join("; ")))),
@@ -92,7 +99,7 @@ fn differences(changed: &Snapshot, whole: &Snapshot) -> Vec<String> {
     }
     compare!(epoch);
     compare!(nodes);
-    compare!(placement_epochs);
+    compare!(colocations);
     compare!(class_columns);
     compare!(changed_here);
     compare!(firing_before);
@@ -224,7 +231,7 @@ fn apply(snapshot: &mut Snapshot, changes: &Changes) {
         snapshot.nodes = nodes.iter().map(node).collect();
     }
     if let Some(colocations) = &changes.colocations {
-        snapshot.placement_epochs = colocations.iter().map(|row| (number(row, 0), number(row, 1))).collect();
+        snapshot.colocations = colocations.iter().map(|row| (number(row, 0), colocation(row))).collect();
     }
     for (part, objects, names) in [
         (Part::Relation, &changes.relations, &changes.relation_names),
@@ -255,6 +262,17 @@ fn node(row: &Row) -> Node {
         port: number(row, 3),
         is_active: truth(row, 4),
         should_have_shards: truth(row, 5),
+    }
+}
+
+fn colocation(row: &Row) -> Colocation {
+    Colocation {
+        placement_epoch: number(row, 1),
+        shard_count: number(row, 2),
+        replication_factor: number(row, 3),
+        key_type: number(row, 4),
+        key_collation: number(row, 5),
+        is_default: truth(row, 6),
     }
 }
 

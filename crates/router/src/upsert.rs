@@ -531,8 +531,8 @@ impl Session {
 
     pub(crate) async fn write_on(&mut self, group: GroupId, table: &Table) -> Result<()> {
         self.join(group).await?;
-        if let Some(epoch) = self.catalog().placement_epochs.get(&table.colocation) {
-            self.fence(group, table.colocation, *epoch);
+        if let Some(epoch) = self.catalog().placement_epoch(table.colocation) {
+            self.fence(group, table.colocation, epoch);
         }
         self.mark_writer(group);
         Ok(())

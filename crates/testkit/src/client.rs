@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -408,6 +408,21 @@ impl Client {
                     synced = true;
                 }
             }
+        }
+    }
+
+    /// The server says something before this time is over.
+    pub fn hears_within(&mut self, time: Duration) -> Result<bool> {
+        if self.start < self.received.len() {
+            return Ok(true);
+        }
+        self.stream.set_read_timeout(Some(time))?;
+        let heard = self.stream.peek(&mut [0u8; 1]);
+        self.stream.set_read_timeout(Some(SILENCE_MAX))?;
+        match heard {
+            Ok(_) => Ok(true),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => Ok(false),
+            Err(error) => Err(error.into()),
         }
     }
 

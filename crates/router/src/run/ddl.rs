@@ -268,7 +268,13 @@ impl Session {
         // DETACH PARTITION … CONCURRENTLY is carried out as DETACH PARTITION. Indexes of partitions are partitioned on
         // the coordinator, and are made and dropped likewise.
         let of_leaf = info.concurrently && info.object == "index" && self.names_leaf(info).await?;
-        let detaches = info.concurrently && info.tag == "ALTER TABLE" && !affected.is_empty() || of_leaf;
+        let mut detaches = info.concurrently && info.tag == "ALTER TABLE" && !affected.is_empty() || of_leaf;
+        let mut dropped = None;
+        if drops_part(info) && info.concurrently && affected.is_empty() && self.txn.block == Block::None {
+            dropped = self.index_to_drop(info).await?;
+            // Nobody has it: whoever makes it meanwhile is noticed without the word.
+            detaches |= dropped.is_none() && info.objects.len() == 1 && !info.cascade;
+        }
         let options = |s: &String| s == "set_rel_options" || s == "reset_rel_options";
         if info.tag == "ALTER TABLE" && info.subcommands.iter().any(options) && self.names_leaf(info).await? {
             return Err(Failure::refused("cannot set storage parameters of a partition that is distributed")
@@ -285,6 +291,13 @@ impl Session {
         if info.concurrently && !detaches || is_outside_blocks(info) {
             let completion = self.run_on_coordinator(call, call.prepared.text(), true).await?;
             self.reload_after_plain_ddl().await;
+            if let Some((table, name)) = dropped
+                && self.catalog().by_oid.contains_key(&table)
+            {
+                // Its table was distributed while the statement waited for it.
+                self.open_implicit_block();
+                self.run_everywhere(&format!("DROP INDEX IF EXISTS {name}")).await?;
+            }
             return Ok(completion);
         }
         self.open_implicit_block();
@@ -362,6 +375,24 @@ impl Session {
     async fn coordinator_time(&mut self) -> Result<String> {
         let now = self.ask_coordinator("SELECT extract(epoch FROM pg_catalog.clock_timestamp())").await?;
         Ok(now.text(0, 0).unwrap_or_default().to_owned())
+    }
+
+    /// The table of an index that is dropped concurrently, and the index's name.
+    async fn index_to_drop(&mut self, info: &DdlInfo) -> Result<Option<(Oid, String)>> {
+        let Some(name) = info.objects.first() else { return Ok(None) };
+        let qualified = match &name.schema {
+            Some(schema) => format!("{}.{}", quote_ident(schema), quote_ident(&name.name)),
+            None => quote_ident(&name.name),
+        };
+        let sql = format!(
+            "SELECT i.indrelid::pg_catalog.oid, pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c \
+             JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+             LEFT JOIN pg_catalog.pg_index i ON i.indexrelid = c.oid WHERE c.oid = pg_catalog.to_regclass({})",
+            quote_literal(&qualified)
+        );
+        let found = self.ask_coordinator(&sql).await?;
+        let table = found.text(0, 0).and_then(|oid| oid.parse().ok()).unwrap_or_default();
+        Ok(found.text(0, 1).map(|name| (table, name.to_owned())))
     }
 
     /// Drops what was of no distributed table, or was not there, when it was looked for, `since` then. None: definitions

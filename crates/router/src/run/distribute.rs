@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Table};
-use pgherd_control::cluster_state::{self, ClusterState, DistributedTable};
+use pgherd_control::cluster_state::{ClusterState, DistributedTable};
 use pgherd_control::describe::{self, DescriptionError, TableDescription};
 use pgherd_control::distribute::{self, ColocateWith};
 use pgherd_wire::backend;
@@ -516,10 +516,14 @@ impl Session {
         self.txn.participants.get(&COORDINATOR_GROUP).is_none_or(|p| p.lease.status != b'E')
     }
 
+    /// As this transaction sees it.
     pub(super) async fn cluster_state(&mut self) -> Result<ClusterState> {
         self.join(COORDINATOR_GROUP).await?;
-        let result = self.collect_on(COORDINATOR_GROUP, cluster_state::cluster_state_query()).await?;
-        cluster_state::parse_cluster_state(result.text(0, 0).unwrap_or_default()).map_err(garbled)
+        let now = self.collect_on(COORDINATOR_GROUP, "SELECT epoch FROM pgherd.epoch").await?;
+        if now.text(0, 0) != Some(self.catalog().epoch.to_string().as_str()) {
+            self.load_catalog_in_block().await?;
+        }
+        Ok(ClusterState::of(&self.catalog()))
     }
 
     pub(super) async fn has_rows(&mut self, table: &TableDescription) -> Result<bool> {

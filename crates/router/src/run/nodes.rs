@@ -127,7 +127,7 @@ impl Session {
         colocation: ColocationId,
         newcomer: GroupId,
     ) -> Result<i64> {
-        let current = self.catalog().placement_epochs.get(&colocation).copied().unwrap_or(1);
+        let current = self.catalog().placement_epoch(colocation).unwrap_or(1);
         let stored = state.colocation(colocation).map_or(current, |c| c.epoch);
         if stored < current {
             // Another reference table of the group has moved it already.

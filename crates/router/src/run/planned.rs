@@ -667,9 +667,9 @@ impl Session {
 
     pub(super) fn fence_table(&mut self, group: GroupId, table: &Table, catalog: &Snapshot) {
         if group != COORDINATOR_GROUP
-            && let Some(epoch) = catalog.placement_epochs.get(&table.colocation)
+            && let Some(epoch) = catalog.placement_epoch(table.colocation)
         {
-            self.fence(group, table.colocation, *epoch);
+            self.fence(group, table.colocation, epoch);
         }
     }
 

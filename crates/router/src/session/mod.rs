@@ -489,7 +489,7 @@ impl Session {
         Ok(())
     }
 
-    async fn load_catalog_in_block(&mut self) -> Result<()> {
+    pub async fn load_catalog_in_block(&mut self) -> Result<()> {
         let base = self.catalog();
         let known = base.changed_here.clone();
         let loaded = if self.definitions.is_asked() {
