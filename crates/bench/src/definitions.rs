@@ -1,5 +1,5 @@
-//! What definitions cost: each some times on both sides in turns, one client. Once in a database that has little else, and
-//! once beside thousands of tables and functions.
+//! What definitions cost: each some times on both sides in turns, one client. Once in a database that has little else,
+//! and once beside thousands of tables and functions.
 
 use crate::bars::Verdict;
 use crate::report::{Spread, cut, median};
@@ -167,7 +167,9 @@ fn prepare(sides: &[Side; 2], beside: u32) -> Result<(), String> {
             let all: String = (first..beside.min(first + 500)).map(of).collect();
             side.run(&format!("DO $do$ BEGIN {all} END $do$"))?;
         }
-        side.run("ANALYZE pg_catalog.pg_class, pg_catalog.pg_attribute, pg_catalog.pg_depend, pg_catalog.pg_proc, pg_catalog.pg_type")?;
+        for catalog in ["class", "attribute", "depend", "proc", "type"] {
+            side.run(&format!("ANALYZE pg_catalog.pg_{catalog}"))?;
+        }
     }
     Ok(())
 }

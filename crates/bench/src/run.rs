@@ -283,8 +283,8 @@ fn report(results: &Results, draw: fn(&[Vec<String>]) -> String) -> String {
     }
     if !results.definitions.is_empty() {
         text.push_str(&format!(
-            "\n## Definitions\n\nMedians, the sides taking turns, one client; tables of 32 shards. The ratio is the router's \
-             time to the plain server's.\n\n{}",
+            "\n## Definitions\n\nMedians, the sides taking turns, one client; tables of 32 shards. The ratio is the \
+             router's time to the plain server's.\n\n{}",
             draw(&definitions::table(&results.definitions))
         ));
         for row in &results.definitions {

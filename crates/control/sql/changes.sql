@@ -89,7 +89,7 @@ $$;
 -- partitions and children; what else is built on it says the same as before. Class 0: a relation that is to be read again itself.
 CREATE OR REPLACE FUNCTION pgherd.touched_by(classes oid[], objects oid[]) RETURNS TABLE (class oid, object oid)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
-    SET plan_cache_mode = force_generic_plan AS $$
+    SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
@@ -129,7 +129,7 @@ $$;
 -- What names of relations mean, as far as planning asks: a kind (crates/router/src/names.rs), a name, the relation.
 CREATE OR REPLACE FUNCTION pgherd.held_relations(which oid[]) RETURNS TABLE (kind text, name text, of oid)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
-    SET plan_cache_mode = force_generic_plan AS $$
+    SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
 #variable_conflict use_column
 DECLARE
     time_is_read CONSTANT text := '[{]SQLVALUEFUNCTION|:funcid (1299|2647|2648) ';
@@ -203,7 +203,7 @@ $$;
 -- Likewise of functions. `direct`: names of those that leave something on their connection by themselves.
 CREATE OR REPLACE FUNCTION pgherd.held_functions(which oid[], direct text[]) RETURNS TABLE (kind text, name text, of oid)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
-    SET plan_cache_mode = force_generic_plan AS $$
+    SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
@@ -262,7 +262,7 @@ $$;
 -- Distributed and reference tables, in the order of what reads them (crates/router/src/database.rs), as text.
 CREATE OR REPLACE FUNCTION pgherd.held_tables(which oid[]) RETURNS json
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
-    SET plan_cache_mode = force_generic_plan AS $$
+    SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 BEGIN
     RETURN (
     SELECT json_agg(ARRAY[p.logicalrelid::oid::text, n.nspname, c.relname, p.partmethod::text, p.partkey, p.colocationid::text,
@@ -279,8 +279,8 @@ BEGIN
                 SELECT 'pg_constraint'::regclass::oid, k.oid FROM pg_constraint k WHERE k.conrelid = c.oid
                 UNION ALL SELECT 'pg_attrdef'::regclass, f.oid FROM pg_attrdef f WHERE f.adrelid = c.oid
                 UNION ALL SELECT 'pg_class'::regclass, i.indexrelid FROM pg_index i WHERE i.indrelid = c.oid) x(class, oid)
-            JOIN pg_depend d ON d.classid = x.class AND d.objid = x.oid
-            WHERE d.refobjid >= 16384 AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass))::text,
+            WHERE EXISTS (SELECT FROM pg_depend d WHERE d.classid = x.class AND d.objid = x.oid
+                AND d.refobjid >= 16384 AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass) OFFSET 0))::text,
         EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid AND t.tginitdeferred)::text,
         EXISTS (SELECT FROM pg_depend d JOIN pg_constraint k ON k.oid = d.objid WHERE d.refclassid = 'pg_class'::regclass
             AND d.refobjid = c.oid AND d.classid = 'pg_constraint'::regclass AND k.confrelid = c.oid AND k.contype = 'f')::text,
@@ -305,7 +305,7 @@ $$;
 -- who reads this.
 CREATE OR REPLACE FUNCTION pgherd.held_columns(which oid[]) RETURNS json
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
-    SET plan_cache_mode = force_generic_plan AS $$
+    SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 BEGIN
     RETURN (
     SELECT json_agg(ARRAY[a.attrelid::text, a.attnum::text, a.attname, a.atttypid::text, a.atttypmod::text,
@@ -342,7 +342,7 @@ $$;
 -- or too old. `direct` is for pgherd.held_functions. Whoever may have been told of an epoch that this server has lost reads all.
 CREATE OR REPLACE FUNCTION pgherd.catalog_since(known pg_snapshot, own bigint, epoch bigint, direct text[], also oid[]) RETURNS json
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off
-    SET plan_cache_mode = force_generic_plan AS $$
+    SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
 DECLARE
     here CONSTANT xid8 := pg_current_xact_id_if_assigned();
     epoch_now bigint;
@@ -360,7 +360,8 @@ DECLARE
 BEGIN
     SELECT e.epoch INTO epoch_now FROM pgherd.epoch e;
     IF NOT whole THEN
-        whole := epoch_now < $3 OR EXISTS (SELECT FROM pgherd.change_horizon h
+        whole := epoch_now < $3 OR pg_snapshot_xmax(known) > pg_snapshot_xmax(pg_current_snapshot())
+            OR EXISTS (SELECT FROM pgherd.change_horizon h
             WHERE h.xid > pg_snapshot_xmin(known) AND h.xid < pg_snapshot_xmax(pg_current_snapshot()));
     END IF;
     IF here IS NOT NULL THEN

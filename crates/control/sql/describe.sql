@@ -29,16 +29,17 @@ $$;
 -- A domain's base type, any other type itself.
 CREATE OR REPLACE FUNCTION pgherd.base_type(typ oid) RETURNS oid
 LANGUAGE plpgsql STABLE AS $$
-#variable_conflict use_column
+DECLARE
+    base oid := typ;
+    below oid;
 BEGIN
-    RETURN (
-    WITH RECURSIVE base(typ, below) AS (
-        SELECT oid, typbasetype FROM pg_catalog.pg_type WHERE oid = $1
-        UNION ALL
-        SELECT t.oid, t.typbasetype FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.below
-    )
-    SELECT typ FROM base WHERE below = 0
-    );
+    LOOP
+        SELECT t.typbasetype INTO below FROM pg_catalog.pg_type t WHERE t.oid = base;
+        IF NOT FOUND OR below = 0 THEN
+            RETURN CASE WHEN FOUND THEN base END;
+        END IF;
+        base := below;
+    END LOOP;
 END
 $$;
 
@@ -113,10 +114,14 @@ BEGIN
     RETURN (
     -- Once for each type: most columns of a table share a few.
     WITH keys AS MATERIALIZED (
-        SELECT x.type, pgherd.base_type(x.type) AS base, pgherd.hashes_by_object_id(x.type) AS hashes_by_object_id,
+        SELECT x.type, CASE WHEN t.is_plain THEN x.type ELSE pgherd.base_type(x.type) END AS base,
+            CASE WHEN NOT t.is_plain THEN pgherd.hashes_by_object_id(x.type) END AS hashes_by_object_id,
             pgherd.hash_function(x.type) AS hash_function
         FROM (SELECT DISTINCT a.atttypid FROM pg_catalog.pg_attribute a
-            WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped) x(type)
+                WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped) x(type),
+            -- A base type that is made of no other, and stands for no object.
+            LATERAL (SELECT t.typtype = 'b' AND t.typcategory <> 'A' AND t.typname !~ '^reg' AS is_plain
+                FROM pg_catalog.pg_type t WHERE t.oid = x.type) t
     )
     SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
         'name', a.attname,
@@ -232,7 +237,10 @@ BEGIN
         'name', c.conname, 'oid', c.conrelid::bigint, 'schema', n.nspname, 'table', r.relname,
         'columns', pgherd.column_names(c.conrelid, c.conkey),
         'referenced_columns', pgherd.column_names(c.confrelid, c.confkey)) ORDER BY c.oid), '[]')
-    FROM pg_catalog.pg_constraint c
+    -- No index is by what is referenced.
+    FROM (SELECT DISTINCT d.objid FROM pg_catalog.pg_depend d WHERE d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
+        AND d.refobjid = $1 AND d.classid = 'pg_catalog.pg_constraint'::pg_catalog.regclass) d
+    JOIN pg_catalog.pg_constraint c ON c.oid = d.objid
     JOIN pg_catalog.pg_class r ON r.oid = c.conrelid
     JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
     WHERE c.confrelid = $1 AND c.conrelid <> $1 AND c.contype = 'f' AND c.conparentid = 0
@@ -442,7 +450,7 @@ BEGIN
             FROM pg_catalog.pg_type t WHERE t.typtype = 'c'
         UNION ALL
         SELECT 'pg_type'::pg_catalog.regclass, c.contypid, 'pg_constraint'::pg_catalog.regclass, c.oid
-            FROM pg_catalog.pg_constraint c WHERE c.contypid <> 0
+            FROM pg_catalog.pg_constraint c WHERE c.conrelid = 0 AND c.contypid <> 0
         UNION ALL
         SELECT 'pg_type'::pg_catalog.regclass, x.type, 'pg_cast'::pg_catalog.regclass, k.oid
             FROM pg_catalog.pg_cast k, LATERAL (VALUES (k.castsource), (k.casttarget)) x(type) WHERE k.oid >= 16384
@@ -462,8 +470,8 @@ BEGIN
                 AND f.prosrc ~* ('(^|[^a-z0-9_$])' || regexp_replace(g.proname, E'(\\W)', E'\\\\\\1', 'g') || E'"?\\s*[(]')
         ) e
         -- Other relations are named, not entered.
-        WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_class c WHERE r.classid = 'pg_class'::pg_catalog.regclass
-            AND c.oid = r.objid AND c.oid <> $1 AND c.relkind NOT IN ('c', 'i'))
+        WHERE r.classid <> 'pg_class'::pg_catalog.regclass OR r.objid = $1
+            OR (SELECT c.relkind IN ('c', 'i') FROM pg_catalog.pg_class c WHERE c.oid = r.objid)
     ),
     described AS (
         SELECT 'pg_extension'::pg_catalog.regclass::oid AS classid, e.oid AS objid, 'extension' AS kind, e.name, e.guard,
@@ -619,7 +627,8 @@ CREATE OR REPLACE FUNCTION pgherd.describe_table(relation oid) RETURNS jsonb
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET quote_all_identifiers = off
 SET bytea_output = 'hex' SET extra_float_digits = 1 SET xmlbinary = 'base64' SET jit = off
-    SET plan_cache_mode = force_generic_plan AS $$
+    -- Plans that are kept are made for many tables, whoever is the first.
+    SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
 BEGIN
     RETURN (

@@ -63,14 +63,27 @@ impl Database {
     }
 
     /// Puts a newer catalog in place. An older one than what is there (two loads that overtook each other) is dropped;
-    /// but where it is older than `before`, the epoch that was here when its load began, the coordinator has gone back
+    /// but where its epoch is before `before`, the one that was here when its load began, the coordinator has gone back
     /// (restored, or failed over to a server that lacked commits).
     fn replace(&self, before: i64, snapshot: Snapshot) {
         let mut current = self.snapshot.write().unwrap_or_else(PoisonError::into_inner);
-        if snapshot.epoch >= current.epoch || snapshot.epoch < before && current.epoch == before {
+        let is_newer = snapshot.epoch > current.epoch
+            || snapshot.epoch == current.epoch && crate::load::shows_all_of(&snapshot.held.known, &current.held.known);
+        if is_newer || snapshot.epoch < before && current.epoch == before {
             *current = Arc::new(snapshot);
             self.version.fetch_add(1, Ordering::AcqRel);
         }
+    }
+
+    /// In place of this very one, whatever that is. False: another has come meanwhile.
+    fn replace_this(&self, this: &Arc<Snapshot>, snapshot: Snapshot) -> bool {
+        let mut current = self.snapshot.write().unwrap_or_else(PoisonError::into_inner);
+        let is_there = Arc::ptr_eq(&current, this);
+        if is_there {
+            *current = Arc::new(snapshot);
+            self.version.fetch_add(1, Ordering::AcqRel);
+        }
+        is_there
     }
 
     /// What was worked out under this version of the catalog is good while it stays the same.
@@ -386,8 +399,15 @@ async fn follow(shared: Arc<Shared>, database: Arc<Database>) {
 async fn listen_once(shared: &Arc<Shared>, database: &Arc<Database>) -> std::result::Result<(), BackendError> {
     let mut connection = connect(&shared.own_target(&database.name)).await?;
     connection.query(&format!("LISTEN {NOTIFY_CHANNEL}")).await?;
-    // What changed while nobody listened.
-    database.load_over(&mut connection, None).await?;
+    // What changed while nobody listened, and all else: this may be another server than the last one, whose transactions
+    // have the same numbers.
+    loop {
+        let this = database.snapshot();
+        let snapshot = crate::load::load(&mut connection, None).await?;
+        if database.replace_this(&this, snapshot) {
+            break;
+        }
+    }
     loop {
         let frame = connection.frame().await?;
         if frame.tag() == b'A' {
@@ -440,5 +460,22 @@ mod tests {
         assert_eq!(after(7, 7), (7, 3));
         // 7 was there when this load began, and is no more.
         assert_eq!(after(7, 6), (6, 4));
+    }
+
+    #[test]
+    fn of_two_catalogs_of_one_epoch_the_one_that_lacks_nothing_stays() {
+        let known = |known: &str| {
+            let mut snapshot = at(5);
+            snapshot.held.known = known.to_owned();
+            snapshot
+        };
+        let database = Database::new("d", known("7:9:7"), None);
+        database.replace(5, known("7:8:7"));
+        assert_eq!(database.version(), 1);
+        database.replace(5, known("9:9:"));
+        assert_eq!((database.snapshot().held.known.as_str(), database.version()), ("9:9:", 2));
+        let this = database.snapshot();
+        assert!(database.replace_this(&this, known("3:3:")) && !database.replace_this(&this, known("4:4:")));
+        assert_eq!(database.snapshot().held.known, "3:3:");
     }
 }

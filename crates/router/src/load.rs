@@ -470,10 +470,54 @@ fn is_literal(sql: &str) -> bool {
     plain && !sql.contains('(') && !sql.contains("::date") && !sql.contains("::time")
 }
 
+/// A coordinator's snapshot (`pg_snapshot`): which transactions it shows.
+struct Shown {
+    /// None from here on.
+    end: u64,
+    in_progress: HashSet<u64>,
+}
+
+impl Shown {
+    /// None: nothing was read.
+    fn parse(text: &str) -> Option<Shown> {
+        let mut parts = text.split(':').skip(1);
+        let end = parts.next()?.parse().ok()?;
+        let in_progress = parts.next()?.split(',').filter_map(|xid| xid.parse().ok()).collect();
+        Some(Shown { end, in_progress })
+    }
+
+    fn shows(&self, xid: u64) -> bool {
+        xid < self.end && !self.in_progress.contains(&xid)
+    }
+}
+
+/// What was read under one snapshot of the coordinator lacks nothing that was read under another.
+pub fn shows_all_of(known: &str, other: &str) -> bool {
+    let Some(other) = Shown::parse(other) else { return true };
+    let Some(known) = Shown::parse(known) else { return false };
+    let lacks = |xid: u64| other.shows(xid) && !known.shows(xid);
+    !known.in_progress.iter().any(|xid| lacks(*xid)) && !(known.end..other.end).any(lacks)
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_snapshot_of_the_coordinator_is_newer_than_another() {
+        // It is empty, the same, further on, and has one ended that was in progress.
+        for (known, other) in
+            [("1:5:", ""), ("3:5:3", "3:5:3"), ("7:9:7", "3:5:3"), ("5:5:", "3:5:3"), ("3:9:3,8", "3:8:3")]
+        {
+            assert!(shows_all_of(known, other), "{known} {other}");
+        }
+        for (known, other) in [("", "1:5:"), ("3:5:3", "5:5:"), ("3:5:3", "7:9:7"), ("3:8:3", "3:9:3,7")] {
+            assert!(!shows_all_of(known, other), "{known} {other}");
+        }
+        // What has no end yet is in neither.
+        assert!(shows_all_of("3:8:3", "3:9:3,8"));
+    }
 
     fn changed(snapshot: &mut Snapshot, json: &str) {
         let known = r#""epoch": "1", "known": "7:7:", "own": "0", "whole": false, "mappings": []"#;

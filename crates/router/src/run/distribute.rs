@@ -17,6 +17,7 @@ use super::request::Errors;
 use crate::error::{Failure, Result};
 use crate::session::Session;
 use crate::settings::quote_ident;
+use crate::transaction::Block;
 
 /// How often a long copy says how far it is.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
@@ -521,7 +522,10 @@ impl Session {
         self.join(COORDINATOR_GROUP).await?;
         let now = self.collect_on(COORDINATOR_GROUP, "SELECT epoch FROM pgherd.epoch").await?;
         if now.text(0, 0) != Some(self.catalog().epoch.to_string().as_str()) {
-            self.load_catalog_in_block().await?;
+            match self.txn.block {
+                Block::None => self.db.reload(&self.thread.shared).await?,
+                _ => self.load_catalog_in_block().await?,
+            }
         }
         Ok(ClusterState::of(&self.catalog()))
     }

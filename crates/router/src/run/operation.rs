@@ -126,7 +126,13 @@ impl Session {
                 if let Some(index) = invalid {
                     let name = format!("{}.{}", quote_ident(&before.schema), quote_ident(&index.name));
                     self.run_quiet(COORDINATOR_GROUP, &format!("DROP INDEX CONCURRENTLY {name}")).await?;
-                    before = self.describe_table(table.oid).await?;
+                    before = match self.describe_table(table.oid).await {
+                        Err(gone) if gone.sqlstate() == "42P01" => {
+                            self.forget_operation(&begun).await?;
+                            return Ok(None);
+                        }
+                        described => described?,
+                    };
                 }
                 begun.resumed = false;
                 let first = [operation::on_coordinator(&text)];
