@@ -150,6 +150,8 @@ pub struct Snapshot {
 pub struct Held {
     /// The coordinator's snapshot under which it was read (`pg_snapshot`). Empty: it was not.
     pub known: String,
+    /// Which server that was: when it was started.
+    pub server: String,
     /// The last number of `pgherd.change` of the transaction that has read it.
     pub own: i64,
     /// How often it has been changed since all of it was read.

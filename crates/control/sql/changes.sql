@@ -9,8 +9,8 @@ BEGIN
     IF current_setting('transaction_read_only')::bool THEN
         RETURN;
     END IF;
-    IF TG_TAG = 'ALTER EXTENSION' THEN
-        -- Which objects are its own counts, too.
+    IF TG_TAG IN ('ALTER EXTENSION', 'REASSIGN OWNED') THEN
+        -- Which objects are an extension's counts, too; what changes hands is not told of.
         INSERT INTO pgherd.change (class, object) VALUES (0, 0);
     ELSIF TG_EVENT = 'sql_drop' THEN
         INSERT INTO pgherd.change (class, object)
@@ -27,6 +27,11 @@ BEGIN
         SELECT DISTINCT d.classid, d.objid FROM pg_event_trigger_ddl_commands() d
         WHERE d.classid IS NOT NULL AND d.objid IS NOT NULL
             AND TG_TAG NOT IN ('COMMENT', 'SECURITY LABEL', 'GRANT', 'REVOKE', 'REFRESH MATERIALIZED VIEW', 'REINDEX');
+    END IF;
+    -- Temporary tables move no epoch, with which what is old is forgotten.
+    IF TG_TAG IN ('CREATE TABLE', 'CREATE TABLE AS', 'SELECT INTO')
+        AND EXISTS (SELECT FROM pgherd.change c WHERE c.xid = pg_current_xact_id() AND c.number % 1024 < 8) THEN
+        PERFORM pgherd.forget_changes(0);
     END IF;
 END
 $$;
@@ -49,7 +54,9 @@ $$;
 CREATE OR REPLACE FUNCTION pgherd.note_rows() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF TG_OP = 'TRUNCATE' THEN
+    IF TG_TABLE_SCHEMA <> 'pgherd' THEN
+        RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = 'only tables of pgherd may have this trigger';
+    ELSIF TG_OP = 'TRUNCATE' THEN
         PERFORM pgherd.note_change(0, 0);
     ELSIF TG_ARGV[0] = '' THEN
         PERFORM pgherd.note_change(TG_RELID, 0);
@@ -102,10 +109,15 @@ BEGIN
         LATERAL (
             SELECT d.classid, d.objid FROM pg_depend d
             WHERE t.class <> 0 AND d.refclassid = t.class AND d.refobjid = t.object
-                AND (t.class <> 'pg_class'::regclass OR c.relkind IN ('v', 'm', 'c') OR d.classid = 'pg_type'::regclass
+                AND (t.class <> 'pg_class'::regclass OR c.relkind IN ('v', 'm', 'c')
+                    -- Row types; expressions and bodies that are told with the names that relations have.
+                    OR d.classid IN ('pg_type'::regclass, 'pg_attrdef'::regclass, 'pg_proc'::regclass)
                     OR d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i'))
             UNION ALL SELECT 'pg_class'::regclass, r.ev_class FROM pg_rewrite r WHERE t.class = 'pg_rewrite'::regclass AND r.oid = t.object
             UNION ALL SELECT 0, r.ev_class FROM pg_rewrite r WHERE t.class = 'pg_rewrite'::regclass AND r.oid = t.object
+            -- The table that a sequence belongs to.
+            UNION ALL SELECT 0, d.refobjid FROM pg_depend d WHERE c.relkind = 'S' AND d.classid = t.class AND d.objid = t.object
+                AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
             UNION ALL SELECT 0, a.adrelid FROM pg_attrdef a WHERE t.class = 'pg_attrdef'::regclass AND a.oid = t.object
             UNION ALL SELECT 0, g.tgrelid FROM pg_trigger g WHERE t.class = 'pg_trigger'::regclass AND g.oid = t.object
             UNION ALL SELECT 0, p.polrelid FROM pg_policy p WHERE t.class = 'pg_policy'::regclass AND p.oid = t.object
@@ -340,11 +352,16 @@ $$;
 
 -- What a router that read under `known` does not know yet, of its own transaction what comes after `own`; all where it is NULL,
 -- or too old. `direct` is for pgherd.held_functions. Whoever may have been told of an epoch that this server has lost reads all.
-CREATE OR REPLACE FUNCTION pgherd.catalog_since(known pg_snapshot, own bigint, epoch bigint, direct text[], also oid[]) RETURNS json
+DROP FUNCTION IF EXISTS pgherd.catalog_since(pg_snapshot, bigint, bigint, text[], oid[]);
+CREATE OR REPLACE FUNCTION pgherd.catalog_since(known pg_snapshot, own bigint, epoch bigint, direct text[], also oid[], server text)
+RETURNS json
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off
     SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
 DECLARE
     here CONSTANT xid8 := pg_current_xact_id_if_assigned();
+    -- Another server may have given the same numbers to other transactions.
+    server_now CONSTANT text := extract(epoch FROM pg_postmaster_start_time())::text;
+    CHANGES_MAX CONSTANT int := 5000;
     epoch_now bigint;
     last_own bigint := own;
     classes oid[];
@@ -360,7 +377,7 @@ DECLARE
 BEGIN
     SELECT e.epoch INTO epoch_now FROM pgherd.epoch e;
     IF NOT whole THEN
-        whole := epoch_now < $3 OR pg_snapshot_xmax(known) > pg_snapshot_xmax(pg_current_snapshot())
+        whole := epoch_now < $3 OR server IS DISTINCT FROM server_now OR pg_snapshot_xmax(known) > pg_snapshot_xmax(pg_current_snapshot())
             OR EXISTS (SELECT FROM pgherd.change_horizon h
             WHERE h.xid > pg_snapshot_xmin(known) AND h.xid < pg_snapshot_xmax(pg_current_snapshot()));
     END IF;
@@ -368,7 +385,7 @@ BEGIN
         SELECT max(c.number) INTO last_own FROM pgherd.change c WHERE c.xid = here;
     END IF;
     IF NOT whole THEN
-        SELECT array_agg(x.class), array_agg(x.object), coalesce(bool_or(x.class = 0
+        SELECT array_agg(x.class), array_agg(x.object), count(*) > CHANGES_MAX OR coalesce(bool_or(x.class = 0
                 OR x.class IN ('pg_language'::regclass, 'pg_proc'::regclass) AND x.object < 16384), false)
             INTO classes, objects, whole
         FROM (SELECT c.class, c.object FROM pgherd.change c
@@ -410,7 +427,7 @@ BEGIN
             SELECT relation FROM behind) b JOIN pgherd.pg_dist_partition p ON p.logicalrelid = b.relation;
     END IF;
     RETURN json_build_object(
-        'epoch', epoch_now::text, 'known', pg_current_snapshot()::text, 'own', coalesce(last_own, own)::text, 'whole', whole,
+        'epoch', epoch_now::text, 'known', pg_current_snapshot()::text, 'server', server_now, 'own', coalesce(last_own, own)::text, 'whole', whole,
         'nodes', CASE WHEN whole OR 'pgherd.pg_dist_node'::regclass = ANY (classes) THEN (
             SELECT coalesce(json_agg(ARRAY[n.nodeid::text, n.groupid::text, n.nodename, n.nodeport::text, n.isactive::text, n.shouldhaveshards::text]
                 ORDER BY n.groupid, n.nodeid), '[]') FROM pgherd.pg_dist_node n WHERE n.noderole = 'primary') END,
@@ -463,4 +480,5 @@ END
 $$;
 
 GRANT SELECT ON pgherd.change, pgherd.change_horizon TO PUBLIC;
-REVOKE EXECUTE ON FUNCTION pgherd.note_change(oid, oid), pgherd.forget_changes(bigint) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION pgherd.note_change(oid, oid), pgherd.forget_changes(bigint), pgherd.note_rows(), pgherd.note_changes()
+    FROM PUBLIC;

@@ -2,6 +2,8 @@
 //! catalog that it holds, where that is at the epoch that the operation's own transaction sees; the coordinator tells the
 //! same (`pgherd.cluster_state()`).
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::describe::DescriptionError;
@@ -14,6 +16,24 @@ pub fn cluster_state_query() -> &'static str {
 
 pub fn parse_cluster_state(json: &str) -> Result<ClusterState, DescriptionError> {
     Ok(serde_json::from_str(json)?)
+}
+
+/// The epoch, and of each table what [`TableName`] has. A row without a table where there is none.
+pub const NAMES: &str = "SELECT e.epoch, t.* FROM pgherd.epoch e LEFT JOIN ( \
+     SELECT c.oid, n.nspname, c.relname, CASE WHEN c.relispartition THEN \
+         (SELECT i.inhparent FROM pg_catalog.pg_inherits i WHERE i.inhrelid = c.oid) END, \
+         c.relkind = 'p' AND NOT EXISTS (SELECT FROM pgherd.leaf l WHERE l.relation = c.oid) \
+     FROM pgherd.pg_dist_partition p JOIN pg_catalog.pg_class c ON c.oid = p.logicalrelid \
+         JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace) t ON true";
+
+/// What PostgreSQL's own catalogs tell of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableName {
+    pub oid: Oid,
+    pub schema: String,
+    pub name: String,
+    pub parent: Option<Oid>,
+    pub is_partitioned: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -168,10 +188,22 @@ impl ClusterState {
             colocations,
             tables: Vec::new(),
         };
-        let groups = state.worker_groups();
+        let groups = state.groups(|_| true);
         state.tables = catalog.by_oid.values().map(|table| DistributedTable::of(table, &groups)).collect();
         state.tables.sort_unstable_by_key(|table| table.oid);
         state
+    }
+
+    /// The tables as they are called now; others are gone.
+    pub fn rename(&mut self, names: Vec<TableName>) {
+        let mut names: HashMap<Oid, TableName> = names.into_iter().map(|name| (name.oid, name)).collect();
+        self.tables.retain_mut(|table| match names.remove(&table.oid) {
+            Some(TableName { schema, name, parent, is_partitioned, .. }) => {
+                (table.schema, table.name, table.parent, table.is_partitioned) = (schema, name, parent, is_partitioned);
+                true
+            }
+            None => false,
+        });
     }
 
     pub fn table(&self, oid: Oid) -> Option<&DistributedTable> {

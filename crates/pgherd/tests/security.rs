@@ -218,3 +218,28 @@ fn what_is_the_routers_is_out_of_reach() {
         .unwrap();
     low.run("ROLLBACK").unwrap();
 }
+
+#[test]
+fn triggers_that_note_changes_are_on_tables_of_pgherd_alone() {
+    let (_, low) = prepared(&cluster().target, "noted");
+    let mut client = Client::connect(&low).unwrap();
+    for sql in [
+        "CREATE TYPE mark AS ENUM ('a')",
+        "CREATE FUNCTION evil(mark) RETURNS oid LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'ALTER ROLE low SUPERUSER'; RETURN 1; END $$",
+        "CREATE CAST (mark AS oid) WITH FUNCTION evil(mark)",
+        "CREATE TEMP TABLE marks (logicalrelid mark)",
+    ] {
+        client.run(sql).unwrap();
+    }
+    for (function, event) in
+        [("note_rows('logicalrelid')", "REFERENCING NEW TABLE AS changed_rows"), ("note_rows('')", "")]
+    {
+        let sql = format!(
+            "CREATE TRIGGER x AFTER INSERT ON marks {event} FOR EACH STATEMENT EXECUTE FUNCTION pgherd.{function}"
+        );
+        assert!(state_of(&mut client, &sql).starts_with("42501"), "{sql}");
+    }
+    assert!(state_of(&mut client, "SELECT pgherd.note_change(0, 0)").starts_with("42501"));
+    client.run("INSERT INTO marks VALUES ('a')").unwrap();
+    assert_eq!(client.value("SELECT rolsuper FROM pg_roles WHERE rolname = 'low'").unwrap(), "f");
+}

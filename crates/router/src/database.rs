@@ -68,6 +68,7 @@ impl Database {
     fn replace(&self, before: i64, snapshot: Snapshot) {
         let mut current = self.snapshot.write().unwrap_or_else(PoisonError::into_inner);
         let is_newer = snapshot.epoch > current.epoch
+            || snapshot.held.server != current.held.server
             || snapshot.epoch == current.epoch && crate::load::shows_all_of(&snapshot.held.known, &current.held.known);
         if is_newer || snapshot.epoch < before && current.epoch == before {
             *current = Arc::new(snapshot);

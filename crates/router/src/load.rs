@@ -22,17 +22,22 @@ const CHANGES_IN_A_ROW_MAX: u32 = 2000;
 /// `base`, an earlier one, is taken over.
 pub async fn load<S: Source>(source: &mut S, base: Option<&Snapshot>) -> Result<Snapshot, S::Error> {
     if let Some(base) = base.filter(|base| base.held.steps < CHANGES_IN_A_ROW_MAX && !base.held.known.is_empty()) {
-        let changes = read(source, Some(base), &[]).await?;
+        let mut changes = read(source, Some(base), &[]).await?;
+        let mut also: Vec<Oid> = Vec::new();
+        while !changes.whole {
+            let left: Vec<Oid> = left_by(base, &changes).into_iter().filter(|oid| !also.contains(oid)).collect();
+            if left.is_empty() {
+                break;
+            }
+            also.extend(left);
+            changes = read(source, Some(base), &also).await?;
+        }
         if !changes.whole {
             let mut snapshot = base.clone();
-            let changes = match left_by(base, &changes) {
-                left if left.is_empty() => changes,
-                left => read(source, Some(base), &left).await?,
-            };
             apply(&mut snapshot, &changes);
             snapshot.held.steps += 1;
             // Which functions leave something on their connection depends on the names of all that do.
-            if !changes.whole && snapshot.held.direct == base.held.direct {
+            if snapshot.held.direct == base.held.direct {
                 if VERIFIES.with(|verifies| *verifies) {
                     verify(source, &snapshot).await?;
                 }
@@ -146,6 +151,7 @@ fn differences(changed: &Snapshot, whole: &Snapshot) -> Vec<String> {
 struct Changes {
     epoch: String,
     known: String,
+    server: String,
     own: String,
     whole: bool,
     nodes: Option<Rows>,
@@ -173,17 +179,18 @@ type Rows = Vec<Row>;
 
 async fn read<S: Source>(source: &mut S, base: Option<&Snapshot>, also: &[Oid]) -> Result<Changes, S::Error> {
     let sql = match base {
-        None => "SELECT pgherd.catalog_since(NULL, 0, 0, '{}', '{}')".to_owned(),
+        None => "SELECT pgherd.catalog_since(NULL, 0, 0, '{}', '{}', '')".to_owned(),
         Some(base) => {
             let direct: Vec<String> = base.held.direct.iter().map(quote_element).collect();
             let also: Vec<String> = also.iter().map(Oid::to_string).collect();
             format!(
-                "SELECT pgherd.catalog_since({}, {}, {}, {}, '{{{}}}')",
+                "SELECT pgherd.catalog_since({}, {}, {}, {}, '{{{}}}', {})",
                 quote_literal(&base.held.known),
                 base.held.own,
                 base.epoch,
                 quote_literal(&format!("{{{}}}", direct.join(","))),
-                also.join(",")
+                also.join(","),
+                quote_literal(&base.held.server)
             )
         }
     };
@@ -226,6 +233,7 @@ fn rows(rows: Option<&Rows>) -> impl Iterator<Item = &Row> {
 fn apply(snapshot: &mut Snapshot, changes: &Changes) {
     snapshot.epoch = changes.epoch.parse().unwrap_or_default();
     snapshot.held.known.clone_from(&changes.known);
+    snapshot.held.server.clone_from(&changes.server);
     snapshot.held.own = changes.own.parse().unwrap_or_default();
     if let Some(nodes) = &changes.nodes {
         snapshot.nodes = nodes.iter().map(node).collect();
@@ -520,7 +528,7 @@ mod tests {
     }
 
     fn changed(snapshot: &mut Snapshot, json: &str) {
-        let known = r#""epoch": "1", "known": "7:7:", "own": "0", "whole": false, "mappings": []"#;
+        let known = r#""epoch": "1", "known": "7:7:", "server": "1", "own": "0", "whole": false, "mappings": []"#;
         apply(snapshot, &serde_json::from_str(&format!("{{{known}, {json}}}")).unwrap());
     }
 

@@ -655,7 +655,7 @@ impl Session {
         for told in self.txn.told_mut() {
             *told = (*told).min(index + 1);
         }
-        if self.txn.changed_catalog {
+        if self.txn.changed_catalog || self.txn.catalog.is_some() {
             // DDL may have been undone. Where the coordinator is busy it is a body that goes back.
             self.txn.catalog = known;
             if self.txn.block == Block::Explicit && self.txn.participants.contains_key(&COORDINATOR_GROUP) {

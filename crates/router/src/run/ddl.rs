@@ -228,8 +228,12 @@ impl Session {
         Ok(completion)
     }
 
-    async fn after_ddl(&mut self) -> Result<()> {
+    pub(super) async fn after_ddl(&mut self) -> Result<()> {
         self.txn.changed_catalog = true;
+        let are_told = |setting: &str| ["on", "true", "yes", "1"].contains(&setting.to_ascii_lowercase().as_str());
+        if self.in_force("event_triggers").is_some_and(|setting| !are_told(setting)) {
+            self.call_own(COORDINATOR_GROUP, "SELECT pgherd.note_change(0, 0)").await?;
+        }
         match self.is_last_of_transaction() {
             true => Ok(()),
             false => self.reload_catalog_in_block().await,
@@ -294,9 +298,12 @@ impl Session {
             if let Some((table, name)) = dropped
                 && self.catalog().by_oid.contains_key(&table)
             {
-                // Its table was distributed while the statement waited for it.
+                // Its table was distributed while the statement waited for it. There may be another of its name by now.
                 self.open_implicit_block();
-                self.run_everywhere(&format!("DROP INDEX IF EXISTS {name}")).await?;
+                let sql = format!("SELECT pg_catalog.to_regclass({}) IS NULL", quote_literal(&name));
+                if self.ask_coordinator(&sql).await?.text(0, 0) == Some("t") {
+                    self.run_everywhere(&format!("DROP INDEX IF EXISTS {name}")).await?;
+                }
             }
             return Ok(completion);
         }
@@ -364,8 +371,8 @@ impl Session {
         if matches!(info.tag, "CREATE VIEW" | "CREATE SEQUENCE") {
             self.notice_made_temporary(call).await?;
         }
-        // Roles have no event triggers, nor has what changes hands.
-        if info.tag == "REASSIGN OWNED" || info.tag == "RENAME" && info.object == "role" {
+        // Roles have no event triggers.
+        if info.tag == "RENAME" && info.object == "role" {
             self.call_own(COORDINATOR_GROUP, "SELECT pgherd.note_change(0, 0)").await?;
         }
         self.after_ddl().await?;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Table};
-use pgherd_control::cluster_state::{ClusterState, DistributedTable};
+use pgherd_control::cluster_state::{self, ClusterState, DistributedTable, TableName};
 use pgherd_control::describe::{self, DescriptionError, TableDescription};
 use pgherd_control::distribute::{self, ColocateWith};
 use pgherd_wire::backend;
@@ -517,17 +517,30 @@ impl Session {
         self.txn.participants.get(&COORDINATOR_GROUP).is_none_or(|p| p.lease.status != b'E')
     }
 
-    /// As this transaction sees it.
+    /// As this transaction sees it: of the held catalog, but for names and partitions, which what is being defined may
+    /// have changed.
     pub(super) async fn cluster_state(&mut self) -> Result<ClusterState> {
         self.join(COORDINATOR_GROUP).await?;
-        let now = self.collect_on(COORDINATOR_GROUP, "SELECT epoch FROM pgherd.epoch").await?;
+        let now = self.collect_on(COORDINATOR_GROUP, cluster_state::NAMES).await?;
         if now.text(0, 0) != Some(self.catalog().epoch.to_string().as_str()) {
             match self.txn.block {
                 Block::None => self.db.reload(&self.thread.shared).await?,
                 _ => self.load_catalog_in_block().await?,
             }
         }
-        Ok(ClusterState::of(&self.catalog()))
+        let mut state = ClusterState::of(&self.catalog());
+        let names = (0..now.rows.len()).filter_map(|row| {
+            let text = |column| now.text(row, column);
+            Some(TableName {
+                oid: text(1)?.parse().ok()?,
+                schema: text(2)?.to_owned(),
+                name: text(3)?.to_owned(),
+                parent: text(4).and_then(|oid| oid.parse().ok()),
+                is_partitioned: text(5) == Some("t"),
+            })
+        });
+        state.rename(names.collect());
+        Ok(state)
     }
 
     pub(super) async fn has_rows(&mut self, table: &TableDescription) -> Result<bool> {

@@ -52,7 +52,13 @@ impl Session {
         }
         if !crate::session::is_planned(&statement.kind) {
             self.open_implicit_block();
-            return self.run_on_coordinator(call, text, true).await;
+            let completion = self.run_on_coordinator(call, text, true).await?;
+            // EXPLAIN ANALYZE CREATE TABLE AS makes the table, and no event trigger hears of it.
+            if options.iter().any(|(name, _)| name == "analyze") {
+                self.call_own(COORDINATOR_GROUP, "SELECT pgherd.note_change(0, 0)").await?;
+                self.after_ddl().await?;
+            }
+            return Ok(completion);
         }
         self.explain_statement(call, call, &statement, options, &text[..inner.start]).await
     }
