@@ -67,8 +67,8 @@ pub struct Snapshot {
     /// By schema, then name: distributed and reference tables only. What is not here is local to the coordinator.
     pub tables: HashMap<String, HashMap<String, Arc<Table>>>,
     pub by_oid: HashMap<Oid, Arc<Table>>,
-    /// Every other relation that users may name (local tables, views, foreign tables, …), so that an unqualified name is
-    /// resolved through the search path as PostgreSQL does: [`qualified`].
+    /// Every other relation that users may name (local tables, views, foreign tables, …), so that an unqualified name
+    /// is resolved through the search path as PostgreSQL does: [`qualified`].
     pub other_relations: NameSet,
     /// What stands for `*` of pg_class where the catalog itself is read and some table is a leaf; empty where none is.
     pub class_columns: String,
@@ -322,7 +322,8 @@ pub enum ColumnDefault {
         sql: String,
         immutable: bool,
     },
-    /// `nextval` of a coordinator sequence (serial), or any default that has a sequence in it: evaluate on the coordinator.
+    /// `nextval` of a coordinator sequence (serial), or any default that has a sequence in it: the coordinator
+    /// evaluates it.
     Sequence {
         sql: String,
     },
