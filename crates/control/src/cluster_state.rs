@@ -1,6 +1,6 @@
-//! The metadata as control operations see it: nodes, colocation groups, tables with their shards. A router has it of the
-//! catalog that it holds, where that is at the epoch that the operation's own transaction sees; the coordinator tells the
-//! same (`pgherd.cluster_state()`).
+//! The metadata as control operations see it: nodes, colocation groups, tables with their shards. A router has it of
+//! the catalog that it holds, where that is at the epoch that the operation's own transaction sees; the coordinator
+//! tells the same (`pgherd.cluster_state()`).
 
 use std::collections::HashMap;
 
