@@ -8,6 +8,8 @@ use std::time::Instant;
 use tokio::runtime::Runtime;
 use tokio_postgres::{Config, NoTls};
 
+const DATABASE: &str = "pgherd_bench_definitions";
+
 /// Definitions in one transaction.
 const IN_ONE: u32 = 1000;
 
@@ -98,10 +100,10 @@ struct Side {
 }
 
 impl Side {
-    fn new(name: &'static str, port: u16) -> Result<Side, String> {
+    fn new(name: &'static str, port: u16, database: &str) -> Result<Side, String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
         let mut config = Config::new();
-        config.host("127.0.0.1").port(port).user("postgres").dbname("postgres");
+        config.host("127.0.0.1").port(port).user("postgres").dbname(database);
         let connected = runtime.block_on(async {
             let (client, connection) = config.connect(NoTls).await?;
             tokio::spawn(connection);
@@ -126,30 +128,36 @@ impl Side {
 
 /// `beside`: how many tables and functions there are in the second pass.
 pub fn measure(plain: &PlainSide, cluster: &ClusterSide, rounds: u32, beside: u32) -> Result<Vec<Row>, String> {
-    let sides = [Side::new("the plain server", plain.port)?, Side::new("the router", cluster.port)?];
+    let connect = |database: &str| -> Result<[Side; 2], String> {
+        Ok([Side::new("the plain server", plain.port, database)?, Side::new("the router", cluster.port, database)?])
+    };
     let mut rows = Vec::new();
     for beside in [0, beside] {
         say(&format!("definitions beside {beside} tables and functions, {rounds} rounds"));
+        // A database of its own: so many tables are more than one transaction can drop.
+        for side in &connect("postgres")? {
+            side.run(&format!("DROP DATABASE IF EXISTS {DATABASE}"))?;
+            side.run(&format!("CREATE DATABASE {DATABASE}"))?;
+        }
+        let sides = connect(DATABASE)?;
         prepare(&sides, beside)?;
         for definition in &DEFINITIONS {
             rows.push(measure_one(definition, &sides, rounds, beside));
         }
         rows.push(measure_many(&sides, beside));
     }
-    for side in &sides {
-        side.run("SET client_min_messages = error; DROP SCHEMA definitions CASCADE")?;
+    for side in &connect("postgres")? {
+        side.run(&format!("DROP DATABASE {DATABASE}"))?;
     }
     Ok(rows)
 }
 
 fn prepare(sides: &[Side; 2], beside: u32) -> Result<(), String> {
     for side in sides {
-        side.run("SET client_min_messages = error; DROP SCHEMA IF EXISTS definitions CASCADE")?;
-        side.run(
-            "CREATE SCHEMA definitions; SET search_path = definitions; CREATE TABLE local_table (a int); \
-             CREATE TABLE spread (a int PRIMARY KEY, b text); CREATE TABLE indexed (a int PRIMARY KEY, b text); \
-             CREATE TABLE emptied (a int PRIMARY KEY, b text)",
-        )?;
+        side.run("CREATE TABLE local_table (a int)")?;
+        for table in ["spread", "indexed", "emptied"] {
+            side.run(&format!("CREATE TABLE {table} (a int PRIMARY KEY, b text)"))?;
+        }
     }
     let [_, router] = sides;
     router.run("SET citus.shard_count = 32")?;
