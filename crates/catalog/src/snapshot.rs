@@ -506,7 +506,9 @@ impl Snapshot {
     }
 
     pub fn insert_table(&mut self, table: Table) {
-        self.put_table(Arc::new(table));
+        let table = Arc::new(table);
+        self.by_oid.insert(table.oid, table.clone());
+        self.tables.entry(table.schema.clone()).or_default().insert(table.name.clone(), table);
     }
 
     pub fn remove_table(&mut self, oid: Oid) {
@@ -520,11 +522,6 @@ impl Snapshot {
                 self.tables.remove(&table.schema);
             }
         }
-    }
-
-    pub fn put_table(&mut self, table: Arc<Table>) {
-        self.by_oid.insert(table.oid, table.clone());
-        self.tables.entry(table.schema.clone()).or_default().insert(table.name.clone(), table);
     }
 }
 

@@ -2,7 +2,7 @@
 //! (`pgherd.catalog_since`, `crates/control/sql/changes.sql`), or all of it.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use pgherd_catalog::hash::KeyType;
 use pgherd_catalog::{
@@ -38,7 +38,7 @@ pub async fn load<S: Source>(source: &mut S, base: Option<&Snapshot>) -> Result<
             snapshot.held.steps += 1;
             // Which functions leave something on their connection depends on the names of all that do.
             if snapshot.held.direct == base.held.direct {
-                if VERIFIES.with(|verifies| *verifies) {
+                if *VERIFIES {
                     verify(source, &snapshot).await?;
                 }
                 return Ok(snapshot);
@@ -56,28 +56,20 @@ async fn load_whole<S: Source>(source: &mut S) -> Result<Snapshot, S::Error> {
     Ok(snapshot)
 }
 
-thread_local! {
-    /// For tests: whatever was brought up to date is compared with what is read as a whole.
-    static VERIFIES: bool = std::env::var_os("PGHERD_VERIFY_CATALOG").is_some();
-}
+/// For tests: whatever was brought up to date is compared with what is read as a whole.
+static VERIFIES: LazyLock<bool> = LazyLock::new(|| std::env::var_os("PGHERD_VERIFY_CATALOG").is_some());
 
 /// An error where a catalog that was changed is not what the coordinator has.
 async fn verify<S: Source>(source: &mut S, changed: &Snapshot) -> Result<(), S::Error> {
     let whole = load_whole(source).await?;
     let mut changed = changed.clone();
     // What temporary tables leave behind.
-    let gone: Vec<(Part, Oid)> =
-        changed.held.rows.keys().filter(|key| !whole.held.rows.contains_key(key)).copied().collect();
-    for (part, oid) in gone {
-        let catalog = match part {
-            Part::Relation => "pg_class",
-            Part::Function => "pg_proc",
-            Part::Type => "pg_type",
-            Part::Operator => "pg_operator",
-        };
-        let sql = format!("SELECT FROM pg_catalog.{catalog} WHERE oid = {oid}");
-        if part == Part::Relation && source.query(&sql).await?.rows.is_empty() {
-            names::replace(&mut changed, part, &[oid], Vec::new());
+    let is_left = |key: &&(Part, Oid)| key.0 == Part::Relation && !whole.held.rows.contains_key(*key);
+    let left: Vec<Oid> = changed.held.rows.keys().filter(is_left).map(|(_, oid)| *oid).collect();
+    for oid in left {
+        let sql = format!("SELECT FROM pg_catalog.pg_class WHERE oid = {oid}");
+        if source.query(&sql).await?.rows.is_empty() {
+            names::replace(&mut changed, Part::Relation, &[oid], Vec::new());
         }
     }
     names::settle(&mut changed);

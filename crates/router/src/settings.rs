@@ -334,6 +334,14 @@ pub fn quote_setting(name: &str) -> String {
     name.split('.').map(quote_ident).collect::<Vec<_>>().join(".")
 }
 
+/// A name as SQL has it, with its schema where it has one.
+pub fn quote_name(schema: Option<&str>, name: &str) -> String {
+    match schema {
+        Some(schema) => format!("{}.{}", quote_ident(schema), quote_ident(name)),
+        None => quote_ident(name),
+    }
+}
+
 pub fn quote_ident(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

@@ -18,7 +18,7 @@ use super::objects::{Followed, is_role_grant};
 use super::{Call, Completion, Definer};
 use crate::error::{Failure, Result};
 use crate::session::Session;
-use crate::settings::{quote_ident, quote_literal};
+use crate::settings::{quote_ident, quote_literal, quote_name};
 use crate::transaction::{Block, LogItem};
 
 /// How often the affected tables are looked up again because others changed them meanwhile.
@@ -387,10 +387,7 @@ impl Session {
     /// The table of an index that is dropped concurrently, and the index's name.
     async fn index_to_drop(&mut self, info: &DdlInfo) -> Result<Option<(Oid, String)>> {
         let Some(name) = info.objects.first() else { return Ok(None) };
-        let qualified = match &name.schema {
-            Some(schema) => format!("{}.{}", quote_ident(schema), quote_ident(&name.name)),
-            None => quote_ident(&name.name),
-        };
+        let qualified = quote_name(name.schema.as_deref(), &name.name);
         let sql = format!(
             "SELECT i.indrelid::pg_catalog.oid, pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c \
              JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
@@ -547,10 +544,7 @@ impl Session {
             return Ok(());
         }
         // PostgreSQL would look for what its rows refer to in the heap.
-        let name = match &altered.schema {
-            Some(schema) => format!("{}.{}", quote_ident(schema), quote_ident(&altered.name)),
-            None => quote_ident(&altered.name),
-        };
+        let name = quote_name(altered.schema.as_deref(), &altered.name);
         let has_rows = match text.to_ascii_lowercase().contains("not valid") {
             true => false,
             false => {
@@ -645,10 +639,7 @@ impl Session {
                 schema.unwrap_or_else(|| " AND pg_catalog.pg_statistics_obj_is_visible(s.oid)".to_owned())
             )
         } else {
-            let qualified = match &name.schema {
-                Some(schema) => format!("{}.{}", quote_ident(schema), quote_ident(&name.name)),
-                None => quote_ident(&name.name),
-            };
+            let qualified = quote_name(name.schema.as_deref(), &name.name);
             format!(
                 "SELECT i.indrelid::oid FROM pg_catalog.pg_index i WHERE i.indexrelid = pg_catalog.to_regclass({})",
                 quote_literal(&qualified)
@@ -999,20 +990,16 @@ impl Session {
             if restart_identity { " RESTART IDENTITY" } else { "" },
             if cascade { " CASCADE" } else { "" }
         );
-        let quoted = |schema: Option<&str>, name: &str| match schema {
-            Some(schema) => format!("{}.{}", quote_ident(schema), quote_ident(name)),
-            None => quote_ident(name),
-        };
         // On the coordinator the heaps of distributed tables are empty; their sequences and rights count.
         let word = |name: &Name| if only.contains(name) { "ONLY " } else { "" };
-        let local = local.iter().map(|n| format!("{}{}", word(n), quoted(n.schema.as_deref(), &n.name)));
+        let local = local.iter().map(|n| format!("{}{}", word(n), quote_name(n.schema.as_deref(), &n.name)));
         let mut on_coordinator: Vec<String> = local.collect();
         let mut partitioned = Vec::new();
         // Triggers that fire there are to see rows before, and none afterwards: the foreign child is truncated with the
         // table, which is how workers hear of it.
         let fires = tables.iter().any(|t| t.fires_here);
         for table in &tables {
-            let name = quoted(Some(&table.schema), &table.name);
+            let name = quote_name(Some(&table.schema), &table.name);
             // There they are partitioned, and TRUNCATE would go on to the foreign partitions.
             match table.is_partitioned || table.is_leaf {
                 true => partitioned.push(name),
@@ -1040,7 +1027,7 @@ impl Session {
         if tables.is_empty() {
             return Ok(Completion::tag("TRUNCATE TABLE"));
         }
-        let names: Vec<String> = tables.iter().map(|t| quoted(Some(&t.schema), &t.name)).collect();
+        let names: Vec<String> = tables.iter().map(|t| quote_name(Some(&t.schema), &t.name)).collect();
         let sql = format!("TRUNCATE {}{}", names.join(", "), if cascade { " CASCADE" } else { "" });
         let catalog = self.catalog();
         let groups = catalog.worker_groups();

@@ -17,7 +17,7 @@ use crate::callback::{COUNT_SCANS, Early, locks_rows};
 use crate::error::{Failure, Result};
 use crate::rights::{FIRST_SUPERUSER, with_values};
 use crate::session::{Bound, Session};
-use crate::settings::{quote_ident, quote_literal};
+use crate::settings::{quote_literal, quote_name};
 use crate::transaction::{Block, LogItem};
 
 /// The moment of a DECLARE.
@@ -580,10 +580,7 @@ fn declare_anchor(name: &str) -> String {
 
 /// What a name stands for, as SQL; NULL for none.
 fn as_regclass(relation: &Relation) -> String {
-    let name = match &relation.schema {
-        Some(schema) => format!("{}.{}", quote_ident(schema), quote_ident(&relation.name)),
-        None => quote_ident(&relation.name),
-    };
+    let name = quote_name(relation.schema.as_deref(), &relation.name);
     format!("pg_catalog.to_regclass({})", quote_literal(&name))
 }
 
