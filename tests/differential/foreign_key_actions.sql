@@ -189,7 +189,7 @@ DELETE FROM tree t USING loc WHERE t.id = x RETURNING t.*;
 SELECT * FROM tree ORDER BY 1, 2;
 ROLLBACK;
 BEGIN;
-WITH gone AS (DELETE FROM tree USING loc WHERE id = x RETURNING k, id) UPDATE tree t SET n = t.n * 10 FROM gone WHERE t.k = gone.k AND t.up = gone.id RETURNING t.*;
+WITH gone AS (DELETE FROM tree USING loc WHERE id = x AND x > 2 RETURNING k, id) UPDATE tree t SET n = t.n * 10 FROM gone WHERE t.k = gone.k AND t.up = gone.id RETURNING t.*;
 SELECT * FROM tree ORDER BY 1, 2;
 ROLLBACK;
 

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::{Buf, Bytes, BytesMut};
 use pgherd_wire::backend::{self, ErrorFields, FieldDescription};
@@ -67,6 +67,8 @@ pub struct Connection {
     /// Settings of names that users gave which sessions before have set here. No server takes them away again: they are
     /// empty, where on another connection there are none.
     pub made: BTreeSet<String>,
+    /// The server ends it once it was idle for so long (`idle_session_timeout`).
+    pub idle_limit: Option<Duration>,
     /// What was set here nobody knows: it is for its session alone.
     pub alone: bool,
     /// Server-side statements prepared here, by the router's number.
@@ -118,6 +120,7 @@ impl Connection {
             in_flight: 1,
             applied: Settings::default(),
             made: BTreeSet::new(),
+            idle_limit: None,
             alone: false,
             prepared: Statements::default(),
             tainted: false,

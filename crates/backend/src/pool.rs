@@ -140,8 +140,10 @@ impl Pool {
             };
             let idle = self.inner.idle.borrow_mut().get_mut(&key).and_then(nearest);
             match idle {
-                Some((mut connection, _)) => {
-                    if connection.is_alive() {
+                Some((mut connection, since)) => {
+                    // A server that is about to end it would not take the statement any more, and nobody would know.
+                    let is_safe = connection.idle_limit.is_none_or(|limit| since.elapsed() < limit / 2);
+                    if is_safe && connection.is_alive() {
                         return Ok(self.wrap(key, connection, place));
                     }
                 }

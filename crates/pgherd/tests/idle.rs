@@ -108,3 +108,25 @@ fn busy_sessions_do_not_end() {
     }
     assert_eq!(client.value("SHOW idle_session_timeout").unwrap(), "500ms");
 }
+
+/// What a session has set is so on the server connections that others take over after it: none is about to be ended by
+/// its server when it is given to somebody.
+#[test]
+fn nobody_gets_a_connection_that_its_server_is_about_to_end() {
+    let side = Cluster::shared(env!("CARGO_BIN_EXE_pgherd")).side();
+    side.create_database("reused", "").unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let side = &side;
+            scope.spawn(move || {
+                for round in 0..25 {
+                    let mut client = side.connect("reused").unwrap();
+                    client.run("SET idle_session_timeout = '100ms'").unwrap();
+                    client.run("CREATE TEMP SEQUENCE s; DROP SEQUENCE s; SELECT pg_sleep(0)").unwrap();
+                    drop(client);
+                    std::thread::sleep(Duration::from_millis(96 + (thread + round) % 8));
+                }
+            });
+        }
+    });
+}

@@ -515,6 +515,8 @@ impl Session {
                 return;
             }
             self.unregister_caller(&participant.lease);
+            participant.lease.idle_limit =
+                self.in_force("idle_session_timeout").and_then(settings::time).filter(|limit| !limit.is_zero());
         }
         if participant.lease.tainted && participant.lease.is_idle() {
             recycle(&mut participant.lease).await;
