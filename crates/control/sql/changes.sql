@@ -419,7 +419,8 @@ BEGIN
     IF relations IS NOT NULL THEN
         SELECT coalesce(json_agg(b.relation::text), '[]') INTO barriers
         FROM (WITH RECURSIVE behind(relation) AS (
-                SELECT c.oid FROM pg_class c WHERE c.relkind = 'v' AND c.relnamespace NOT IN (11, 'pgherd'::regnamespace)
+                SELECT c.oid FROM pg_rewrite w JOIN pg_class c ON c.oid = w.ev_class
+                    WHERE w.oid >= 16384 AND c.relkind = 'v' AND c.relnamespace NOT IN (11, 'pgherd'::regnamespace)
                     AND c.reloptions IS NOT NULL
                     AND (SELECT o.option_value::bool FROM pg_options_to_table(c.reloptions) o WHERE o.option_name = 'security_barrier')
                 UNION SELECT d.refobjid FROM behind JOIN pg_rewrite r ON r.ev_class = behind.relation

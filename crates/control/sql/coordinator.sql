@@ -435,6 +435,61 @@ BEGIN
 END
 $$;
 
+-- Before a definition of distributed and reference tables: each is locked where the caller owns it, so that what is told is what
+-- the statement changes, and two definitions of one table take turns, in one order everywhere. The lock is the one that the
+-- statement, or taking the foreign child away, wants in any case. Then each is told of as it is, and its child, which stands in
+-- the way of some forms, is taken away if it `detaches`; but for those that are not `wanted`. No rows: whoever waited finds the tables changed
+-- (gone, renamed, no longer distributed), or the metadata at another epoch than expected.
+CREATE OR REPLACE FUNCTION pgherd.begin_definition(tables oid[], modes text[], wanted bool[], detaches bool, expected bigint)
+RETURNS TABLE (relation oid, description jsonb)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    names text[];
+    owned bool[];
+    name text;
+    is_owner bool;
+BEGIN
+    FOR at IN 1 .. cardinality(tables) LOOP
+        SELECT pgherd.qualified(c.relnamespace, c.relname), pg_has_role(c.relowner, 'USAGE') INTO name, is_owner
+            FROM pg_class c WHERE c.oid = tables[at];
+        IF NOT FOUND THEN
+            RETURN;
+        END IF;
+        names := names || name;
+        owned := owned || is_owner;
+        -- A statement of somebody who is not the owner is refused, or changes rights only.
+        IF is_owner THEN
+            BEGIN
+                EXECUTE format('LOCK TABLE ONLY %s IN %s MODE', name, modes[at]);
+            EXCEPTION
+                WHEN undefined_table OR invalid_schema_name OR wrong_object_type THEN
+                    RETURN;
+                WHEN insufficient_privilege THEN
+                    -- An owner who took his own rights away.
+                    NULL;
+            END;
+        END IF;
+    END LOOP;
+    IF (SELECT e.epoch FROM pgherd.epoch e) <> expected OR EXISTS (SELECT FROM unnest(tables, names, owned) t(oid, name, owns)
+            WHERE NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = t.oid AND pgherd.qualified(c.relnamespace, c.relname) = t.name
+                AND pg_has_role(c.relowner, 'USAGE') = t.owns)) THEN
+        RETURN;
+    END IF;
+    FOR at IN 1 .. cardinality(tables) LOOP
+        relation := tables[at];
+        description := NULL;
+        IF wanted[at] THEN
+            description := pgherd.describe_table(relation);
+            -- Of others' tables only what does not change them is taken: a view of them, a grant that comes to nothing.
+            IF detaches AND owned[at] AND EXISTS (SELECT FROM pgherd.pg_dist_partition p WHERE p.logicalrelid = relation AND p.partmethod = 'h') THEN
+                PERFORM pgherd.detach_child(relation);
+            END IF;
+        END IF;
+        RETURN NEXT;
+    END LOOP;
+END
+$$;
+
 -- The CHECK constraint that DETACH PARTITION … CONCURRENTLY leaves to a partition. NULL: none, since it has constraints
 -- that imply it, or is one by hash. What PostgreSQL finds implied it does not scan the table for.
 CREATE OR REPLACE FUNCTION pgherd.check_of_detached(relation regclass) RETURNS text
@@ -1145,6 +1200,7 @@ $$;
 -- told from that statement's any more.
 CREATE OR REPLACE FUNCTION pgherd.indexes_changed(relation oid) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT pgherd.note_change('pg_class'::regclass, $1);
     DELETE FROM pgherd.operation o WHERE o.relation = $1 AND o.kind = 'create index' AND o.state <> 'done'
         AND (o.index IS NULL OR NOT EXISTS (SELECT FROM pg_index i WHERE i.indexrelid = o.index)) AND NOT pgherd.is_under_way(o)
 $$;
@@ -1889,4 +1945,4 @@ REVOKE SELECT ON pgherd.pg_user_mapping FROM PUBLIC;
 REVOKE SELECT ON pgherd.secret, pgherd.remote_definition, pgherd.remote_command, pgherd.placement_epoch FROM PUBLIC;
 -- Other people's statements: the views show each his own.
 REVOKE SELECT ON pgherd.operation, pgherd.operation_step FROM PUBLIC;
-INSERT INTO pgherd.schema_version (version) VALUES (15) ON CONFLICT DO NOTHING;
+INSERT INTO pgherd.schema_version (version) VALUES (16) ON CONFLICT DO NOTHING;

@@ -13,7 +13,7 @@ use pgherd_control::distribute;
 use pgherd_control::operation;
 use pgherd_sql::{CreateTable, CreateTableAs, DdlInfo, Name, Splice, StatementKind};
 
-use super::distribute::refusal;
+use super::distribute::{parse_table, refusal};
 use super::objects::{Followed, is_role_grant};
 use super::{Call, Completion, Definer};
 use crate::error::{Failure, Result};
@@ -435,25 +435,50 @@ impl Session {
 
     /// Before a definition: the affected tables as they are, locked, and without the foreign children, which stand in
     /// the way of some forms, and of DROP. They are put back when the workers have followed. But for tables that a
-    /// definition around this one has described.
+    /// definition around this one has described. Whoever waited for a lock may find the tables changed: they are
+    /// looked up again.
     pub(super) async fn before_definition(
         &mut self,
         info: &DdlInfo,
         around: &[Oid],
     ) -> Result<Vec<(Arc<Table>, TableDescription)>> {
-        let mut before = Vec::new();
-        for table in self.lock_affected(info).await? {
-            if around.contains(&table.oid) {
+        for _ in 0..LOCK_ROUNDS_MAX {
+            let affected = self.affected_tables(info).await?;
+            if affected.is_empty() {
+                return Ok(Vec::new());
+            }
+            let mode = |table: &Table| if table.is_reference() { reference_lock(info) } else { "ACCESS EXCLUSIVE" };
+            let list = |item: &dyn Fn(&Table) -> String| {
+                let items: Vec<String> = affected.iter().map(|table| item(table)).collect();
+                quote_literal(&format!("{{{}}}", items.join(",")))
+            };
+            let sql = format!(
+                "SELECT relation, description FROM pgherd.begin_definition({}, {}, {}, {}, {})",
+                list(&|table| table.oid.to_string()),
+                list(&|table| mode(table).to_owned()),
+                list(&|table| (!around.contains(&table.oid)).to_string()),
+                // From inside the coordinator only what it is told to run may do that.
+                !self.definitions.is_asked(),
+                self.catalog().epoch
+            );
+            let told = self.collect_on(COORDINATOR_GROUP, &sql).await.map_err(super::own::without_context)?;
+            if told.rows.is_empty() {
+                self.reload_catalog_in_block().await?;
                 continue;
             }
-            let description = self.describe_table(table.oid).await?;
-            // Of others' tables only what does not change them is taken: a view of them, a grant that comes to nothing.
-            if !table.is_reference() && description.caller_owns {
-                self.run_quiet(COORDINATOR_GROUP, &distribute::detach_child_sql(table.oid)).await?;
+            let mut before = Vec::new();
+            for (row, table) in affected.into_iter().enumerate() {
+                if let Some(json) = told.text(row, 1) {
+                    let description = parse_table(table.oid, Some(json))?;
+                    if self.definitions.is_asked() && !table.is_reference() && description.caller_owns {
+                        self.run_quiet(COORDINATOR_GROUP, &distribute::detach_child_sql(table.oid)).await?;
+                    }
+                    before.push((table, description));
+                }
             }
-            before.push((table, description));
+            return Ok(before);
         }
-        Ok(before)
+        Err(overtaken())
     }
 
     /// Around ALTER SCHEMA … RENAME: the coordinator believes that the workers will hear of it.
@@ -463,69 +488,6 @@ impl Session {
         }
         let pass = if begins { self.schema_pass().await? } else { String::new() };
         self.run_quiet(COORDINATOR_GROUP, &format!("SET LOCAL pgherd.schema_follows = '{pass}'")).await
-    }
-
-    /// The affected tables, locked on the coordinator before they are described: what is described then is what the
-    /// statement changes, and two definitions of one table take turns, in one order everywhere. The lock is the one
-    /// that the statement, or taking the foreign child away, wants in any case. Whoever waited may find the tables
-    /// changed: gone, renamed, or no longer distributed.
-    async fn lock_affected(&mut self, info: &DdlInfo) -> Result<Vec<Arc<Table>>> {
-        for _ in 0..LOCK_ROUNDS_MAX {
-            let affected = self.affected_tables(info).await?;
-            if affected.is_empty() {
-                return Ok(affected);
-            }
-            let list: Vec<String> = affected.iter().map(|t| t.oid.to_string()).collect();
-            let look = format!(
-                "SELECT c.oid, pg_catalog.format('%I.%I', n.nspname, c.relname), \
-                     pg_catalog.pg_has_role(c.relowner, 'USAGE'), e.epoch \
-                 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace, pgherd.epoch e \
-                 WHERE c.oid IN ({}) ORDER BY c.oid",
-                list.join(", ")
-            );
-            let before = self.collect_on(COORDINATOR_GROUP, &look).await?;
-            let mut locks = Vec::new();
-            for row in 0..before.rows.len() {
-                let (Some(oid), Some(name)) = (before.text(row, 0), before.text(row, 1)) else { continue };
-                let mode = match affected.iter().find(|t| t.oid.to_string() == oid) {
-                    Some(table) if table.is_reference() => reference_lock(info),
-                    _ => "ACCESS EXCLUSIVE",
-                };
-                // A statement of somebody who is not the owner is refused, or changes rights only.
-                if before.text(row, 2) == Some("t") {
-                    locks.push(format!("LOCK TABLE ONLY {name} IN {mode} MODE"));
-                }
-            }
-            if !locks.is_empty() {
-                let locks = locks.join("; ");
-                // What fails inside the coordinator takes itself back.
-                let sql = match self.definitions.is_asked() {
-                    true => locks,
-                    false => format!("SAVEPOINT pgherd_lock; {locks}; RELEASE SAVEPOINT pgherd_lock"),
-                };
-                if let Err(failure) = self.run_quiet(COORDINATOR_GROUP, &sql).await {
-                    if !matches!(failure.sqlstate(), "42P01" | "3F000" | "42501" | "42809") {
-                        return Err(super::own::without_position(failure));
-                    }
-                    if !self.definitions.is_asked() {
-                        let sql = "ROLLBACK TO SAVEPOINT pgherd_lock; RELEASE SAVEPOINT pgherd_lock";
-                        self.run_quiet(COORDINATOR_GROUP, sql).await?;
-                    }
-                    if failure.sqlstate() == "42501" {
-                        // An owner who took his own rights away.
-                        return Ok(affected);
-                    }
-                }
-            }
-            let after = self.collect_on(COORDINATOR_GROUP, &look).await?;
-            let epoch = self.catalog().epoch.to_string();
-            let is_current = (0..after.rows.len()).all(|row| after.text(row, 3) == Some(epoch.as_str()));
-            if after.rows.len() == affected.len() && before.rows == after.rows && is_current {
-                return Ok(affected);
-            }
-            self.reload_catalog_in_block().await?;
-        }
-        Err(overtaken())
     }
 
     /// A foreign key of a local table would be checked against the coordinator's heap, which is always empty.
@@ -611,14 +573,16 @@ impl Session {
             found.sort_by_key(|t| t.oid);
             return Ok(found);
         }
-        let names: Vec<Name> = info.relations.iter().chain(&info.objects).cloned().collect();
-        for name in names {
+        // An index that PostgreSQL is to name has none yet.
+        let names = info.relations.iter().chain(&info.objects).filter(|name| !name.name.is_empty());
+        for name in names.cloned().collect::<Vec<Name>>() {
             if let Some(table) = self.distributed(&name).await? {
                 add(table);
                 continue;
             }
             let may_be_index =
-                matches!(info.object, "index" | "statistics" | "trigger" | "policy" | "rule" | "table" | "constraint");
+                matches!(info.object, "index" | "statistics" | "trigger" | "policy" | "rule" | "table" | "constraint")
+                    && !matches!(info.tag, "GRANT" | "REVOKE");
             if may_be_index && let Some(table) = self.table_of_part(&name, info.object == "statistics").await? {
                 add(table);
             }
@@ -657,6 +621,9 @@ impl Session {
         info: &DdlInfo,
         text: &str,
     ) -> Result<()> {
+        if before.is_empty() {
+            return Ok(());
+        }
         let state = self.cluster_state().await?;
         let mut using = using_clauses(text, info);
         let sets_expression = info.subcommands.iter().any(|subcommand| subcommand == "set_expression");
@@ -664,17 +631,10 @@ impl Session {
             using = self.follow_using(using, table, &state).await?;
         }
         let mut altered = Vec::new();
+        let mut told = self.describe_tables(before.iter().map(|(table, _)| table.oid)).await?;
         for (table, old) in before {
-            let exists = self
-                .collect_on(
-                    COORDINATOR_GROUP,
-                    &format!("SELECT EXISTS (SELECT FROM pg_catalog.pg_class WHERE oid = {})", table.oid),
-                )
-                .await?;
-            if exists.text(0, 0) != Some("t") {
-                continue;
-            }
-            let new = self.describe_table(table.oid).await?;
+            // It may be gone.
+            let Some(new) = told.remove(&table.oid) else { continue };
             if !old.caller_owns && *old == new {
                 continue;
             }

@@ -1,11 +1,11 @@
 //! create_distributed_table, create_reference_table and undistribute_table, inside the client's transaction: describe
 //! the table, decide (`pgherd-control`), make it on the workers, move the rows, write the metadata.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Table};
+use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Oid, Table};
 use pgherd_control::cluster_state::{self, ClusterState, DistributedTable, TableName};
 use pgherd_control::describe::{self, DescriptionError, TableDescription};
 use pgherd_control::distribute::{self, ColocateWith};
@@ -510,6 +510,29 @@ impl Session {
                 described => return described,
             }
         }
+    }
+
+    /// Those of several tables that are there.
+    pub(super) async fn describe_tables(
+        &mut self,
+        tables: impl Iterator<Item = Oid>,
+    ) -> Result<HashMap<Oid, TableDescription>> {
+        let list: Vec<String> = tables.map(|oid| oid.to_string()).collect();
+        if list.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let sql = format!(
+            "SELECT c.oid, pgherd.describe_table(c.oid) FROM pg_catalog.pg_class c WHERE c.oid IN ({})",
+            list.join(", ")
+        );
+        let told = self.collect_on(COORDINATOR_GROUP, &sql).await?;
+        let mut tables = HashMap::new();
+        for row in 0..told.rows.len() {
+            if let Some(oid) = told.text(row, 0).and_then(|oid| oid.parse().ok()) {
+                tables.insert(oid, parse_table(oid, told.text(row, 1))?);
+            }
+        }
+        Ok(tables)
     }
 
     /// An error on the coordinator has not ended a transaction.

@@ -229,6 +229,17 @@ fn stands_alone(own: &OwnCall, text: &str) -> bool {
     before.trim().eq_ignore_ascii_case("select") && after.trim().trim_end_matches(';').is_empty()
 }
 
+/// Nor does where in our functions it came up.
+pub fn without_context(failure: Failure) -> Failure {
+    match without_position(failure) {
+        Failure::Statement(mut fields) => {
+            fields.remove(b'W');
+            Failure::Statement(fields)
+        }
+        other => other,
+    }
+}
+
 /// The text that stands for a call: its value, under the column name that the call would have had.
 fn in_place(own: &OwnCall, value: &Value, text: &str) -> String {
     let expression = match value {
