@@ -173,7 +173,7 @@ fn prepare(sides: &[Side; 2], beside: u32) -> Result<(), String> {
                 )
             };
             let all: String = (first..beside.min(first + 500)).map(of).collect();
-            side.run(&format!("DO $do$ BEGIN {all} END $do$"))?;
+            side.run(&all)?;
         }
         for catalog in ["class", "attribute", "depend", "proc", "type"] {
             side.run(&format!("ANALYZE pg_catalog.pg_{catalog}"))?;

@@ -94,6 +94,8 @@ pub struct Transaction {
     pub body_settings: BTreeSet<String>,
     /// After DDL inside the block: the catalog as this transaction sees it.
     pub catalog: Option<Arc<Snapshot>>,
+    /// It lacks definitions of local tables, which are read before the next statement that may need them.
+    pub catalog_lags: bool,
     /// Temporary relations that it has dropped: a rollback brings them back.
     dropped_temporary: HashSet<String>,
     /// Schema or metadata changed: the shared catalog is loaded again after commit.
@@ -141,6 +143,7 @@ impl Transaction {
             catalog: None,
             dropped_temporary: HashSet::new(),
             changed_catalog: false,
+            catalog_lags: false,
             epoch: None,
             changed_defaults: false,
             roles_made: RolesMade::new(),
@@ -660,6 +663,7 @@ impl Session {
         if self.txn.changed_catalog || self.txn.catalog.is_some() {
             // DDL may have been undone. Where the coordinator is busy it is a body that goes back.
             self.txn.catalog = known;
+            self.txn.catalog_lags = self.txn.catalog.is_some();
             if self.txn.block == Block::Explicit && self.txn.participants.contains_key(&COORDINATOR_GROUP) {
                 self.reload_catalog_in_block().await?;
             }

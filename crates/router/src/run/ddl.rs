@@ -23,6 +23,37 @@ use crate::transaction::{Block, LogItem};
 
 /// How often the affected tables are looked up again because others changed them meanwhile.
 pub(super) const LOCK_ROUNDS_MAX: usize = 20;
+
+/// Whether a statement is right, and what comes of it, though the router has not read what definitions of local tables
+/// before it in its transaction have changed. Migrations consist of such.
+pub fn needs_no_news(kind: &StatementKind) -> bool {
+    use StatementKind as K;
+    match kind {
+        K::Begin(_) | K::Commit { .. } | K::Rollback { .. } | K::Savepoint(_) | K::Release(_) | K::RollbackTo(_) => {
+            true
+        }
+        K::Set(_) => true,
+        K::CreateTable(create) => {
+            let is_temporary = create.temp || create.name.schema.as_deref() == Some("pg_temp");
+            !is_temporary && create.parents.is_empty() && !create.is_foreign
+        }
+        K::Ddl(info) => defines_local_parts(info),
+        _ => false,
+    }
+}
+
+/// Where it concerns local tables alone, it changes neither which are distributed nor what a name means.
+fn defines_local_parts(info: &DdlInfo) -> bool {
+    let tells_of_tables = || matches!(info.object, "table" | "column" | "index" | "sequence");
+    !info.temp
+        && !info.concurrently
+        && match info.tag {
+            "CREATE INDEX" | "CREATE SEQUENCE" | "ALTER SEQUENCE" => true,
+            "ALTER TABLE" => info.object == "table",
+            "COMMENT" => tells_of_tables(),
+            _ => false,
+        }
+}
 impl Session {
     pub(super) async fn run_ddl(&mut self, call: &Call<'_>, kind: &StatementKind) -> Result<Completion> {
         use StatementKind as K;
@@ -199,7 +230,12 @@ impl Session {
 
     async fn run_local_ddl_as(&mut self, call: &Call<'_>, sql: &Splice) -> Result<Completion> {
         let completion = self.run_coordinator_plan(call, sql, true, true).await?;
-        self.after_ddl().await?;
+        match call.prepared.statement.as_ref().map(|statement| &statement.kind) {
+            Some(kind @ StatementKind::CreateTable(create)) if needs_no_news(kind) => {
+                self.after_local_ddl(Some(&create.name)).await?;
+            }
+            _ => self.after_ddl().await?,
+        }
         Ok(completion)
     }
 
@@ -229,15 +265,35 @@ impl Session {
     }
 
     pub(super) async fn after_ddl(&mut self) -> Result<()> {
+        self.note_unheard_definition().await?;
+        match self.is_last_of_transaction() {
+            true => Ok(()),
+            false => self.reload_catalog_in_block().await,
+        }
+    }
+
+    /// After one that left distributed tables, and what names mean them, as they were: what it has changed is read
+    /// before a statement that may need it, and after a commit with all the rest.
+    async fn after_local_ddl(&mut self, name: Option<&Name>) -> Result<()> {
+        let catalog = self.catalog();
+        let hides = name.is_some_and(|name| catalog.tables.values().any(|names| names.contains_key(&*name.name)));
+        if self.txn.block == Block::None || hides || crate::names::may_sample(&catalog) {
+            return self.after_ddl().await;
+        }
+        self.note_unheard_definition().await?;
+        self.txn.catalog = Some(catalog);
+        self.txn.catalog_lags = true;
+        Ok(())
+    }
+
+    /// The catalog changes at the commit. Without event triggers nobody has noted what.
+    async fn note_unheard_definition(&mut self) -> Result<()> {
         self.txn.changed_catalog = true;
         let are_told = |setting: &str| ["on", "true", "yes", "1"].contains(&setting.to_ascii_lowercase().as_str());
         if self.in_force("event_triggers").is_some_and(|setting| !are_told(setting)) {
             self.call_own(COORDINATOR_GROUP, "SELECT pgherd.note_change(0, 0)").await?;
         }
-        match self.is_last_of_transaction() {
-            true => Ok(()),
-            false => self.reload_catalog_in_block().await,
-        }
+        Ok(())
     }
 
     /// Nobody looks between the end of a Query, or what a Sync ends, and its commit; but for functions that sample, which
@@ -267,7 +323,11 @@ impl Session {
             self.leave_database(name).await?;
         }
         let since = if drops_part(info) { self.coordinator_time().await? } else { String::new() };
-        let affected = self.affected_tables(info).await?;
+        let mut affected = self.affected_tables(info).await?;
+        if self.txn.catalog_lags && !affected.is_empty() {
+            self.reload_catalog_in_block().await?;
+            affected = self.affected_tables(info).await?;
+        }
         self.refuse_key_to_distributed(call.prepared.text(), info, &affected).await?;
         // DETACH PARTITION … CONCURRENTLY is carried out as DETACH PARTITION. Indexes of partitions are partitioned on
         // the coordinator, and are made and dropped likewise.
@@ -375,7 +435,10 @@ impl Session {
         if info.tag == "RENAME" && info.object == "role" {
             self.call_own(COORDINATOR_GROUP, "SELECT pgherd.note_change(0, 0)").await?;
         }
-        self.after_ddl().await?;
+        match affected.is_empty() && defines_local_parts(info) {
+            true => self.after_local_ddl(info.relations.first().or(info.objects.first())).await?,
+            false => self.after_ddl().await?,
+        }
         Ok(completion)
     }
 

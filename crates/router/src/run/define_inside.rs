@@ -157,6 +157,7 @@ impl Session {
         if self.txn.block == Block::None {
             self.open_implicit_block();
         }
+        self.catch_up(None).await?;
         if roles == "t" {
             self.follow_roles().await?;
         }

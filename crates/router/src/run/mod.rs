@@ -51,6 +51,7 @@ use crate::session::{Bound, Prepared, Session};
 use crate::transaction::Block;
 
 pub use current_row::Followed;
+pub use ddl::needs_no_news;
 pub use define_inside::{Definer, Definitions};
 pub use distribute::OnWorker;
 pub use isolation::keeps_snapshot;
@@ -176,6 +177,7 @@ impl Session {
         if self.txn.block == Block::Explicit && !crate::session::ends_block(&statement.kind) {
             self.check_none_ended()?;
         }
+        self.catch_up(Some(&statement.kind)).await?;
         if !self.temp.is_empty() && !is_transaction_control(&statement.kind) {
             self.refresh_temporary_names().await?;
         }

@@ -163,9 +163,17 @@ impl Session {
             FrontendMessage::Parse { name, sql, param_types } => self.parse_message(name, sql, param_types).await,
             FrontendMessage::Bind(bind) => {
                 let (portal, statement) = (bind.portal, bind.statement);
+                self.catch_up_for(self.named(statement)).await?;
                 self.bind_message(portal, statement, Bound::new(frame, bind)).await
             }
-            FrontendMessage::Describe { kind, name } => self.describe_message(kind, name).await,
+            FrontendMessage::Describe { kind, name } => {
+                let prepared = match kind {
+                    b'S' => self.named(name),
+                    _ => self.portals.get(name).map(|portal| portal.prepared.clone()),
+                };
+                self.catch_up_for(prepared).await?;
+                self.describe_message(kind, name).await
+            }
             FrontendMessage::Execute { portal, max_rows } => {
                 if !self.portals.contains_key(portal) {
                     return Err(no_portal(portal));
@@ -211,6 +219,13 @@ impl Session {
         }
     }
 
+    async fn catch_up_for(&mut self, prepared: Option<Rc<Prepared>>) -> Result<()> {
+        match prepared.as_ref().and_then(|prepared| prepared.statement.as_ref()) {
+            Some(statement) => self.catch_up(Some(&statement.kind)).await,
+            None => Ok(()),
+        }
+    }
+
     async fn parse_message(&mut self, name: &str, sql: &str, param_types: Vec<u32>) -> Result<()> {
         if name.is_empty() {
             // Also where the new one comes to nothing.
@@ -235,6 +250,10 @@ impl Session {
             true => pgherd_sql::escape_plain_strings(sql),
             false => Cow::Borrowed(sql),
         };
+        if self.txn.catalog_lags {
+            let statements = pgherd_sql::split(&read).unwrap_or_default();
+            self.catch_up(statements.first().map(|statement| &statement.kind)).await?;
+        }
         let key = match &read {
             Cow::Borrowed(_) => self.statement_key(sql, &param_types).await?,
             Cow::Owned(_) => None,

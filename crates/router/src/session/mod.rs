@@ -507,8 +507,19 @@ impl Session {
             self.log(LogItem::Set { name, value, local: true });
         }
         self.txn.catalog = Some(Arc::new(loaded));
+        self.txn.catalog_lags = false;
         self.search_path = None;
         Ok(())
+    }
+
+    /// Before a statement is looked at: what definitions before it in its transaction have left to be read, unless it
+    /// does not matter for this one.
+    pub async fn catch_up(&mut self, kind: Option<&pgherd_sql::StatementKind>) -> Result<()> {
+        let matters = kind.is_none_or(|kind| !crate::run::needs_no_news(kind));
+        match self.txn.catalog_lags && matters && self.txn.block != Block::Failed {
+            true => self.reload_catalog_in_block().await,
+            false => Ok(()),
+        }
     }
 
     /// A setting's value where somebody has set it: in the open block, for the session, or before it began.

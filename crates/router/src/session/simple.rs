@@ -78,6 +78,7 @@ impl Session {
         if self.txn.block == Block::Failed {
             return Err(super::extended::aborted());
         }
+        self.catch_up(None).await?;
         self.join(COORDINATOR_GROUP).await?;
         self.mark_writer(COORDINATOR_GROUP);
         if !calls_large_object(frame) {
@@ -129,6 +130,7 @@ impl Session {
                 self.open_implicit_block();
             }
             let offset = statement.offset;
+            self.catch_up(Some(&statement.kind)).await?;
             let prepared = self.analyse(statement, sql, count == 1 && matches!(read, Cow::Owned(_)))?;
             let call = Call::simple(&prepared);
             self.last_of_query = index + 1 == count;
