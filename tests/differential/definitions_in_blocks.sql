@@ -64,7 +64,40 @@ INSERT INTO everywhere VALUES (1, true);
 SELECT e.*, n.name FROM everywhere e JOIN nowhere n USING (id);
 ROLLBACK;
 SELECT * FROM everywhere ORDER BY 1;
+-- A sequence hides one, and goes with its column.
+CREATE TABLE t_id_seq (k int PRIMARY KEY);
+--@ cluster: SELECT create_reference_table('t_id_seq')
+BEGIN;
+CREATE TABLE first.t (id serial, a int);
+ALTER TABLE t DROP COLUMN id;
+ALTER TABLE t_id_seq ADD COLUMN w int DEFAULT 5;
+INSERT INTO t_id_seq VALUES (1);
+SELECT * FROM t_id_seq;
+COMMIT;
+SELECT * FROM t_id_seq JOIN spread USING (k);
+DROP TABLE t, t_id_seq;
 RESET search_path;
+
+-- What another session defines between two definitions is followed.
+CREATE TABLE late (k int PRIMARY KEY, v int);
+--@ cluster: SELECT create_distributed_table('late', 'k')
+INSERT INTO late VALUES (1, 1), (2, 2);
+BEGIN;
+CREATE TABLE early_a (a int);
+CREATE TABLE early_b (a int);
+--@ on: b
+ALTER TABLE late RENAME TO later;
+CREATE TABLE early_c (a int);
+ALTER TABLE later ADD COLUMN w int DEFAULT 7;
+CREATE TABLE late (a int);
+CREATE INDEX ON late (a);
+--@ on: b
+CREATE INDEX ON spread (v);
+ALTER TABLE later ALTER COLUMN v TYPE bigint;
+SELECT * FROM later ORDER BY k;
+COMMIT;
+SELECT l.k, l.w, s.v FROM later l JOIN spread s USING (k) ORDER BY 1;
+DROP TABLE late, later, early_a, early_b, early_c;
 
 -- Distributed in the same transaction as what they are made of, and altered between others.
 BEGIN;

@@ -449,6 +449,9 @@ DECLARE
     name text;
     is_owner bool;
 BEGIN
+    IF array_to_string(modes, '') !~ '^[A-Z ]*$' THEN
+        RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'no such lock mode';
+    END IF;
     FOR at IN 1 .. cardinality(tables) LOOP
         SELECT pgherd.qualified(c.relnamespace, c.relname), pg_has_role(c.relowner, 'USAGE') INTO name, is_owner
             FROM pg_class c WHERE c.oid = tables[at];

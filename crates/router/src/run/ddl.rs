@@ -49,7 +49,8 @@ fn defines_local_parts(info: &DdlInfo) -> bool {
         && !info.concurrently
         && match info.tag {
             "CREATE INDEX" | "CREATE SEQUENCE" | "ALTER SEQUENCE" => true,
-            "ALTER TABLE" => info.object == "table",
+            // What goes with a column, a sequence of its own, may have hidden a table.
+            "ALTER TABLE" => info.object == "table" && !info.subcommands.iter().any(|s| s.starts_with("drop")),
             "COMMENT" => tells_of_tables(),
             _ => false,
         }

@@ -183,6 +183,7 @@ impl Session {
         if self.txn.block == Block::None {
             self.open_implicit_block();
         }
+        self.catch_up(None).await?;
         self.forget_search_path();
         self.definitions.definer = match self.catalog().worker_groups().is_empty() {
             true => None,

@@ -502,6 +502,7 @@ impl Session {
             // Also of what it has begun to fetch.
             return Err(aborted());
         }
+        self.catch_up_for(Some(prepared.clone())).await?;
         self.tell_columns(&prepared, Some(&bound)).await?;
         let portal = self.portals.get_mut(&pending.portal).ok_or_else(|| no_portal(&pending.portal))?;
         match std::mem::replace(&mut portal.progress, Progress::Done) {

@@ -513,13 +513,17 @@ impl Session {
     }
 
     /// Before a statement is looked at: what definitions before it in its transaction have left to be read, unless it
-    /// does not matter for this one.
+    /// does not matter for this one. What others have changed meanwhile always does.
     pub async fn catch_up(&mut self, kind: Option<&pgherd_sql::StatementKind>) -> Result<()> {
-        let matters = kind.is_none_or(|kind| !crate::run::needs_no_news(kind));
-        match self.txn.catalog_lags && matters && self.txn.block != Block::Failed {
-            true => self.reload_catalog_in_block().await,
-            false => Ok(()),
+        if !self.txn.catalog_lags || self.txn.block == Block::Failed {
+            return Ok(());
         }
+        let matters = kind.is_none_or(|kind| !crate::run::needs_no_news(kind));
+        if matters || self.db.snapshot().epoch > self.catalog().epoch {
+            self.check_none_ended()?;
+            self.reload_catalog_in_block().await?;
+        }
+        Ok(())
     }
 
     /// A setting's value where somebody has set it: in the open block, for the session, or before it began.
