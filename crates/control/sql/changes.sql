@@ -4,6 +4,8 @@
 -- What belongs to other objects is told with the relation that it is of, where that is still there.
 CREATE OR REPLACE FUNCTION pgherd.note_changes() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    is_time bool;
 BEGIN
     -- What makes temporary tables. Who has made them knows of them.
     IF current_setting('transaction_read_only')::bool THEN
@@ -23,15 +25,17 @@ BEGIN
             WHERE d.object_type IN ('trigger', 'rule', 'policy', 'default value', 'table constraint', 'table column')) x(class, object)
         WHERE x.object IS NOT NULL;
     ELSE
-        INSERT INTO pgherd.change (class, object)
-        SELECT DISTINCT d.classid, d.objid FROM pg_event_trigger_ddl_commands() d
-        WHERE d.classid IS NOT NULL AND d.objid IS NOT NULL
-            AND TG_TAG NOT IN ('COMMENT', 'SECURITY LABEL', 'GRANT', 'REVOKE', 'REFRESH MATERIALIZED VIEW', 'REINDEX');
-    END IF;
-    -- Temporary tables move no epoch, with which what is old is forgotten.
-    IF TG_TAG IN ('CREATE TABLE', 'CREATE TABLE AS', 'SELECT INTO')
-        AND EXISTS (SELECT FROM pgherd.change c WHERE c.xid = pg_current_xact_id() AND c.number % 1024 < 8) THEN
-        PERFORM pgherd.forget_changes(0);
+        WITH added AS (
+            INSERT INTO pgherd.change (class, object)
+            SELECT DISTINCT d.classid, d.objid FROM pg_event_trigger_ddl_commands() d
+            WHERE d.classid IS NOT NULL AND d.objid IS NOT NULL
+                AND TG_TAG NOT IN ('COMMENT', 'SECURITY LABEL', 'GRANT', 'REVOKE', 'REFRESH MATERIALIZED VIEW', 'REINDEX')
+            RETURNING number)
+        SELECT bool_or(a.number % 1024 < 8) INTO is_time FROM added a;
+        -- Temporary tables move no epoch, with which what is old is forgotten.
+        IF is_time AND TG_TAG IN ('CREATE TABLE', 'CREATE TABLE AS', 'SELECT INTO') THEN
+            PERFORM pgherd.forget_changes(0);
+        END IF;
     END IF;
 END
 $$;

@@ -416,7 +416,11 @@ BEGIN
     PERFORM pgherd.watch_samples(relation);
     PERFORM pgherd.keep_child(format('pgherd.%I', child)::regclass);
     PERFORM pgherd.follow_keys(relation);
-    PERFORM pgherd.map_owners();
+    -- Its owner's; with the first of all also that of whoever else may be on the way to it.
+    IF NOT EXISTS (SELECT FROM pg_user_mappings u JOIN pg_class c ON c.relowner = u.umuser WHERE u.srvname = 'pgherd_router' AND c.oid = relation)
+        OR NOT EXISTS (SELECT FROM pgherd.pg_dist_partition p WHERE p.partmethod = 'h' AND p.logicalrelid <> $1) THEN
+        PERFORM pgherd.map_owners();
+    END IF;
 END
 $$;
 
@@ -688,8 +692,18 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     changed record;
 BEGIN
-    IF TG_TAG ~ '^(CREATE|ALTER) (VIEW|MATERIALIZED VIEW|RULE|FUNCTION|PROCEDURE|ROUTINE|SCHEMA|EXTENSION)$|^ALTER TABLE$|^REASSIGN OWNED$'
-        OR TG_EVENT = 'sql_drop' AND TG_TAG <> 'DROP USER MAPPING' THEN
+    -- All functions are looked through: only where one, a view or a distributed table may have got another owner.
+    IF (CASE
+        WHEN TG_EVENT = 'sql_drop' THEN TG_TAG <> 'DROP USER MAPPING' AND EXISTS (SELECT FROM pg_event_trigger_dropped_objects() d
+            WHERE d.object_type <> ALL ('{table,index,sequence,type,toast table,table constraint,table column,default value,trigger}'::text[])
+                OR d.classid = 'pg_class'::regclass AND EXISTS (SELECT FROM pgherd.pg_dist_partition p WHERE p.logicalrelid = d.objid))
+        WHEN TG_TAG ~ '^CREATE (FUNCTION|PROCEDURE)$' THEN EXISTS (SELECT FROM pg_event_trigger_ddl_commands() d
+            JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND p.oid = d.objid WHERE p.prosecdef)
+        WHEN TG_TAG = 'ALTER TABLE' THEN EXISTS (SELECT FROM pg_event_trigger_ddl_commands() d
+            JOIN pg_class c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid
+            WHERE c.relkind IN ('v', 'm') OR EXISTS (SELECT FROM pgherd.pg_dist_partition p WHERE p.logicalrelid = c.oid))
+        ELSE TG_TAG ~ '^(CREATE|ALTER) (VIEW|MATERIALIZED VIEW|RULE|FUNCTION|PROCEDURE|ROUTINE|SCHEMA|EXTENSION)$|^REASSIGN OWNED$'
+    END) THEN
         PERFORM pgherd.map_owners();
     END IF;
     -- Local tables may have come to reference distributed ones.
@@ -733,15 +747,17 @@ BEGIN
     ELSIF TG_EVENT = 'ddl_command_end' THEN
         SELECT c.oid, c.relname INTO changed
         FROM pg_event_trigger_ddl_commands() d
-            JOIN pgherd.pg_dist_partition p ON p.partmethod = 'h' AND p.logicalrelid::oid = CASE d.classid
+            CROSS JOIN LATERAL (SELECT CASE d.classid
                 WHEN 'pg_class'::regclass THEN coalesce((SELECT i.indrelid FROM pg_index i WHERE i.indexrelid = d.objid), d.objid)
                 WHEN 'pg_trigger'::regclass THEN (SELECT t.tgrelid FROM pg_trigger t WHERE t.oid = d.objid)
                 WHEN 'pg_policy'::regclass THEN (SELECT y.polrelid FROM pg_policy y WHERE y.oid = d.objid)
                 WHEN 'pg_rewrite'::regclass THEN (SELECT r.ev_class FROM pg_rewrite r WHERE r.oid = d.objid)
                 WHEN 'pg_statistic_ext'::regclass THEN (SELECT s.stxrelid FROM pg_statistic_ext s WHERE s.oid = d.objid)
-                WHEN 'pg_constraint'::regclass THEN (SELECT n.conrelid FROM pg_constraint n WHERE n.oid = d.objid) END
-            JOIN pg_class c ON c.oid = p.logicalrelid
-        WHERE pgherd.has_child(c.oid)
+                WHEN 'pg_constraint'::regclass THEN (SELECT n.conrelid FROM pg_constraint n WHERE n.oid = d.objid) END AS oid OFFSET 0) r
+            JOIN pgherd.pg_dist_partition p ON p.partmethod = 'h' AND p.logicalrelid = r.oid
+            JOIN pg_class c ON c.oid = r.oid
+        -- Asked of these alone, and not of every distributed table there is.
+        WHERE CASE WHEN p.logicalrelid = r.oid THEN pgherd.has_child(r.oid) END
         LIMIT 1;
         IF changed.oid IS NULL THEN
             -- A new partition of a distributed table.
@@ -750,7 +766,7 @@ BEGIN
                 JOIN pg_inherits i ON d.classid = 'pg_class'::regclass AND i.inhrelid = d.objid
                 JOIN pgherd.pg_dist_partition p ON p.partmethod = 'h' AND p.logicalrelid = i.inhparent
                 JOIN pg_class c ON c.oid = i.inhparent AND c.relkind = 'p'
-            WHERE d.schema_name <> 'pgherd' AND pgherd.has_child(c.oid)
+            WHERE d.schema_name <> 'pgherd' AND CASE WHEN i.inhrelid = d.objid THEN pgherd.has_child(c.oid) END
                 AND NOT EXISTS (SELECT FROM pgherd.pg_dist_partition o WHERE o.logicalrelid::oid = d.objid)
             LIMIT 1;
         END IF;

@@ -430,7 +430,7 @@ BEGIN
             WHERE stxrelid = $1 AND stxnamespace::pg_catalog.regnamespace::text !~ '^pg_temp_'
         UNION ALL SELECT 'pg_namespace'::pg_catalog.regclass, e.schema FROM pgherd.worker_extensions e
     ),
-    -- In place, where an index finds the few that are asked for.
+    -- In place, where an index finds the few that are asked for: not joined, but asked (LATERAL … OFFSET 0), or it is scanned.
     edges(classid, objid, refclassid, refobjid) AS NOT MATERIALIZED (
         SELECT d.classid, d.objid, d.refclassid, d.refobjid FROM pg_catalog.pg_depend d
             WHERE d.deptype IN ('n', 'a', 'i', 'e')
@@ -604,10 +604,12 @@ BEGIN
     -- Which listed objects a listed object needs, also through unlisted ones (array types, constraints, …).
     needs(id, classid, objid) AS (
         SELECT d.classid || '/' || d.objid, e.refclassid, e.refobjid
-        FROM described d JOIN edges e ON e.classid = d.classid AND e.objid = d.objid AND e.refclassid <> 'pg_cast'::pg_catalog.regclass
+        FROM described d, LATERAL (SELECT e.refclassid, e.refobjid FROM edges e
+            WHERE e.classid = d.classid AND e.objid = d.objid AND e.refclassid <> 'pg_cast'::pg_catalog.regclass OFFSET 0) e
         UNION
         SELECT n.id, e.refclassid, e.refobjid
-        FROM needs n JOIN edges e ON e.classid = n.classid AND e.objid = n.objid AND e.refclassid <> 'pg_cast'::pg_catalog.regclass
+        FROM needs n, LATERAL (SELECT e.refclassid, e.refobjid FROM edges e
+            WHERE e.classid = n.classid AND e.objid = n.objid AND e.refclassid <> 'pg_cast'::pg_catalog.regclass OFFSET 0) e
         WHERE NOT EXISTS (SELECT FROM described d WHERE d.classid = n.classid AND d.objid = n.objid AND d.kind <> 'derived')
     )
     SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(

@@ -32,10 +32,12 @@ $$;
 -- users'; and all policies, with their text.
 CREATE OR REPLACE FUNCTION pgherd.expressions(of_table oid)
 RETURNS TABLE (relation oid, schema text, table_name text, is_reference bool, kind text, name text, expression text, calls oid[])
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+    SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
+    -- Asked for of each table (LATERAL … OFFSET 0): joined, all there are would be read.
     WITH tables AS (
         SELECT $1 AS oid WHERE $1 IS NOT NULL
         UNION SELECT t.relid FROM pg_partition_tree($1) t
@@ -45,19 +47,19 @@ BEGIN
         SELECT t.oid AS relation, 'pg_constraint'::regclass::oid AS class, k.oid AS object,
             CASE k.contype WHEN 'c' THEN 'check constraint' ELSE 'exclusion constraint' END AS kind, k.conname::text AS name,
             NULL AS expression
-        FROM tables t JOIN pg_constraint k ON k.conrelid = t.oid WHERE k.contype IN ('c', 'x')
+        FROM tables t, LATERAL (SELECT * FROM pg_constraint k WHERE k.conrelid = t.oid OFFSET 0) k WHERE k.contype IN ('c', 'x')
         UNION ALL
         SELECT t.oid, 'pg_attrdef'::regclass, d.oid, 'generated column', a.attname, NULL
-        FROM tables t JOIN pg_attribute a ON a.attrelid = t.oid
+        FROM tables t, LATERAL (SELECT * FROM pg_attribute a WHERE a.attrelid = t.oid OFFSET 0) a
             JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
         WHERE a.attgenerated <> '' AND NOT a.attisdropped
         UNION ALL
         SELECT t.oid, 'pg_class'::regclass, i.indexrelid, 'index', x.relname, NULL
-        FROM tables t JOIN pg_index i ON i.indrelid = t.oid JOIN pg_class x ON x.oid = i.indexrelid
+        FROM tables t, LATERAL (SELECT * FROM pg_index i WHERE i.indrelid = t.oid OFFSET 0) i JOIN pg_class x ON x.oid = i.indexrelid
         WHERE i.indexprs IS NOT NULL OR i.indpred IS NOT NULL
         UNION ALL
         SELECT DISTINCT t.oid, 'pg_type'::regclass::oid, a.atttypid, 'type', format_type(a.atttypid, NULL), NULL
-        FROM tables t JOIN pg_attribute a ON a.attrelid = t.oid
+        FROM tables t, LATERAL (SELECT * FROM pg_attribute a WHERE a.attrelid = t.oid OFFSET 0) a
         WHERE a.attnum > 0 AND a.atttypid >= 16384 AND NOT a.attisdropped
         UNION ALL
         SELECT t.oid, 'pg_policy'::regclass, y.oid, 'policy', y.polname, concat_ws(' AND ',

@@ -643,7 +643,7 @@ BEGIN
     FOR guarded IN SELECT DISTINCT c.oid, c.oid::regclass AS name, c.relowner FROM pg_constraint k
         JOIN pgherd.pg_dist_partition p ON p.logicalrelid = k.confrelid AND p.partmethod = 'h'
         JOIN pg_class c ON c.oid IN (k.conrelid, k.confrelid) AND c.relkind = 'r'
-        WHERE relation IN (k.conrelid, k.confrelid) AND k.contype = 'f'
+        WHERE k.oid = ANY (ARRAY(SELECT pgherd.keys_at(relation))) AND k.contype = 'f'
             AND EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid AND t.tgname = 'pgherd_guard')
             AND NOT EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid AND t.tgname = 'PGHERD_guard_rows')
     LOOP

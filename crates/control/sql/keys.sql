@@ -10,6 +10,16 @@ CREATE OR REPLACE VIEW pgherd.local_keys AS
     WHERE k.contype = 'f' AND k.conparentid = 0 AND k.conrelid <> k.confrelid
         AND NOT EXISTS (SELECT FROM pgherd.pg_dist_partition c WHERE c.logicalrelid = k.conrelid);
 
+-- The foreign keys of a table, and those that refer to it, which no index of pg_constraint tells.
+CREATE OR REPLACE FUNCTION pgherd.keys_at(relation oid) RETURNS SETOF oid
+LANGUAGE sql STABLE AS $$
+    SELECT k.oid FROM pg_catalog.pg_constraint k WHERE k.conrelid = $1 AND k.contype = 'f'
+    UNION
+    SELECT k.oid FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_constraint k ON k.oid = d.objid AND k.contype = 'f'
+    WHERE d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = $1
+        AND d.classid = 'pg_catalog.pg_constraint'::pg_catalog.regclass AND k.confrelid = $1
+$$;
+
 -- The values of a row's columns as text: what a condition compares with, and what PostgreSQL's error says.
 CREATE OR REPLACE FUNCTION pgherd.values_in(row_now anyelement, columns name[]) RETURNS text[]
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO, MDY' SET intervalstyle = 'postgres'
@@ -220,7 +230,7 @@ DECLARE
     changed bool := false;
 BEGIN
     FOR key IN SELECT l.oid, l.conrelid, l.confrelid, l.conkey FROM pgherd.local_keys l
-        WHERE relation IN (l.conrelid, l.confrelid) AND to_regclass('pgherd.ft_' || l.confrelid) IS NOT NULL
+        WHERE l.oid = ANY (ARRAY(SELECT pgherd.keys_at(relation))) AND to_regclass('pgherd.ft_' || l.confrelid) IS NOT NULL
     LOOP
         EXECUTE (SELECT format('SELECT EXISTS (SELECT FROM ONLY %s WHERE %s)', key.conrelid::regclass,
                 string_agg(format('%I IS NOT NULL', c), ' AND '))
