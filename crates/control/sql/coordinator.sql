@@ -828,6 +828,33 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         FROM unnest('{pg_authid,pg_auth_members,pg_db_role_setting,pg_database}'::regclass[]) c(oid)
 $$;
 
+-- What a session's own connection has that no statement tells of: names of temporary relations; NULL: roles have changed; '': so
+-- may have owners. No index tells what is in a schema but that of what depends on it.
+CREATE OR REPLACE FUNCTION pgherd.untold() RETURNS SETOF text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+    SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+DECLARE
+    here CONSTANT oid := pg_my_temp_schema();
+BEGIN
+    IF here <> 0 THEN
+        RETURN QUERY
+        WITH member AS MATERIALIZED (SELECT d.classid, d.objid FROM pg_depend d
+            WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = here)
+        SELECT c.relname::text FROM member m JOIN pg_class c ON c.oid = m.objid WHERE m.classid = 'pg_class'::regclass
+        UNION ALL SELECT c.relname FROM member m, LATERAL (SELECT i.indexrelid FROM pg_index i WHERE i.indrelid = m.objid OFFSET 0) i
+            JOIN pg_class c ON c.oid = i.indexrelid WHERE m.classid = 'pg_class'::regclass
+        UNION ALL SELECT c.relname FROM member m JOIN pg_type t ON t.oid = m.objid JOIN pg_class c ON c.oid = t.typrelid
+            WHERE m.classid = 'pg_type'::regclass;
+    END IF;
+    IF pgherd.changes_roles() THEN
+        RETURN NEXT NULL;
+    END IF;
+    IF pg_stat_get_xact_tuples_updated('pg_shdepend'::regclass) > 0 THEN
+        RETURN NEXT '';
+    END IF;
+END
+$$;
+
 -- Which definitions the router hears of. It runs as the schema's owner, and hands a key to pgherd.define_inside(), which comes
 -- next and takes it at once: nobody else sees it. Text of the statement is in the context, or in an SQL function's body.
 CREATE OR REPLACE FUNCTION pgherd.lend_key() RETURNS event_trigger

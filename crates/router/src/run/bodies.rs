@@ -270,9 +270,13 @@ impl Session {
         if self.catalog().by_oid.is_empty() {
             return Ok(());
         }
+        let expressions = self.expressions_of(None).await?;
+        if expressions.is_empty() {
+            return Ok(());
+        }
         let state = self.cluster_state().await?;
         let mut tables = Vec::new();
-        for (expression, reads) in self.judged_expressions(None, &state).await? {
+        for (expression, reads) in self.judge(expressions, &state).await? {
             let called = functions.iter().find(|f| reads.functions.contains(&f.name));
             if called.is_none() && !functions.is_empty() {
                 continue;
@@ -400,11 +404,20 @@ impl Session {
         table: Option<Oid>,
         state: &ClusterState,
     ) -> Result<Vec<(Expression, Reads)>> {
+        let expressions = self.expressions_of(table).await?;
+        self.judge(expressions, state).await
+    }
+
+    /// Those of a table and its partitions, or of all that are distributed or reference tables.
+    async fn expressions_of(&mut self, table: Option<Oid>) -> Result<Vec<Expression>> {
         self.join(COORDINATOR_GROUP).await?;
         let table = table.map_or("NULL".to_owned(), |oid| oid.to_string());
         let sql = format!("SELECT * FROM pgherd.expressions({table})");
         let found = self.collect_on(COORDINATOR_GROUP, &sql).await?;
-        let expressions: Vec<Expression> = (0..found.rows.len()).map(|row| expression(&found, row)).collect();
+        Ok((0..found.rows.len()).map(|row| expression(&found, row)).collect())
+    }
+
+    async fn judge(&mut self, expressions: Vec<Expression>, state: &ClusterState) -> Result<Vec<(Expression, Reads)>> {
         let catalog = self.catalog();
         let judge = Judge { state, catalog: &catalog };
         let calls = expressions.iter().flat_map(|e| e.calls.iter().copied()).collect();

@@ -42,6 +42,12 @@ pub fn needs_no_news(kind: &StatementKind) -> bool {
     }
 }
 
+/// Of local relations, nothing of what it changes is in the catalog that routers hold.
+fn tells_nothing(info: &DdlInfo) -> bool {
+    matches!(info.tag, "GRANT" | "REVOKE" | "COMMENT")
+        && matches!(info.object, "table" | "column" | "index" | "sequence" | "view" | "materialized view")
+}
+
 /// Where it concerns local tables alone, it changes neither which are distributed nor what a name means.
 fn defines_local_parts(info: &DdlInfo) -> bool {
     let tells_of_tables = || matches!(info.object, "table" | "column" | "index" | "sequence");
@@ -436,6 +442,9 @@ impl Session {
         if info.tag == "RENAME" && info.object == "role" {
             self.call_own(COORDINATOR_GROUP, "SELECT pgherd.note_change(0, 0)").await?;
         }
+        if affected.is_empty() && tells_nothing(info) {
+            return Ok(completion);
+        }
         match affected.is_empty() && defines_local_parts(info) {
             true => self.after_local_ddl(info.relations.first().or(info.objects.first())).await?,
             false => self.after_ddl().await?,
@@ -628,7 +637,7 @@ impl Session {
                 "RENAME" => info.new_name.iter().map(|name| quote_literal(name)).collect(),
                 _ => Vec::new(),
             };
-            if !names.is_empty() {
+            if !names.is_empty() && catalog.all_tables().any(|table| table.has_triggers || table.fires_here) {
                 let sql = format!("SELECT pgherd.fired_by(ARRAY[{}])", names.join(", "));
                 let result = self.ask_coordinator(&sql).await?;
                 let oids = (0..result.rows.len()).filter_map(|row| result.text(row, 0)?.parse::<u32>().ok());

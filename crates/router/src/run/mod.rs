@@ -229,22 +229,7 @@ impl Session {
     /// session's own coordinator connection knows them. And it tells what may have been
     /// changed there without an event trigger.
     pub(super) async fn refresh_temporary_names(&mut self) -> Result<Untold> {
-        let result = self
-            .ask_coordinator(
-                // No index tells what is in a schema but that of what depends on it.
-                "WITH d AS (SELECT d.classid, d.objid FROM pg_catalog.pg_depend d WHERE d.refobjid = pg_catalog.pg_my_temp_schema() \
-                     AND d.refclassid = 'pg_catalog.pg_namespace'::pg_catalog.regclass) \
-                 SELECT c.relname FROM d JOIN pg_catalog.pg_class c ON c.oid = d.objid \
-                     WHERE d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass \
-                 UNION ALL SELECT c.relname FROM d JOIN pg_catalog.pg_index i ON i.indrelid = d.objid \
-                     JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid WHERE d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass \
-                 UNION ALL SELECT c.relname FROM d JOIN pg_catalog.pg_type t ON t.oid = d.objid \
-                     JOIN pg_catalog.pg_class c ON c.oid = t.typrelid WHERE d.classid = 'pg_catalog.pg_type'::pg_catalog.regclass \
-                 UNION ALL SELECT NULL WHERE pgherd.changes_roles() \
-                 UNION ALL SELECT '' WHERE pg_catalog.pg_stat_get_xact_tuples_updated(\
-                     'pg_catalog.pg_shdepend'::pg_catalog.regclass) > 0",
-            )
-            .await?;
+        let result = self.ask_coordinator("SELECT pgherd.untold()").await?;
         let names = (0..result.rows.len()).map(|row| result.text(row, 0));
         let changes = Untold {
             roles: names.clone().any(|name| name.is_none()),
