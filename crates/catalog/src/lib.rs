@@ -4,9 +4,11 @@
 //! Pure: no sockets, no clock. Who loads a snapshot is `pgherd-router` (`metadata`), who changes the tables behind it
 //! is `pgherd-cluster`.
 
+mod chunked;
 pub mod hash;
 mod names;
 mod snapshot;
 
+pub use chunked::Chunked;
 pub use names::NameSet;
 pub use snapshot::*;

@@ -1,12 +1,13 @@
 //! Sets of names that are changed in part: each name counts how many objects have it.
 
 use std::borrow::Borrow;
-use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Cheap to copy; a copy that is changed is made then.
+use crate::chunked::Chunked;
+
+/// Cheap to copy, and to change a copy of.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct NameSet(Arc<HashMap<Arc<str>, u32>>);
+pub struct NameSet(Chunked<Arc<str>, u32>);
 
 impl NameSet {
     pub fn contains<Q: Borrow<str> + ?Sized>(&self, name: &Q) -> bool {
@@ -23,21 +24,22 @@ impl NameSet {
 
     /// For one more object.
     pub fn insert(&mut self, name: impl Into<Arc<str>>) {
-        *Arc::make_mut(&mut self.0).entry(name.into()).or_default() += 1;
+        let name = name.into();
+        let count = self.0.get(&*name).copied().unwrap_or_default();
+        self.0.insert(name, count + 1);
     }
 
     /// For one object less.
     pub fn remove(&mut self, name: &str) {
-        let names = Arc::make_mut(&mut self.0);
-        match names.get_mut(name) {
-            Some(count) if *count > 1 => *count -= 1,
-            _ => drop(names.remove(name)),
+        match self.0.get(name).copied() {
+            Some(count) if count > 1 => _ = self.0.insert(name.into(), count - 1),
+            _ => _ = self.0.remove(name),
         }
     }
 
     /// For whatever objects.
     pub fn remove_all(&mut self, name: &str) {
-        Arc::make_mut(&mut self.0).remove(name);
+        self.0.remove(name);
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Weak};
 
+use crate::chunked::Chunked;
 use crate::hash::KeyType;
 use crate::names::NameSet;
 
@@ -157,7 +158,7 @@ pub struct Held {
     /// How often it has been changed since all of it was read.
     pub steps: u32,
     /// What each object tells of names.
-    pub rows: HashMap<(Part, Oid), Arc<[NameRow]>>,
+    pub rows: Chunked<(Part, Oid), Arc<[NameRow]>>,
     /// How many objects tell of what has no name.
     pub marks: HashMap<char, u32>,
     /// Names of functions that leave something on their connection by themselves, in lower case.

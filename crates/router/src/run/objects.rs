@@ -292,11 +292,13 @@ impl Session {
         }
         let names: Vec<String> = info.objects.iter().map(|o| quote_literal(&o.name)).collect();
         let names = names.join(", ");
-        let sql = format!("SELECT EXISTS (SELECT FROM pg_catalog.{catalog} WHERE {column} IN ({names}))");
+        let sql = format!("SELECT FROM pg_catalog.{catalog} WHERE {column} IN ({names}) LIMIT 1");
+        for group in &groups {
+            self.join(*group).await?;
+        }
         let mut found = Vec::new();
-        for group in groups {
-            self.join(group).await?;
-            if self.collect_on(group, &sql).await?.text(0, 0) == Some("t") {
+        for (group, tag) in self.run_parallel(groups.into_iter().map(|group| (group, sql.clone())).collect()).await {
+            if tag? != "SELECT 0" {
                 found.push(group);
             }
         }
