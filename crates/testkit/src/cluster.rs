@@ -22,6 +22,13 @@ pub struct Cluster {
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 impl Cluster {
+    /// Of the router's process.
+    pub fn router_pid(&self) -> Result<u32> {
+        let text = std::fs::read_to_string(self.directory.join("router/pid"))?;
+        let pid = text.split("\"pid\":").nth(1).unwrap_or_default();
+        Ok(pid.split(|c: char| !c.is_ascii_digit()).find(|w| !w.is_empty()).unwrap_or_default().parse()?)
+    }
+
     /// `program` is `env!("CARGO_BIN_EXE_pgherd")`, which only tests of the package `pgherd` have.
     pub fn start(program: &str, workers: u32) -> Result<Cluster> {
         Cluster::start_with(program, workers, &[])

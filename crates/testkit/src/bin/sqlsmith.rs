@@ -78,7 +78,7 @@ fn run(words: &Words) -> Result<Vec<String>> {
     client.run(TABLES)?;
     client.run(&format!("ALTER DATABASE {DATABASE} SET statement_timeout = '{STATEMENT_TIMEOUT}'"))?;
     let nodes = nodes(&mut client, &cluster.target)?;
-    let router = router_pid(&cluster.directory)?;
+    let router = cluster.router_pid()?;
     let before = connections(&nodes)?;
     let mut wrong = Vec::new();
     let mut running: Vec<Smith> = Vec::new();
@@ -108,7 +108,7 @@ fn run(words: &Words) -> Result<Vec<String>> {
             read_errors(&smith.log, &mut errors);
         }
         running = still;
-        if router_pid(&cluster.directory)? != router || !Path::new(&format!("/proc/{router}")).exists() {
+        if cluster.router_pid()? != router || !Path::new(&format!("/proc/{router}")).exists() {
             wrong.push("the router died".into());
             break;
         }
@@ -195,12 +195,6 @@ fn connections(nodes: &[(String, Target)]) -> Result<Vec<String>> {
                 .value("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'")
         })
         .collect()
-}
-
-fn router_pid(directory: &Path) -> Result<u32> {
-    let text = std::fs::read_to_string(directory.join("router/pid"))?;
-    let pid = text.split("\"pid\":").nth(1).unwrap_or_default();
-    Ok(pid.split(|c: char| !c.is_ascii_digit()).find(|w| !w.is_empty()).unwrap_or_default().parse()?)
 }
 
 /// Lines of any server's or the router's log that nobody should ever see, each once.
