@@ -15,7 +15,7 @@ use pgherd_sql::{CreateTable, CreateTableAs, DdlInfo, Name, Splice, StatementKin
 
 use super::distribute::{parse_table, refusal};
 use super::objects::{Followed, is_role_grant};
-use super::{Call, Completion, Definer};
+use super::{Call, Completion, Definer, is_transaction_control};
 use crate::error::{Failure, Result};
 use crate::session::Session;
 use crate::settings::{quote_ident, quote_literal, quote_name};
@@ -29,17 +29,17 @@ pub(super) const LOCK_ROUNDS_MAX: usize = 20;
 pub fn needs_no_news(kind: &StatementKind) -> bool {
     use StatementKind as K;
     match kind {
-        K::Begin(_) | K::Commit { .. } | K::Rollback { .. } | K::Savepoint(_) | K::Release(_) | K::RollbackTo(_) => {
-            true
-        }
-        K::Set(_) => true,
         K::CreateTable(create) => {
-            let is_temporary = create.temp || create.name.schema.as_deref() == Some("pg_temp");
-            !is_temporary && create.parents.is_empty() && !create.is_foreign
+            !is_temporary(create.temp, &create.name) && create.parents.is_empty() && !create.is_foreign
         }
         K::Ddl(info) => defines_local_parts(info),
-        _ => false,
+        K::PrepareTransaction(_) => false,
+        other => is_transaction_control(other),
     }
+}
+
+fn is_temporary(temp: bool, name: &Name) -> bool {
+    temp || name.schema.as_deref() == Some("pg_temp")
 }
 
 /// Of local relations, nothing of what it changes is in the catalog that routers hold.
@@ -50,14 +50,13 @@ fn tells_nothing(info: &DdlInfo) -> bool {
 
 /// Where it concerns local tables alone, it changes neither which are distributed nor what a name means.
 fn defines_local_parts(info: &DdlInfo) -> bool {
-    let tells_of_tables = || matches!(info.object, "table" | "column" | "index" | "sequence");
     !info.temp
         && !info.concurrently
         && match info.tag {
             "CREATE INDEX" | "CREATE SEQUENCE" | "ALTER SEQUENCE" => true,
             // What goes with a column, a sequence of its own, may have hidden a table.
             "ALTER TABLE" => info.object == "table" && !info.subcommands.iter().any(|s| s.starts_with("drop")),
-            "COMMENT" => tells_of_tables(),
+            "COMMENT" => matches!(info.object, "table" | "column" | "index" | "sequence"),
             _ => false,
         }
 }
@@ -81,7 +80,7 @@ impl Session {
             }
             K::Lock { relations } => self.run_lock(call, relations).await,
             K::CreateTable(create) => {
-                if create.temp || create.name.schema.as_deref() == Some("pg_temp") {
+                if is_temporary(create.temp, &create.name) {
                     return self.run_create_temp(call, &create.name).await;
                 }
                 match self.created_below(create).await? {
@@ -90,7 +89,7 @@ impl Session {
                 }
             }
             K::CreateTableAs(create) => {
-                let temp = create.temp || create.name.schema.as_deref() == Some("pg_temp");
+                let temp = is_temporary(create.temp, &create.name);
                 if create.is_execute && !self.creates_there(create.query.of(call.prepared.text())).await? {
                     return self.run_create_as_execute(call, create, temp).await;
                 }

@@ -16,7 +16,7 @@ use super::own::Arguments;
 use super::request::Errors;
 use crate::error::{Failure, Result};
 use crate::session::Session;
-use crate::settings::quote_ident;
+use crate::settings::{quote_ident, quote_name};
 use crate::transaction::Block;
 
 /// How often a long copy says how far it is.
@@ -486,7 +486,7 @@ impl Session {
             let Some((schema, name)) = found.text(0, 0).zip(found.text(0, 1)) else {
                 return self.describe_table(oid).await;
             };
-            let sql = format!("LOCK TABLE ONLY {}.{} IN ACCESS EXCLUSIVE MODE", quote_ident(schema), quote_ident(name));
+            let sql = format!("LOCK TABLE ONLY {} IN ACCESS EXCLUSIVE MODE", quote_name(Some(schema), name));
             self.run_quiet(COORDINATOR_GROUP, &sql).await?;
             let table = self.describe_table(oid).await?;
             // Whoever waited may have locked what has that name by now.

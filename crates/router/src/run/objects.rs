@@ -12,7 +12,7 @@ use super::ddl::touches_unnamed;
 use super::own::without_position;
 use crate::error::{Failure, Result};
 use crate::session::Session;
-use crate::settings::{quote_ident, quote_literal};
+use crate::settings::{quote_ident, quote_literal, quote_name};
 
 /// Statements that change no table: the workers hear of them as they stand.
 const ON_EVERY_NODE: &[&str] = &["role", "schema"];
@@ -96,10 +96,7 @@ impl Session {
             return Ok(None);
         }
         let is_function = catalog == "pg_proc";
-        let quoted = |name: &Name| {
-            let parts = name.schema.iter().chain([&name.name]).map(|part| quote_ident(part));
-            parts.collect::<Vec<_>>().join(".")
-        };
+        let quoted = |name: &Name| quote_name(name.schema.as_deref(), &name.name);
         let found = |(at, name): (usize, &Name)| match (catalog, info.signatures.get(at)) {
             ("pg_type", _) => type_named(name, false),
             ("pg_proc", Some(Some(signature))) => {

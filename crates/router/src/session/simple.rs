@@ -130,7 +130,6 @@ impl Session {
                 self.open_implicit_block();
             }
             let offset = statement.offset;
-            self.catch_up(Some(&statement.kind)).await?;
             let prepared = self.analyse(statement, sql, count == 1 && matches!(read, Cow::Owned(_)))?;
             let call = Call::simple(&prepared);
             self.last_of_query = index + 1 == count;
