@@ -58,3 +58,83 @@ SELECT k, marked(k), marked_so(k) FROM draws WHERE k < 3 ORDER BY k;
 DROP FUNCTION marked(bigint);
 --@ error: 42883
 SELECT marked(k) FROM draws;
+
+-- Whatever notes changes, and numbers shards, takes no number that the session would be told of.
+CREATE SEQUENCE last_s START 70;
+CREATE TABLE last_l (k int, v int);
+SELECT nextval('last_s');
+CREATE TABLE last_a (k int PRIMARY KEY, v serial);
+SELECT lastval();
+--@ cluster: SELECT create_distributed_table('last_a', 'k')
+SELECT lastval();
+ALTER TABLE last_a ADD COLUMN w int;
+CREATE INDEX ON last_a (w);
+CREATE FUNCTION last_f() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN CREATE TABLE last_in (k int); DROP TABLE last_in; RETURN lastval(); END $$;
+SELECT lastval(), last_f(), lastval();
+CREATE INDEX CONCURRENTLY last_w ON last_a (w);
+DROP INDEX CONCURRENTLY last_w;
+SELECT lastval();
+BEGIN;
+INSERT INTO last_a (k, v) SELECT g, g FROM generate_series(1, 20) g;
+INSERT INTO last_l SELECT nextval('last_s'), 1;
+ALTER TABLE last_a ADD COLUMN x int;
+CREATE TABLE last_b (k int PRIMARY KEY);
+--@ cluster: SELECT create_reference_table('last_b')
+SELECT lastval(), (SELECT count(*) FROM last_a);
+TRUNCATE last_a;
+GRANT SELECT ON last_a TO PUBLIC;
+SELECT lastval(), (SELECT count(*) FROM last_a);
+CREATE TABLE last_p (k int, d int, PRIMARY KEY (k, d)) PARTITION BY RANGE (d);
+--@ cluster: SELECT create_distributed_table('last_p', 'k')
+CREATE TABLE last_p1 PARTITION OF last_p FOR VALUES FROM (0) TO (10);
+SELECT lastval();
+COMMIT;
+SELECT lastval();
+CREATE TEMP TABLE last_t (k int);
+DROP TABLE last_t, last_b, last_p;
+SELECT lastval();
+
+-- What is isolated sees its own definitions.
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+CREATE TABLE apart (k int PRIMARY KEY, v int);
+INSERT INTO apart VALUES (1, 2);
+SAVEPOINT a;
+ALTER TABLE last_a RENAME COLUMN w TO w2;
+ALTER TABLE apart ADD COLUMN w int;
+INSERT INTO last_a (k, v, w2) SELECT g, g, g FROM generate_series(1, 9) g;
+SELECT count(w2), (SELECT count(*) FROM apart WHERE w IS NULL) FROM last_a;
+ROLLBACK TO a;
+SELECT count(w), (SELECT count(*) FROM apart) FROM last_a;
+CREATE FUNCTION apart_f(int) RETURNS int LANGUAGE sql AS 'SELECT $1 + v FROM apart WHERE k = 1';
+INSERT INTO last_a (k, v) VALUES (5, apart_f(5));
+SELECT k, v, apart_f(v) FROM last_a ORDER BY k;
+COMMIT;
+SELECT k, v, apart_f(v) FROM last_a ORDER BY k;
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+SELECT count(*) FROM apart;
+ALTER TABLE apart RENAME TO apart_2;
+CREATE TABLE apart (k int, w text);
+DROP FUNCTION apart_f(int);
+ALTER TABLE last_a ALTER COLUMN v TYPE text USING 'v' || v;
+INSERT INTO last_a (k, v) VALUES (6, 'six');
+SELECT k, v, (SELECT count(*) FROM apart) FROM last_a ORDER BY k;
+COMMIT;
+SELECT k, v, (SELECT count(*) FROM apart) FROM last_a ORDER BY k;
+-- Two that wait to be committed, neither of which has read what the other has changed.
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+CREATE TABLE waits_1 (k int);
+INSERT INTO waits_1 VALUES (1);
+SAVEPOINT a;
+SELECT count(*) FROM waits_1;
+PREPARE TRANSACTION 'held_1';
+CREATE TABLE waits_2 (k int);
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+DROP TABLE waits_2;
+CREATE TABLE waits_3 (k int);
+INSERT INTO waits_3 VALUES (1), (2);
+SELECT count(*) FROM waits_3;
+PREPARE TRANSACTION 'held_2';
+COMMIT PREPARED 'held_1';
+SELECT count(*) FROM waits_1;
+COMMIT PREPARED 'held_2';
+SELECT count(*) FROM waits_3;

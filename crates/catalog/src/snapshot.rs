@@ -153,8 +153,8 @@ pub struct Held {
     pub known: String,
     /// Which server that was: when it was started.
     pub server: String,
-    /// The last number of `pgherd.change` of the transaction that has read it.
-    pub own: i64,
+    /// The last place in `pgherd.change` (a `pg_lsn`) of the transaction that has read it.
+    pub own: String,
     /// How often it has been changed since all of it was read.
     pub steps: u32,
     /// What each object tells of names.

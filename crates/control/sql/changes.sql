@@ -30,8 +30,8 @@ BEGIN
             SELECT DISTINCT d.classid, d.objid FROM pg_event_trigger_ddl_commands() d
             WHERE d.classid IS NOT NULL AND d.objid IS NOT NULL
                 AND TG_TAG NOT IN ('COMMENT', 'SECURITY LABEL', 'GRANT', 'REVOKE', 'REFRESH MATERIALIZED VIEW', 'REINDEX')
-            RETURNING number)
-        SELECT bool_or(a.number % 1024 < 8) INTO is_time FROM added a;
+            RETURNING at)
+        SELECT bool_or((a.at - '0/0') % 1024 < 8) INTO is_time FROM added a;
         -- Temporary tables move no epoch, with which what is old is forgotten.
         IF is_time AND TG_TAG IN ('CREATE TABLE', 'CREATE TABLE AS', 'SELECT INTO') THEN
             PERFORM pgherd.forget_changes(0);
@@ -357,7 +357,8 @@ $$;
 -- What a router that read under `known` does not know yet, of its own transaction what comes after `own`; all where it is NULL,
 -- or too old. `direct` is for pgherd.held_functions. Whoever may have been told of an epoch that this server has lost reads all.
 DROP FUNCTION IF EXISTS pgherd.catalog_since(pg_snapshot, bigint, bigint, text[], oid[]);
-CREATE OR REPLACE FUNCTION pgherd.catalog_since(known pg_snapshot, own bigint, epoch bigint, direct text[], also oid[], server text)
+DROP FUNCTION IF EXISTS pgherd.catalog_since(pg_snapshot, bigint, bigint, text[], oid[], text);
+CREATE OR REPLACE FUNCTION pgherd.catalog_since(known pg_snapshot, own pg_lsn, epoch bigint, direct text[], also oid[], server text)
 RETURNS json
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off
     SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
@@ -367,12 +368,14 @@ DECLARE
     server_now CONSTANT text := extract(epoch FROM pg_postmaster_start_time())::text;
     CHANGES_MAX CONSTANT int := 5000;
     epoch_now bigint;
-    last_own bigint := own;
+    last_own pg_lsn := own;
     classes oid[];
     objects oid[];
     touched_classes oid[];
     touched oid[];
-    whole bool := known IS NULL;
+    -- Two serializable transactions that both write there and read it would fail, though neither has what the other has changed.
+    serializable CONSTANT bool := here IS NOT NULL AND current_setting('transaction_isolation') = 'serializable';
+    whole bool := known IS NULL OR serializable;
     relations oid[];
     functions oid[];
     types oid[];
@@ -385,8 +388,8 @@ BEGIN
             OR EXISTS (SELECT FROM pgherd.change_horizon h
             WHERE h.xid > pg_snapshot_xmin(known) AND h.xid < pg_snapshot_xmax(pg_current_snapshot()));
     END IF;
-    IF here IS NOT NULL THEN
-        SELECT max(c.number) INTO last_own FROM pgherd.change c WHERE c.xid = here;
+    IF here IS NOT NULL AND NOT serializable THEN
+        SELECT max(c.at) INTO last_own FROM pgherd.change c WHERE c.xid = here;
     END IF;
     IF NOT whole THEN
         SELECT array_agg(x.class), array_agg(x.object), count(*) > CHANGES_MAX OR coalesce(bool_or(x.class = 0
@@ -395,7 +398,7 @@ BEGIN
         FROM (SELECT c.class, c.object FROM pgherd.change c
                 WHERE c.xid >= pg_snapshot_xmin(known) AND (here IS NULL OR c.xid < here) AND NOT pg_visible_in_snapshot(c.xid, known)
             UNION SELECT c.class, c.object FROM pgherd.change c WHERE c.xid > here AND NOT pg_visible_in_snapshot(c.xid, known)
-            UNION SELECT c.class, c.object FROM pgherd.change c WHERE c.xid = here AND c.number > own
+            UNION SELECT c.class, c.object FROM pgherd.change c WHERE c.xid = here AND c.at > own
             UNION SELECT 'pg_class'::regclass::oid, a.oid FROM unnest(also) a(oid)) x;
     END IF;
     IF whole THEN

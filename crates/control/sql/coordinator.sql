@@ -3,6 +3,21 @@
 
 -- Metadata -----------------------------------------------------------------------------------------------------------
 
+-- The first of so many next numbers of a sequence of ours, which is used for rows of that table: until the transaction ends
+-- nobody else takes any. What nextval() gives is the session's lastval().
+CREATE OR REPLACE FUNCTION pgherd.next_number(sequence regclass, used_for regclass, count int DEFAULT 1) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    first bigint;
+BEGIN
+    EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', used_for);
+    EXECUTE format('SELECT last_value + is_called::int FROM %s', sequence) INTO first;
+    PERFORM setval(sequence, first + count - 1);
+    RETURN first;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION pgherd.next_number(regclass, regclass, int) FROM PUBLIC;
+
 CREATE SEQUENCE IF NOT EXISTS pgherd.pg_dist_groupid_seq AS int MINVALUE 1;
 CREATE SEQUENCE IF NOT EXISTS pgherd.pg_dist_shardid_seq AS bigint MINVALUE 102008 START 102008;
 
@@ -73,7 +88,7 @@ CREATE TABLE IF NOT EXISTS pgherd.setting (name text PRIMARY KEY, value text NOT
 -- Statements that PostgreSQL refuses in a transaction block, step by step (DESIGN section 6). relation 0: no single table.
 -- known_indexes: those of the table before the statement; index: the one it made. pid: the backend here that runs it.
 CREATE TABLE IF NOT EXISTS pgherd.operation (
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id bigint PRIMARY KEY,
     kind text NOT NULL,
     statement text NOT NULL,
     relation oid NOT NULL,
@@ -87,6 +102,26 @@ CREATE TABLE IF NOT EXISTS pgherd.operation (
     started timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
     ended timestamptz
 );
+CREATE SEQUENCE IF NOT EXISTS pgherd.operation_number;
+DO $$
+DECLARE
+    number record;
+BEGIN
+    -- Before version 17.
+    IF EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'pgherd.operation'::regclass AND attname = 'id' AND attidentity <> '') THEN
+        PERFORM setval('pgherd.operation_number', max(o.id)) FROM pgherd.operation o HAVING max(o.id) IS NOT NULL;
+        ALTER TABLE pgherd.operation ALTER COLUMN id DROP IDENTITY;
+    END IF;
+    FOR number IN SELECT * FROM (VALUES ('pg_dist_node', 'nodeid', 'pg_dist_node_nodeid_seq'),
+        ('pg_dist_colocation', 'colocationid', 'pg_dist_colocation_colocationid_seq'),
+        ('pg_dist_placement', 'placementid', 'pg_dist_placement_placementid_seq'),
+        ('operation', 'id', 'operation_number')) AS x(relation, field, sequence)
+    LOOP
+        EXECUTE format('ALTER TABLE pgherd.%I ALTER COLUMN %I SET DEFAULT pgherd.next_number(''pgherd.%I'', ''pgherd.%I'')',
+            number.relation, number.field, number.sequence, number.relation);
+    END LOOP;
+END
+$$;
 CREATE TABLE IF NOT EXISTS pgherd.operation_step (
     operation bigint NOT NULL REFERENCES pgherd.operation ON DELETE CASCADE,
     number int NOT NULL,
@@ -132,13 +167,26 @@ $$;
 -- A row for each object that a transaction has changed: the numbers of its catalog (of ours, too) and of itself. Zero: no one
 -- knows what, all is read again. Whose change it is, is told by the transaction: a router that read under an older snapshot
 -- has not seen it.
+-- `at`: what a transaction changes later comes later. No sequence: its number would be the session's lastval().
 CREATE TABLE IF NOT EXISTS pgherd.change (
-    number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     xid xid8 NOT NULL DEFAULT pg_catalog.pg_current_xact_id(),
+    at pg_lsn NOT NULL DEFAULT pg_catalog.pg_current_wal_insert_lsn(),
     class oid NOT NULL,
     object oid NOT NULL
 );
-CREATE INDEX IF NOT EXISTS change_xid ON pgherd.change (xid, number);
+DO $$
+BEGIN
+    -- Before version 17.
+    IF EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'pgherd.change'::regclass AND attname = 'number' AND NOT attisdropped) THEN
+        ALTER TABLE pgherd.change DROP COLUMN number,
+            ADD COLUMN at pg_lsn NOT NULL DEFAULT pg_catalog.pg_current_wal_insert_lsn();
+    END IF;
+    IF (SELECT relreplident <> 'f' FROM pg_class WHERE oid = 'pgherd.change'::regclass) THEN
+        ALTER TABLE pgherd.change REPLICA IDENTITY FULL;
+    END IF;
+END
+$$;
+CREATE INDEX IF NOT EXISTS change_xid ON pgherd.change (xid, at);
 -- Changes of transactions before this one are no longer all there.
 CREATE TABLE IF NOT EXISTS pgherd.change_horizon (is_row bool PRIMARY KEY DEFAULT true CHECK (is_row), xid xid8 NOT NULL);
 INSERT INTO pgherd.change_horizon (xid) VALUES ('0') ON CONFLICT DO NOTHING;
@@ -171,14 +219,25 @@ BEGIN
 END
 $$;
 
+-- NULL: others have moved it since this transaction's snapshot was taken, and it sees too little to move it on. Whoever hears
+-- of that reads in any case.
 CREATE OR REPLACE FUNCTION pgherd.bump_epoch() RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     moved bigint;
 BEGIN
-    UPDATE pgherd.epoch e SET epoch = e.epoch + 1 RETURNING e.epoch INTO moved;
-    PERFORM pg_notify('pgherd', moved::text);
-    PERFORM pgherd.forget_changes(moved);
+    IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
+        BEGIN
+            UPDATE pgherd.epoch e SET epoch = e.epoch + 1 RETURNING e.epoch INTO moved;
+        EXCEPTION
+            WHEN serialization_failure THEN
+                moved := NULL;
+        END;
+    ELSE
+        UPDATE pgherd.epoch e SET epoch = e.epoch + 1 RETURNING e.epoch INTO moved;
+        PERFORM pgherd.forget_changes(moved);
+    END IF;
+    PERFORM pg_notify('pgherd', coalesce(moved::text, ''));
     RETURN moved;
 END
 $$;
@@ -1007,6 +1066,7 @@ DECLARE
     placement_epoch bigint;
     shards jsonb := '[]';
     shard bigint;
+    placement bigint;
 BEGIN
     PERFORM pgherd.require_owner(relation);
     IF method = 'h' THEN
@@ -1028,18 +1088,21 @@ BEGIN
         SELECT relation, method, key, colocation, CASE WHEN method = 'h' THEN 's' ELSE 't' END, n.nspname, c.relname
         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation;
     IF method = 'h' THEN
+        shard := pgherd.next_number('pgherd.pg_dist_shardid_seq', 'pgherd.pg_dist_shard', cardinality(groups));
+        placement := pgherd.next_number('pgherd.pg_dist_placement_placementid_seq', 'pgherd.pg_dist_placement', cardinality(groups));
         WITH made AS (
             INSERT INTO pgherd.pg_dist_shard (logicalrelid, shardid, remainder)
-            SELECT relation, nextval('pgherd.pg_dist_shardid_seq'), r.i - 1 FROM generate_series(1, cardinality(groups)) r(i)
+            SELECT relation, shard + r.i, r.i FROM generate_series(0, cardinality(groups) - 1) r(i)
             RETURNING shardid, remainder
         ), placed AS (
-            INSERT INTO pgherd.pg_dist_placement (shardid, groupid) SELECT m.shardid, groups[m.remainder + 1] FROM made m
+            INSERT INTO pgherd.pg_dist_placement (placementid, shardid, groupid)
+            SELECT placement + m.remainder, m.shardid, groups[m.remainder + 1] FROM made m
         )
         SELECT jsonb_agg(jsonb_build_object('id', m.shardid, 'remainder', m.remainder, 'group', groups[m.remainder + 1])
             ORDER BY m.remainder) INTO shards FROM made m;
     ELSE
-        INSERT INTO pgherd.pg_dist_shard (logicalrelid, shardid) VALUES (relation, nextval('pgherd.pg_dist_shardid_seq'))
-            RETURNING shardid INTO shard;
+        shard := pgherd.next_number('pgherd.pg_dist_shardid_seq', 'pgherd.pg_dist_shard');
+        INSERT INTO pgherd.pg_dist_shard (logicalrelid, shardid) VALUES (relation, shard);
         INSERT INTO pgherd.pg_dist_placement (shardid, groupid) SELECT shard, g FROM unnest(groups) g;
         PERFORM pgherd.guard_reference(relation);
         SELECT jsonb_agg(jsonb_build_object('id', shard, 'remainder', NULL, 'group', g) ORDER BY g) INTO shards
@@ -1349,7 +1412,7 @@ BEGIN
     SELECT n.nodeid INTO found FROM pgherd.pg_dist_node n WHERE n.nodename = $1 AND n.nodeport = $2;
     IF found IS NULL THEN
         IF groupid = -1 THEN
-            groupid := nextval('pgherd.pg_dist_groupid_seq');
+            groupid := pgherd.next_number('pgherd.pg_dist_groupid_seq', 'pgherd.pg_dist_node');
         END IF;
         INSERT INTO pgherd.pg_dist_node AS n (groupid, nodename, nodeport, noderole, nodecluster, hasmetadata, metadatasynced,
                 shouldhaveshards)
@@ -1991,4 +2054,4 @@ REVOKE SELECT ON pgherd.pg_user_mapping FROM PUBLIC;
 REVOKE SELECT ON pgherd.secret, pgherd.remote_definition, pgherd.remote_command, pgherd.placement_epoch FROM PUBLIC;
 -- Other people's statements: the views show each his own.
 REVOKE SELECT ON pgherd.operation, pgherd.operation_step FROM PUBLIC;
-INSERT INTO pgherd.schema_version (version) VALUES (16) ON CONFLICT DO NOTHING;
+INSERT INTO pgherd.schema_version (version) VALUES (17) ON CONFLICT DO NOTHING;

@@ -711,3 +711,67 @@ fn what_functions_define_is_the_same_on_every_node() {
 fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
+
+/// Two sessions that define in transactions with a snapshot, and others around them: what each is told.
+fn isolated(side: &Side, level: &str, ends: [&str; 2]) -> Vec<String> {
+    let mut clients: Vec<Client> = (0..3).map(|_| side.connect("isolated").unwrap()).collect();
+    for table in ["da", "db", "dc"] {
+        clients[0]
+            .run(&format!("DROP TABLE IF EXISTS {table}; CREATE TABLE {table} (k int PRIMARY KEY, v int)"))
+            .unwrap();
+        if side.is_cluster {
+            clients[0].run(&format!("SELECT create_distributed_table('{table}', 'k', shard_count => 4)")).unwrap();
+        }
+    }
+    clients[0].run("DROP TABLE IF EXISTS la, lb, lc, ld; DROP FUNCTION IF EXISTS fa(), fb()").unwrap();
+    let begin = format!("BEGIN ISOLATION LEVEL {level}");
+    let steps = [
+        (0, begin.as_str()),
+        (0, "CREATE TABLE la (k int)"),
+        (1, begin.as_str()),
+        (1, "CREATE TABLE lb (k int)"),
+        (2, "CREATE TABLE lc (k int)"),
+        (0, "CREATE FUNCTION fa() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM la'"),
+        (1, "CREATE FUNCTION fb() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM lb'"),
+        (0, "ALTER TABLE da ADD COLUMN w int DEFAULT 1"),
+        (1, "ALTER TABLE db RENAME COLUMN v TO w"),
+        (2, "ALTER TABLE dc RENAME COLUMN v TO w"),
+        (0, "INSERT INTO da (k, v, w) SELECT g, g, 2 FROM generate_series(1, 9) g"),
+        (1, "INSERT INTO db (k, w) SELECT g, g FROM generate_series(1, 9) g"),
+        (0, "SELECT fa(), count(*), sum(w) FROM da"),
+        (1, "SELECT fb(), count(*), sum(w) FROM db"),
+        (0, ends[0]),
+        (2, "CREATE TABLE ld (k int)"),
+        (1, ends[1]),
+    ];
+    let looks = [
+        "SELECT count(*), sum(w) FROM da",
+        "SELECT count(*), sum(w) FROM db",
+        "SELECT count(w) FROM dc",
+        "SELECT fa(), fb(), lastval()",
+    ];
+    let looks = (0..3).flat_map(|client| looks.map(|sql| (client, sql)));
+    let mut told = Vec::new();
+    for (client, sql) in steps.into_iter().chain(looks) {
+        let reply = clients[client].simple(sql, None).unwrap();
+        let said = match reply.error() {
+            Some(error) => error.sqlstate().to_owned(),
+            None => format!("{:?}", reply.answers.iter().map(|a| &a.rows).collect::<Vec<_>>()),
+        };
+        told.push(format!("{client}: {sql}: {said}"));
+    }
+    told
+}
+
+/// Noting what they change is nothing that one of them could have read of the other.
+#[test]
+fn definitions_in_transactions_with_a_snapshot_fail_no_more_than_on_one_server() {
+    let (herd, _turn) = herd();
+    let sides = herd.sides("isolated");
+    for level in ["REPEATABLE READ", "SERIALIZABLE"] {
+        for (one, other) in [("COMMIT", "COMMIT"), ("ROLLBACK", "COMMIT"), ("COMMIT", "ROLLBACK")] {
+            let expected = isolated(&sides[0], level, [one, other]);
+            assert_eq!(isolated(&sides[1], level, [one, other]), expected, "{level}, {one}, {other}");
+        }
+    }
+}

@@ -131,13 +131,25 @@ impl Database {
 
     /// Loads what has changed through the router's own account.
     pub async fn reload(self: &Arc<Self>, shared: &Arc<Shared>) -> std::result::Result<(), BackendError> {
+        self.reload_after(shared, None).await
+    }
+
+    /// Loads what a transaction has changed that could not move the epoch itself, and moves it.
+    pub async fn reload_announced(self: &Arc<Self>, shared: &Arc<Shared>) -> std::result::Result<(), BackendError> {
+        self.reload_after(shared, Some("SELECT pgherd.bump_epoch()")).await
+    }
+
+    async fn reload_after(
+        self: &Arc<Self>,
+        shared: &Arc<Shared>,
+        first: Option<&str>,
+    ) -> std::result::Result<(), BackendError> {
         let base = self.snapshot();
-        let base = Some(&*base);
-        let connection = match self.reload_over_kept(base).await {
+        let connection = match self.reload_over_kept(&base, first).await {
             Some(connection) => connection,
             None => {
                 let mut connection = connect(&shared.own_target(&self.name)).await?;
-                self.load_over(&mut connection, base).await?;
+                self.load_over(&mut connection, &base, first).await?;
                 connection
             }
         };
@@ -150,9 +162,9 @@ impl Database {
     }
 
     /// None where there is no such connection, or its server has ended it or gone silent.
-    async fn reload_over_kept(&self, base: Option<&Snapshot>) -> Option<Connection> {
+    async fn reload_over_kept(&self, base: &Snapshot, first: Option<&str>) -> Option<Connection> {
         let Kept { mut connection, .. } = self.take_kept(Instant::now())?;
-        let loaded = tokio::time::timeout(LOAD_TIMEOUT, self.load_over(&mut connection, base)).await;
+        let loaded = tokio::time::timeout(LOAD_TIMEOUT, self.load_over(&mut connection, base, first)).await;
         matches!(loaded, Ok(Ok(()))).then_some(connection)
     }
 
@@ -177,10 +189,14 @@ impl Database {
     async fn load_over(
         &self,
         connection: &mut Connection,
-        base: Option<&Snapshot>,
+        base: &Snapshot,
+        first: Option<&str>,
     ) -> std::result::Result<(), BackendError> {
         let before = self.snapshot().epoch;
-        let snapshot = crate::load::load(connection, base).await?;
+        if let Some(first) = first {
+            connection.query(first).await?;
+        }
+        let snapshot = crate::load::load(connection, Some(base)).await?;
         self.replace(before, snapshot);
         Ok(())
     }

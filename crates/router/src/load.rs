@@ -21,38 +21,45 @@ const CHANGES_IN_A_ROW_MAX: u32 = 2000;
 /// The catalog as the coordinator has it; inside a transaction with that transaction's changes. What is the same in
 /// `base`, an earlier one, is taken over.
 pub async fn load<S: Source>(source: &mut S, base: Option<&Snapshot>) -> Result<Snapshot, S::Error> {
-    if let Some(base) = base.filter(|base| base.held.steps < CHANGES_IN_A_ROW_MAX && !base.held.known.is_empty()) {
-        let mut changes = read(source, Some(base), &[]).await?;
-        let mut also: Vec<Oid> = Vec::new();
-        while !changes.whole {
-            let left: Vec<Oid> = left_by(base, &changes).into_iter().filter(|oid| !also.contains(oid)).collect();
-            if left.is_empty() {
-                break;
-            }
-            also.extend(left);
-            changes = read(source, Some(base), &also).await?;
+    let Some(base) = base.filter(|base| base.held.steps < CHANGES_IN_A_ROW_MAX && !base.held.known.is_empty()) else {
+        return load_whole(source).await;
+    };
+    let mut changes = read(source, Some(base), &[]).await?;
+    let mut also: Vec<Oid> = Vec::new();
+    while !changes.whole {
+        let left: Vec<Oid> = left_by(base, &changes).into_iter().filter(|oid| !also.contains(oid)).collect();
+        if left.is_empty() {
+            break;
         }
-        if !changes.whole {
-            let mut snapshot = base.clone();
-            apply(&mut snapshot, &changes);
-            snapshot.held.steps += 1;
-            // Which functions leave something on their connection depends on the names of all that do.
-            if snapshot.held.direct == base.held.direct {
-                if *VERIFIES {
-                    verify(source, &snapshot).await?;
-                }
-                return Ok(snapshot);
-            }
-        }
+        also.extend(left);
+        changes = read(source, Some(base), &also).await?;
     }
-    load_whole(source).await
+    if changes.whole {
+        return made_of(source, &changes).await;
+    }
+    let mut snapshot = base.clone();
+    apply(&mut snapshot, &changes);
+    snapshot.held.steps += 1;
+    // Which functions leave something on their connection depends on the names of all that do.
+    if snapshot.held.direct != base.held.direct {
+        return load_whole(source).await;
+    }
+    if *VERIFIES {
+        verify(source, &snapshot).await?;
+    }
+    Ok(snapshot)
 }
 
 async fn load_whole<S: Source>(source: &mut S) -> Result<Snapshot, S::Error> {
     let changes = read(source, None, &[]).await?;
+    made_of(source, &changes).await
+}
+
+/// Of all that there is.
+async fn made_of<S: Source>(source: &mut S, whole: &Changes) -> Result<Snapshot, S::Error> {
     let mut snapshot = Snapshot::default();
     names::begin(&mut snapshot, names::builtins(source).await?);
-    apply(&mut snapshot, &changes);
+    apply(&mut snapshot, whole);
     Ok(snapshot)
 }
 
@@ -144,7 +151,7 @@ struct Changes {
     epoch: String,
     known: String,
     server: String,
-    own: String,
+    own: Option<String>,
     whole: bool,
     nodes: Option<Rows>,
     colocations: Option<Rows>,
@@ -171,14 +178,14 @@ type Rows = Vec<Row>;
 
 async fn read<S: Source>(source: &mut S, base: Option<&Snapshot>, also: &[Oid]) -> Result<Changes, S::Error> {
     let sql = match base {
-        None => "SELECT pgherd.catalog_since(NULL, 0, 0, '{}', '{}', '')".to_owned(),
+        None => "SELECT pgherd.catalog_since(NULL, NULL, 0, '{}', '{}', '')".to_owned(),
         Some(base) => {
             let direct: Vec<String> = base.held.direct.iter().map(quote_element).collect();
             let also: Vec<String> = also.iter().map(Oid::to_string).collect();
             format!(
                 "SELECT pgherd.catalog_since({}, {}, {}, {}, '{{{}}}', {})",
                 quote_literal(&base.held.known),
-                base.held.own,
+                quote_literal(&base.held.own),
                 base.epoch,
                 quote_literal(&format!("{{{}}}", direct.join(","))),
                 also.join(","),
@@ -226,7 +233,7 @@ fn apply(snapshot: &mut Snapshot, changes: &Changes) {
     snapshot.epoch = changes.epoch.parse().unwrap_or_default();
     snapshot.held.known.clone_from(&changes.known);
     snapshot.held.server.clone_from(&changes.server);
-    snapshot.held.own = changes.own.parse().unwrap_or_default();
+    snapshot.held.own = changes.own.clone().unwrap_or_else(|| "0/0".to_owned());
     if let Some(nodes) = &changes.nodes {
         snapshot.nodes = nodes.iter().map(node).collect();
     }
@@ -520,7 +527,7 @@ mod tests {
     }
 
     fn changed(snapshot: &mut Snapshot, json: &str) {
-        let known = r#""epoch": "1", "known": "7:7:", "server": "1", "own": "0", "whole": false, "mappings": []"#;
+        let known = r#""epoch": "1", "known": "7:7:", "server": "1", "own": "0/0", "whole": false, "mappings": []"#;
         apply(snapshot, &serde_json::from_str(&format!("{{{known}, {json}}}")).unwrap());
     }
 

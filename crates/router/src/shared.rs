@@ -175,7 +175,15 @@ impl Shared {
             user: url.user.clone(),
             database: database.to_owned(),
             credentials: url.credentials(),
-            parameters: vec![("application_name".into(), "pgherd router".into())],
+            // Whatever the database or the role has by default.
+            parameters: [
+                ("application_name", "pgherd router"),
+                ("default_transaction_isolation", "read committed"),
+                ("default_transaction_read_only", "off"),
+                ("statement_timeout", "0"),
+            ]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .to_vec(),
             label: None,
         }
     }

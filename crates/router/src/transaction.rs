@@ -965,7 +965,11 @@ impl Session {
             self.thread.shared.forget_connections();
         }
         if committed && changed_catalog {
-            if let Err(error) = self.db.reload_since(&self.thread.shared, epoch).await {
+            let loaded = match epoch {
+                Some(_) => self.db.reload_since(&self.thread.shared, epoch).await,
+                None => self.db.reload_announced(&self.thread.shared).await,
+            };
+            if let Err(error) = loaded {
                 tracing::warn!("could not load the catalog of database {} again: {error}", self.db.name);
             }
             self.forget_search_path();
