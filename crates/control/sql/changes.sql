@@ -382,7 +382,11 @@ DECLARE
     operators oid[];
     barriers json;
 BEGIN
-    SELECT e.epoch INTO epoch_now FROM pgherd.epoch e;
+    IF serializable THEN
+        epoch_now := $3;
+    ELSE
+        SELECT e.epoch INTO epoch_now FROM pgherd.epoch e;
+    END IF;
     IF NOT whole THEN
         whole := epoch_now < $3 OR server IS DISTINCT FROM server_now OR pg_snapshot_xmax(known) > pg_snapshot_xmax(pg_current_snapshot())
             OR EXISTS (SELECT FROM pgherd.change_horizon h

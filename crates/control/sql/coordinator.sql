@@ -3,20 +3,28 @@
 
 -- Metadata -----------------------------------------------------------------------------------------------------------
 
--- The first of so many next numbers of a sequence of ours, which is used for rows of that table: until the transaction ends
--- nobody else takes any. What nextval() gives is the session's lastval().
-CREATE OR REPLACE FUNCTION pgherd.next_number(sequence regclass, used_for regclass, count int DEFAULT 1) RETURNS bigint
+-- Whoever takes numbers of a sequence locks its row.
+CREATE TABLE IF NOT EXISTS pgherd.number_lock (sequence text PRIMARY KEY);
+INSERT INTO pgherd.number_lock SELECT 'pgherd.' || x FROM unnest('{pg_dist_groupid_seq,pg_dist_shardid_seq,pg_dist_node_nodeid_seq,
+    pg_dist_colocation_colocationid_seq,pg_dist_placement_placementid_seq,operation_number}'::text[]) x ON CONFLICT DO NOTHING;
+
+-- The first of so many next numbers of a sequence of ours; until the transaction ends nobody else takes any. What nextval() gives
+-- is the session's lastval().
+CREATE OR REPLACE FUNCTION pgherd.next_number(sequence regclass, count int DEFAULT 1) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     first bigint;
 BEGIN
-    EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', used_for);
+    PERFORM FROM pgherd.number_lock l WHERE l.sequence = next_number.sequence::text FOR UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = '42704', MESSAGE = format('sequence %s is not one of pgherd''s', sequence);
+    END IF;
     EXECUTE format('SELECT last_value + is_called::int FROM %s', sequence) INTO first;
     PERFORM setval(sequence, first + count - 1);
     RETURN first;
 END
 $$;
-REVOKE EXECUTE ON FUNCTION pgherd.next_number(regclass, regclass, int) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION pgherd.next_number(regclass, int) FROM PUBLIC;
 
 CREATE SEQUENCE IF NOT EXISTS pgherd.pg_dist_groupid_seq AS int MINVALUE 1;
 CREATE SEQUENCE IF NOT EXISTS pgherd.pg_dist_shardid_seq AS bigint MINVALUE 102008 START 102008;
@@ -117,8 +125,8 @@ BEGIN
         ('pg_dist_placement', 'placementid', 'pg_dist_placement_placementid_seq'),
         ('operation', 'id', 'operation_number')) AS x(relation, field, sequence)
     LOOP
-        EXECUTE format('ALTER TABLE pgherd.%I ALTER COLUMN %I SET DEFAULT pgherd.next_number(''pgherd.%I'', ''pgherd.%I'')',
-            number.relation, number.field, number.sequence, number.relation);
+        EXECUTE format('ALTER TABLE pgherd.%I ALTER COLUMN %I SET DEFAULT pgherd.next_number(''pgherd.%I'')',
+            number.relation, number.field, number.sequence);
     END LOOP;
 END
 $$;
@@ -156,14 +164,13 @@ END
 $$;
 
 -- Every change of metadata moves the epoch and tells the routers, who LISTEN to "pgherd", which it is.
-DO $$
-BEGIN
-    -- It gave nothing before version 9.
-    IF EXISTS (SELECT FROM pg_proc WHERE oid = to_regprocedure('pgherd.bump_epoch()') AND prorettype = 'void'::regtype) THEN
-        DROP FUNCTION pgherd.bump_epoch();
-    END IF;
-END
-$$;
+DROP FUNCTION IF EXISTS pgherd.bump_epoch();
+
+-- Moves with every change of what is distributed, and how. PostgreSQL's definitions change what there is now; our metadata is what
+-- the transaction's snapshot shows: whoever has a snapshot from before such a change may not define by it.
+CREATE TABLE IF NOT EXISTS pgherd.shared_epoch (is_row bool PRIMARY KEY DEFAULT true CHECK (is_row), epoch bigint NOT NULL);
+INSERT INTO pgherd.shared_epoch (epoch) VALUES (1) ON CONFLICT DO NOTHING;
+
 -- A row for each object that a transaction has changed: the numbers of its catalog (of ours, too) and of itself. Zero: no one
 -- knows what, all is read again. Whose change it is, is told by the transaction: a router that read under an older snapshot
 -- has not seen it.
@@ -178,6 +185,9 @@ DO $$
 BEGIN
     -- Before version 17.
     IF EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'pgherd.change'::regclass AND attname = 'number' AND NOT attisdropped) THEN
+        -- What they call still writes numbers; changes.sql makes them again.
+        DROP EVENT TRIGGER IF EXISTS pgherd_changes;
+        DROP EVENT TRIGGER IF EXISTS pgherd_changes_drops;
         ALTER TABLE pgherd.change DROP COLUMN number,
             ADD COLUMN at pg_lsn NOT NULL DEFAULT pg_catalog.pg_current_wal_insert_lsn();
     END IF;
@@ -219,26 +229,44 @@ BEGIN
 END
 $$;
 
--- NULL: others have moved it since this transaction's snapshot was taken, and it sees too little to move it on. Whoever hears
--- of that reads in any case.
-CREATE OR REPLACE FUNCTION pgherd.bump_epoch() RETURNS bigint
+-- reach: of definitions of what is new and local, of what is local, or of what is distributed. NULL: a transaction with a
+-- snapshot cannot move what others have moved since, and one that is serializable does not try: whoever hears of it reads in any
+-- case, and its session moves the epoch afterwards.
+CREATE OR REPLACE FUNCTION pgherd.bump_epoch(reach text DEFAULT 'shared') RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    isolation CONSTANT text := current_setting('transaction_isolation');
     moved bigint;
 BEGIN
-    IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
+    IF reach = 'shared' THEN
+        UPDATE pgherd.shared_epoch e SET epoch = e.epoch + 1;
+    ELSIF reach = 'local' AND isolation IN ('repeatable read', 'serializable') THEN
+        PERFORM FROM pgherd.shared_epoch FOR SHARE;
+    END IF;
+    IF isolation = 'repeatable read' THEN
         BEGIN
             UPDATE pgherd.epoch e SET epoch = e.epoch + 1 RETURNING e.epoch INTO moved;
         EXCEPTION
             WHEN serialization_failure THEN
                 moved := NULL;
         END;
-    ELSE
+    ELSIF isolation <> 'serializable' THEN
         UPDATE pgherd.epoch e SET epoch = e.epoch + 1 RETURNING e.epoch INTO moved;
         PERFORM pgherd.forget_changes(moved);
     END IF;
     PERFORM pg_notify('pgherd', coalesce(moved::text, ''));
     RETURN moved;
+END
+$$;
+
+-- After a commit that could not. Whoever holds it meanwhile moves it.
+CREATE OR REPLACE FUNCTION pgherd.follow_epoch() RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM FROM pgherd.epoch FOR UPDATE SKIP LOCKED;
+    IF FOUND THEN
+        PERFORM pgherd.bump_epoch('new');
+    END IF;
 END
 $$;
 
@@ -1088,8 +1116,8 @@ BEGIN
         SELECT relation, method, key, colocation, CASE WHEN method = 'h' THEN 's' ELSE 't' END, n.nspname, c.relname
         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation;
     IF method = 'h' THEN
-        shard := pgherd.next_number('pgherd.pg_dist_shardid_seq', 'pgherd.pg_dist_shard', cardinality(groups));
-        placement := pgherd.next_number('pgherd.pg_dist_placement_placementid_seq', 'pgherd.pg_dist_placement', cardinality(groups));
+        shard := pgherd.next_number('pgherd.pg_dist_shardid_seq', cardinality(groups));
+        placement := pgherd.next_number('pgherd.pg_dist_placement_placementid_seq', cardinality(groups));
         WITH made AS (
             INSERT INTO pgherd.pg_dist_shard (logicalrelid, shardid, remainder)
             SELECT relation, shard + r.i, r.i FROM generate_series(0, cardinality(groups) - 1) r(i)
@@ -1101,7 +1129,7 @@ BEGIN
         SELECT jsonb_agg(jsonb_build_object('id', m.shardid, 'remainder', m.remainder, 'group', groups[m.remainder + 1])
             ORDER BY m.remainder) INTO shards FROM made m;
     ELSE
-        shard := pgherd.next_number('pgherd.pg_dist_shardid_seq', 'pgherd.pg_dist_shard');
+        shard := pgherd.next_number('pgherd.pg_dist_shardid_seq');
         INSERT INTO pgherd.pg_dist_shard (logicalrelid, shardid) VALUES (relation, shard);
         INSERT INTO pgherd.pg_dist_placement (shardid, groupid) SELECT shard, g FROM unnest(groups) g;
         PERFORM pgherd.guard_reference(relation);
@@ -1412,7 +1440,7 @@ BEGIN
     SELECT n.nodeid INTO found FROM pgherd.pg_dist_node n WHERE n.nodename = $1 AND n.nodeport = $2;
     IF found IS NULL THEN
         IF groupid = -1 THEN
-            groupid := pgherd.next_number('pgherd.pg_dist_groupid_seq', 'pgherd.pg_dist_node');
+            groupid := pgherd.next_number('pgherd.pg_dist_groupid_seq');
         END IF;
         INSERT INTO pgherd.pg_dist_node AS n (groupid, nodename, nodeport, noderole, nodecluster, hasmetadata, metadatasynced,
                 shouldhaveshards)
@@ -2035,8 +2063,8 @@ CREATE OR REPLACE VIEW pgherd.pg_publication_tables AS
     WHERE p.schemaname <> 'pgherd' OR n.oid IS NOT NULL;
 
 -- What only routers call, by pgherd.by_router() where they do it for others.
-REVOKE EXECUTE ON FUNCTION pgherd.register_node(text, int, int, text, text), pgherd.bump_epoch(),
-    pgherd.register_table(regclass, "char", name, int, bool, int[]), pgherd.unregister_table(oid),
+REVOKE EXECUTE ON FUNCTION pgherd.register_node(text, int, int, text, text), pgherd.bump_epoch(text),
+    pgherd.follow_epoch(), pgherd.register_table(regclass, "char", name, int, bool, int[]), pgherd.unregister_table(oid),
     pgherd.table_renamed(regclass, name), pgherd.begin_operation(text, text, oid, name),
     pgherd.plan_operation(bigint, oid, jsonb, bool), pgherd.operation_step(bigint, int, text, text),
     pgherd.end_operation(bigint, text, text), pgherd.forget_operation(bigint), pgherd.indexes_changed(oid),

@@ -612,3 +612,42 @@ fn what_would_reach_the_coordinator_only_is_refused() {
     server.run("coord", &unregister_sql(oid));
     server.run("coord", "DO 'BEGIN INSERT INTO r2 VALUES (3); END'; DROP TABLE r2");
 }
+
+/// As it was made by version 16, with what routers have written there.
+#[test]
+fn changes_that_were_numbered_are_kept() {
+    let pair = Pair::start("versions");
+    let server = &pair.server;
+    server.run(
+        "coord",
+        "ALTER EVENT TRIGGER pgherd_changes DISABLE; ALTER EVENT TRIGGER pgherd_changes_drops DISABLE; \
+         TRUNCATE pgherd.change; \
+         ALTER TABLE pgherd.change DROP COLUMN at, ADD COLUMN number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY; \
+         ALTER TABLE pgherd.change REPLICA IDENTITY DEFAULT; \
+         CREATE INDEX change_xid ON pgherd.change (xid, number); \
+         CREATE OR REPLACE FUNCTION pgherd.note_changes() RETURNS event_trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ \
+             DECLARE told bigint; BEGIN INSERT INTO pgherd.change (class, object) VALUES (1, 2) RETURNING number INTO told; END $$; \
+         ALTER TABLE pgherd.operation ALTER COLUMN id DROP DEFAULT; \
+         ALTER TABLE pgherd.operation ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY; \
+         DROP SEQUENCE pgherd.operation_number; \
+         ALTER TABLE pgherd.pg_dist_node ALTER COLUMN nodeid SET DEFAULT nextval('pgherd.pg_dist_node_nodeid_seq'); \
+         DROP TABLE pgherd.number_lock, pgherd.shared_epoch; \
+         DROP FUNCTION pgherd.bump_epoch(text), pgherd.next_number(regclass, int) CASCADE; \
+         CREATE FUNCTION pgherd.bump_epoch() RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'; \
+         INSERT INTO pgherd.operation (kind, statement, relation) VALUES ('a', 'b', 0), ('a', 'c', 0); \
+         DELETE FROM pgherd.schema_version WHERE version > 16; INSERT INTO pgherd.schema_version VALUES (16); \
+         ALTER EVENT TRIGGER pgherd_changes ENABLE ALWAYS; ALTER EVENT TRIGGER pgherd_changes_drops ENABLE ALWAYS; \
+         CREATE TABLE noted (k int)",
+    );
+    for _ in 0..2 {
+        server.run("coord", pgherd_control::COORDINATOR_SCHEMA);
+        let told = "SELECT count(*) > 0 AND bool_and(at IS NOT NULL) AND bool_or(class = 1) FROM pgherd.change";
+        assert_eq!(server.run("coord", told), "t");
+    }
+    let added = "INSERT INTO pgherd.operation (kind, statement, relation) VALUES ('a', 'd', 0) RETURNING id";
+    assert_eq!(server.run("coord", added), "3");
+    assert_eq!(server.run("coord", "SELECT pgherd.register_node('third', 3)"), "3");
+    server.run("coord", "CREATE TABLE noted_too (k int)");
+    let last = "SELECT object = 'noted_too'::regclass::oid FROM pgherd.change WHERE class = 'pg_class'::regclass ORDER BY at DESC LIMIT 1";
+    assert_eq!(server.run("coord", last), "t");
+}

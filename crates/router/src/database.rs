@@ -134,9 +134,9 @@ impl Database {
         self.reload_after(shared, None).await
     }
 
-    /// Loads what a transaction has changed that could not move the epoch itself, and moves it.
+    /// Loads what a transaction has changed that could not move the epoch itself, and moves it unless somebody else is about to.
     pub async fn reload_announced(self: &Arc<Self>, shared: &Arc<Shared>) -> std::result::Result<(), BackendError> {
-        self.reload_after(shared, Some("SELECT pgherd.bump_epoch()")).await
+        self.reload_after(shared, Some("SELECT pgherd.follow_epoch()")).await
     }
 
     async fn reload_after(

@@ -21,10 +21,11 @@ const CHANGES_IN_A_ROW_MAX: u32 = 2000;
 /// The catalog as the coordinator has it; inside a transaction with that transaction's changes. What is the same in
 /// `base`, an earlier one, is taken over.
 pub async fn load<S: Source>(source: &mut S, base: Option<&Snapshot>) -> Result<Snapshot, S::Error> {
+    let epoch = base.map_or(0, |base| base.epoch);
     let Some(base) = base.filter(|base| base.held.steps < CHANGES_IN_A_ROW_MAX && !base.held.known.is_empty()) else {
-        return load_whole(source).await;
+        return load_whole(source, epoch).await;
     };
-    let mut changes = read(source, Some(base), &[]).await?;
+    let mut changes = read(source, Some(base), epoch, &[]).await?;
     let mut also: Vec<Oid> = Vec::new();
     while !changes.whole {
         let left: Vec<Oid> = left_by(base, &changes).into_iter().filter(|oid| !also.contains(oid)).collect();
@@ -32,7 +33,7 @@ pub async fn load<S: Source>(source: &mut S, base: Option<&Snapshot>) -> Result<
             break;
         }
         also.extend(left);
-        changes = read(source, Some(base), &also).await?;
+        changes = read(source, Some(base), epoch, &also).await?;
     }
     if changes.whole {
         return made_of(source, &changes).await;
@@ -42,7 +43,7 @@ pub async fn load<S: Source>(source: &mut S, base: Option<&Snapshot>) -> Result<
     snapshot.held.steps += 1;
     // Which functions leave something on their connection depends on the names of all that do.
     if snapshot.held.direct != base.held.direct {
-        return load_whole(source).await;
+        return load_whole(source, epoch).await;
     }
     if *VERIFIES {
         verify(source, &snapshot).await?;
@@ -50,8 +51,8 @@ pub async fn load<S: Source>(source: &mut S, base: Option<&Snapshot>) -> Result<
     Ok(snapshot)
 }
 
-async fn load_whole<S: Source>(source: &mut S) -> Result<Snapshot, S::Error> {
-    let changes = read(source, None, &[]).await?;
+async fn load_whole<S: Source>(source: &mut S, epoch: i64) -> Result<Snapshot, S::Error> {
+    let changes = read(source, None, epoch, &[]).await?;
     made_of(source, &changes).await
 }
 
@@ -68,7 +69,7 @@ static VERIFIES: LazyLock<bool> = LazyLock::new(|| std::env::var_os("PGHERD_VERI
 
 /// An error where a catalog that was changed is not what the coordinator has.
 async fn verify<S: Source>(source: &mut S, changed: &Snapshot) -> Result<(), S::Error> {
-    let whole = load_whole(source).await?;
+    let whole = load_whole(source, changed.epoch).await?;
     let mut changed = changed.clone();
     // What temporary tables leave behind.
     let is_left = |key: &&(Part, Oid)| key.0 == Part::Relation && !whole.held.rows.contains_key(*key);
@@ -176,9 +177,15 @@ struct Changes {
 type Row = Vec<Option<String>>;
 type Rows = Vec<Row>;
 
-async fn read<S: Source>(source: &mut S, base: Option<&Snapshot>, also: &[Oid]) -> Result<Changes, S::Error> {
+/// `epoch`: the one that is known.
+async fn read<S: Source>(
+    source: &mut S,
+    base: Option<&Snapshot>,
+    epoch: i64,
+    also: &[Oid],
+) -> Result<Changes, S::Error> {
     let sql = match base {
-        None => "SELECT pgherd.catalog_since(NULL, NULL, 0, '{}', '{}', '')".to_owned(),
+        None => format!("SELECT pgherd.catalog_since(NULL, NULL, {epoch}, '{{}}', '{{}}', '')"),
         Some(base) => {
             let direct: Vec<String> = base.held.direct.iter().map(quote_element).collect();
             let also: Vec<String> = also.iter().map(Oid::to_string).collect();
@@ -186,7 +193,7 @@ async fn read<S: Source>(source: &mut S, base: Option<&Snapshot>, also: &[Oid]) 
                 "SELECT pgherd.catalog_since({}, {}, {}, {}, '{{{}}}', {})",
                 quote_literal(&base.held.known),
                 quote_literal(&base.held.own),
-                base.epoch,
+                epoch,
                 quote_literal(&format!("{{{}}}", direct.join(","))),
                 also.join(","),
                 quote_literal(&base.held.server)

@@ -181,6 +181,9 @@ impl Shared {
                 ("default_transaction_isolation", "read committed"),
                 ("default_transaction_read_only", "off"),
                 ("statement_timeout", "0"),
+                ("lock_timeout", "0"),
+                ("idle_session_timeout", "0"),
+                ("idle_in_transaction_session_timeout", "0"),
             ]
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .to_vec(),

@@ -77,6 +77,25 @@ pub struct Participant {
     pub announces: bool,
 }
 
+/// What definitions are about, as far as others' changes of what is distributed matter to them (`pgherd.bump_epoch`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reach {
+    /// What was not there before, and is not distributed.
+    New,
+    Local,
+    Shared,
+}
+
+impl Reach {
+    pub fn name(self) -> &'static str {
+        match self {
+            Reach::New => "new",
+            Reach::Local => "local",
+            Reach::Shared => "shared",
+        }
+    }
+}
+
 pub struct Transaction {
     pub block: Block,
     /// `BEGIN …` as the client wrote its options.
@@ -100,6 +119,8 @@ pub struct Transaction {
     dropped_temporary: HashSet<String>,
     /// Schema or metadata changed: the shared catalog is loaded again after commit.
     pub changed_catalog: bool,
+    /// Of the definitions that have changed it.
+    pub reach: Reach,
     /// The epoch that its commit brings.
     pub epoch: Option<i64>,
     /// Defaults of roles, databases or the system changed: idle connections are not reused after commit.
@@ -130,6 +151,12 @@ pub struct Transaction {
 }
 
 impl Transaction {
+    /// Its commit changes the catalog, which others hear of.
+    pub fn changes_catalog(&mut self, reach: Reach) {
+        self.changed_catalog = true;
+        self.reach = self.reach.max(reach);
+    }
+
     pub fn new() -> Self {
         Transaction {
             block: Block::None,
@@ -143,6 +170,7 @@ impl Transaction {
             catalog: None,
             dropped_temporary: HashSet::new(),
             changed_catalog: false,
+            reach: Reach::New,
             catalog_lags: false,
             epoch: None,
             changed_defaults: false,

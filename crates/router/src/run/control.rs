@@ -148,7 +148,8 @@ impl Session {
     /// Other routers, and other sessions of this one, load the catalog when they hear of it.
     pub async fn announce_catalog_change(&mut self) -> Result<()> {
         if self.txn.changed_catalog && self.txn.participants.contains_key(&COORDINATOR_GROUP) {
-            let epoch = self.call_own(COORDINATOR_GROUP, "SELECT pgherd.bump_epoch()").await?;
+            let sql = format!("SELECT pgherd.bump_epoch('{}')", self.txn.reach.name());
+            let epoch = self.call_own(COORDINATOR_GROUP, &sql).await?;
             self.txn.epoch = epoch.parse().ok();
             self.mark_writer(COORDINATOR_GROUP);
         }

@@ -19,7 +19,7 @@ use super::{Call, Completion, Definer, is_transaction_control};
 use crate::error::{Failure, Result};
 use crate::session::Session;
 use crate::settings::{quote_ident, quote_literal, quote_name};
-use crate::transaction::{Block, LogItem};
+use crate::transaction::{Block, LogItem, Reach};
 
 /// How often the affected tables are looked up again because others changed them meanwhile.
 pub(super) const LOCK_ROUNDS_MAX: usize = 20;
@@ -156,7 +156,7 @@ impl Session {
                     ));
                 }
                 // Whatever takes the referenced rows away from now on has to know (`Table::local_keys`).
-                self.txn.changed_catalog = true;
+                self.txn.changes_catalog(Reach::Shared);
             }
         }
         Ok(None)
@@ -238,9 +238,10 @@ impl Session {
         let completion = self.run_coordinator_plan(call, sql, true, true).await?;
         match call.prepared.statement.as_ref().map(|statement| &statement.kind) {
             Some(kind @ StatementKind::CreateTable(create)) if needs_no_news(kind) => {
-                self.after_local_ddl(Some(&create.name)).await?;
+                let reach = if create.references.is_empty() { Reach::New } else { Reach::Local };
+                self.after_local_ddl(Some(&create.name), reach).await?;
             }
-            _ => self.after_ddl().await?,
+            _ => self.after_ddl(Reach::Local).await?,
         }
         Ok(completion)
     }
@@ -270,8 +271,8 @@ impl Session {
         Ok(completion)
     }
 
-    pub(super) async fn after_ddl(&mut self) -> Result<()> {
-        self.note_unheard_definition().await?;
+    pub(super) async fn after_ddl(&mut self, reach: Reach) -> Result<()> {
+        self.note_unheard_definition(reach).await?;
         match self.is_last_of_transaction() {
             true => Ok(()),
             false => self.reload_catalog_in_block().await,
@@ -280,21 +281,21 @@ impl Session {
 
     /// After one that left distributed tables, and what names mean them, as they were: what it has changed is read
     /// before a statement that may need it, and after a commit with all the rest.
-    async fn after_local_ddl(&mut self, name: Option<&Name>) -> Result<()> {
+    async fn after_local_ddl(&mut self, name: Option<&Name>, reach: Reach) -> Result<()> {
         let catalog = self.catalog();
         let hides = name.is_some_and(|name| catalog.tables.values().any(|names| names.contains_key(&*name.name)));
         if self.txn.block == Block::None || hides || crate::names::may_sample(&catalog) {
-            return self.after_ddl().await;
+            return self.after_ddl(reach).await;
         }
-        self.note_unheard_definition().await?;
+        self.note_unheard_definition(reach).await?;
         self.txn.catalog = Some(catalog);
         self.txn.catalog_lags = true;
         Ok(())
     }
 
     /// The catalog changes at the commit. Without event triggers nobody has noted what.
-    async fn note_unheard_definition(&mut self) -> Result<()> {
-        self.txn.changed_catalog = true;
+    async fn note_unheard_definition(&mut self, reach: Reach) -> Result<()> {
+        self.txn.changes_catalog(reach);
         let are_told = |setting: &str| ["on", "true", "yes", "1"].contains(&setting.to_ascii_lowercase().as_str());
         if self.in_force("event_triggers").is_some_and(|setting| !are_told(setting)) {
             self.call_own(COORDINATOR_GROUP, "SELECT pgherd.note_change(0, 0)").await?;
@@ -444,9 +445,14 @@ impl Session {
         if affected.is_empty() && tells_nothing(info) {
             return Ok(completion);
         }
+        let reach = match affected.is_empty() {
+            true if info.tag.starts_with("CREATE ") && info.relations.is_empty() => Reach::New,
+            true => Reach::Local,
+            false => Reach::Shared,
+        };
         match affected.is_empty() && defines_local_parts(info) {
-            true => self.after_local_ddl(info.relations.first().or(info.objects.first())).await?,
-            false => self.after_ddl().await?,
+            true => self.after_local_ddl(info.relations.first().or(info.objects.first()), reach).await?,
+            false => self.after_ddl(reach).await?,
         }
         Ok(completion)
     }

@@ -23,7 +23,7 @@ use crate::error::{Failure, Result};
 use crate::session::Session;
 use crate::settings::quote_literal;
 use crate::text::fields_of_record;
-use crate::transaction::Block;
+use crate::transaction::{Block, Reach};
 
 /// What a session keeps of definitions inside the coordinator.
 #[derive(Default)]
@@ -281,7 +281,7 @@ impl Session {
             self.follow_object_inside(&text, &info, followed).await?;
         }
         self.cursors.rights.clear();
-        self.txn.changed_catalog = true;
+        self.txn.changes_catalog(Reach::Shared);
         self.reload_catalog_in_block().await
     }
 

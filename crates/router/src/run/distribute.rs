@@ -17,7 +17,7 @@ use super::request::Errors;
 use crate::error::{Failure, Result};
 use crate::session::Session;
 use crate::settings::{quote_ident, quote_name};
-use crate::transaction::Block;
+use crate::transaction::{Block, Reach};
 
 /// How often a long copy says how far it is.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
@@ -70,7 +70,7 @@ impl Session {
             for oid in made {
                 self.run_quiet(COORDINATOR_GROUP, &distribute::attach_child_sql(oid)).await?;
             }
-            self.txn.changed_catalog = true;
+            self.txn.changes_catalog(Reach::Shared);
             return Ok(());
         }
         let registered =
@@ -115,7 +115,7 @@ impl Session {
         for sql in distribute::coordinator_ddl(&table) {
             self.run_quiet(COORDINATOR_GROUP, &sql).await.map_err(super::own::without_position)?;
         }
-        self.txn.changed_catalog = true;
+        self.txn.changes_catalog(Reach::Shared);
         Ok(())
     }
 
@@ -174,7 +174,7 @@ impl Session {
         let mut before = ddl.before_rows;
         before.extend(ddl.after_rows.iter().filter(|_| !has_rows).cloned());
         self.run_ddl_on(groups.iter().map(|g| (*g, before.clone())).collect()).await?;
-        self.txn.changed_catalog = true;
+        self.txn.changes_catalog(Reach::Shared);
         if has_rows {
             self.changed_catalog_in_block().await?;
             self.check_not_inside(&table)?;
@@ -611,7 +611,7 @@ impl Session {
 
     /// Metadata or schema changed in this transaction: it plans with its own view of the catalog from now on.
     pub(super) async fn changed_catalog_in_block(&mut self) -> Result<()> {
-        self.txn.changed_catalog = true;
+        self.txn.changes_catalog(Reach::Shared);
         self.reload_catalog_in_block().await
     }
 }

@@ -14,7 +14,7 @@ use super::{Call, Completion, Staged};
 use crate::error::{Failure, Result};
 use crate::session::Session;
 use crate::settings::quote_ident;
-use crate::transaction::Block;
+use crate::transaction::{Block, Reach};
 
 /// One worker's part.
 pub(super) struct Task {
@@ -56,7 +56,7 @@ impl Session {
             // EXPLAIN ANALYZE CREATE TABLE AS makes the table, and no event trigger hears of it.
             if options.iter().any(|(name, _)| name == "analyze") {
                 self.call_own(COORDINATOR_GROUP, "SELECT pgherd.note_change(0, 0)").await?;
-                self.after_ddl().await?;
+                self.after_ddl(Reach::Local).await?;
             }
             return Ok(completion);
         }
