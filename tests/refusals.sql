@@ -277,8 +277,6 @@ DO $$ BEGIN PERFORM undistribute_table('d'); END $$;
 COPY d (k, v) FROM STDIN (ENCODING 'LATIN1');
 1000	x
 \.
---@ refused: maintenance of local and distributed tables in one statement is not supported
-VACUUM d, local;
 
 -- Sessions and protocol.
 SET client_encoding = 'LATIN1';

@@ -229,9 +229,27 @@ BEGIN
 END
 $$;
 
--- reach: of definitions of what is new and local, of what is local, or of what is distributed. NULL: a transaction with a
--- snapshot cannot move what others have moved since, and one that is serializable does not try: whoever hears of it reads in any
--- case, and its session moves the epoch afterwards.
+-- NULL: somebody else has it, who moves it himself, and is not waited for.
+CREATE OR REPLACE FUNCTION pgherd.move_epoch(waits bool) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    moved bigint;
+BEGIN
+    IF NOT waits THEN
+        PERFORM FROM pgherd.epoch FOR UPDATE SKIP LOCKED;
+        IF NOT FOUND THEN
+            RETURN NULL;
+        END IF;
+    END IF;
+    UPDATE pgherd.epoch e SET epoch = e.epoch + 1 RETURNING e.epoch INTO moved;
+    PERFORM pgherd.forget_changes(moved);
+    RETURN moved;
+END
+$$;
+
+-- reach: of definitions of what is new and local, of what is local, or of what is distributed. NULL: it has not been moved; a
+-- transaction with a snapshot cannot move what others have moved since, one that is serializable does not try, and what is local
+-- waits for nobody who distributes a table. Whoever hears of it reads in any case, and its session moves the epoch afterwards.
 CREATE OR REPLACE FUNCTION pgherd.bump_epoch(reach text DEFAULT 'shared') RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -245,29 +263,23 @@ BEGIN
     END IF;
     IF isolation = 'repeatable read' THEN
         BEGIN
-            UPDATE pgherd.epoch e SET epoch = e.epoch + 1 RETURNING e.epoch INTO moved;
+            moved := pgherd.move_epoch(reach = 'shared');
         EXCEPTION
             WHEN serialization_failure THEN
-                moved := NULL;
+                NULL;
         END;
     ELSIF isolation <> 'serializable' THEN
-        UPDATE pgherd.epoch e SET epoch = e.epoch + 1 RETURNING e.epoch INTO moved;
-        PERFORM pgherd.forget_changes(moved);
+        moved := pgherd.move_epoch(reach = 'shared');
     END IF;
     PERFORM pg_notify('pgherd', coalesce(moved::text, ''));
     RETURN moved;
 END
 $$;
 
--- After a commit that could not. Whoever holds it meanwhile moves it.
+-- After a commit that has not moved it.
 CREATE OR REPLACE FUNCTION pgherd.follow_epoch() RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM FROM pgherd.epoch FOR UPDATE SKIP LOCKED;
-    IF FOUND THEN
-        PERFORM pgherd.bump_epoch('new');
-    END IF;
-END
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT pg_notify('pgherd', coalesce(pgherd.move_epoch(false)::text, ''))
 $$;
 
 CREATE OR REPLACE FUNCTION pgherd.metadata_changed() RETURNS trigger
@@ -2064,7 +2076,8 @@ CREATE OR REPLACE VIEW pgherd.pg_publication_tables AS
 
 -- What only routers call, by pgherd.by_router() where they do it for others.
 REVOKE EXECUTE ON FUNCTION pgherd.register_node(text, int, int, text, text), pgherd.bump_epoch(text),
-    pgherd.follow_epoch(), pgherd.register_table(regclass, "char", name, int, bool, int[]), pgherd.unregister_table(oid),
+    pgherd.move_epoch(bool), pgherd.follow_epoch(),
+    pgherd.register_table(regclass, "char", name, int, bool, int[]), pgherd.unregister_table(oid),
     pgherd.table_renamed(regclass, name), pgherd.begin_operation(text, text, oid, name),
     pgherd.plan_operation(bigint, oid, jsonb, bool), pgherd.operation_step(bigint, int, text, text),
     pgherd.end_operation(bigint, text, text), pgherd.forget_operation(bigint), pgherd.indexes_changed(oid),

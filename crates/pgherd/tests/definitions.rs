@@ -819,6 +819,10 @@ fn a_commit_waits_for_nobody_who_defines() {
         one.run(&format!("BEGIN ISOLATION LEVEL {level}; SELECT 1")).unwrap();
         other.run("CREATE TABLE l1 (k int)").unwrap();
         third.run("BEGIN; CREATE TABLE vv (k int); SELECT create_distributed_table('vv', 'k')").unwrap();
+        other.run("SET lock_timeout = '20s'; CREATE TABLE l3 (k int); CREATE FUNCTION l3() RETURNS int LANGUAGE sql AS 'SELECT 3'").unwrap();
+        other
+            .run("BEGIN; ALTER TABLE l3 ADD w int; CREATE INDEX ON l3 (w); COMMIT; DROP TABLE l3; DROP FUNCTION l3()")
+            .unwrap();
         one.run("SET LOCAL lock_timeout = '20s'; CREATE TABLE l2 (k int)").unwrap();
         let committed = one.simple("COMMIT", None).unwrap();
         third.run("ROLLBACK").unwrap();

@@ -121,6 +121,8 @@ pub enum StatementKind {
     Vacuum {
         is_vacuum: bool,
         relations: Vec<Name>,
+        /// Each as it is written: with its columns.
+        targets: Vec<Span>,
         options: Vec<(String, Option<String>)>,
     },
     Call,
@@ -494,6 +496,22 @@ impl Kinds<'_> {
         None
     }
 
+    /// What VACUUM and ANALYZE are about.
+    fn maintained(&self) -> Vec<Span> {
+        let t = self.tokens;
+        let mut at = if t.kind(1) == Token::Ascii40 { t.mate(1) + 1 } else { 1 };
+        while matches!(t.kind(at), Token::Full | Token::Freeze | Token::Verbose | Token::Analyze | Token::Analyse) {
+            at += 1;
+        }
+        let mut targets = Vec::new();
+        while at < t.list.len() {
+            let end = self.find(at, Token::Ascii44).unwrap_or(t.list.len());
+            targets.push(t.span(at, end));
+            at = end + 1;
+        }
+        targets
+    }
+
     pub fn kind(&self, node: &NodeEnum) -> StatementKind {
         use StatementKind as K;
         let t = self.tokens;
@@ -603,6 +621,7 @@ impl Kinds<'_> {
                         _ => None,
                     })
                     .collect(),
+                targets: self.maintained(),
                 options: options_of(&v.options),
             },
             NodeEnum::CallStmt(_) => K::Call,

@@ -1081,7 +1081,8 @@ impl Session {
 
     /// VACUUM, ANALYZE, CLUSTER and REINDEX: on the coordinator, then on each worker that has the tables.
     async fn run_maintenance(&mut self, call: &Call<'_>, relations: &[Name], index: bool) -> Result<Completion> {
-        let text = call.prepared.text();
+        let mut text = call.prepared.text();
+        let apart;
         let mut tables = Vec::new();
         for name in relations {
             let table = if index { self.table_of_part(name, false).await? } else { self.distributed(name).await? };
@@ -1092,10 +1093,19 @@ impl Session {
             return self.run_on_coordinator(call, text, true).await;
         }
         if tables.iter().any(Option::is_none) {
-            return Err(Failure::refused(
-                "maintenance of local and distributed tables in one statement is not supported",
-            )
-            .hint("Name them in separate statements."));
+            // Local ones first, by themselves.
+            let Some((head, targets)) = maintained(call).filter(|(_, targets)| targets.len() == tables.len()) else {
+                return Err(Failure::new("XX000", "what the statement is about could not be told apart"));
+            };
+            let of = |local: bool| {
+                let wanted = targets.iter().zip(&tables).filter(|(_, table)| table.is_none() == local);
+                let wanted: Vec<&str> = wanted.map(|(target, _)| *target).collect();
+                format!("{head}{}", wanted.join(", "))
+            };
+            self.run_on_coordinator(call, &of(true), true).await?;
+            apart = of(false);
+            text = &apart;
+            tables.retain(Option::is_some);
         }
         let word = first_words(text).split(' ').next().unwrap_or_default().to_owned();
         let word = if word == "ANALYSE" { "ANALYZE".to_owned() } else { word };
@@ -1302,6 +1312,14 @@ pub(super) fn using_clauses(text: &str, info: &DdlInfo) -> Vec<(String, String)>
 }
 
 /// The statement's first two words in upper case, for messages.
+/// VACUUM or ANALYZE up to what it is about, and each of that.
+fn maintained<'a>(call: &Call<'a>) -> Option<(&'a str, Vec<&'a str>)> {
+    let statement = call.prepared.statement.as_ref()?;
+    let StatementKind::Vacuum { targets, .. } = &statement.kind else { return None };
+    let head = statement.text.get(..targets.first()?.start)?;
+    Some((head, targets.iter().map(|target| target.of(&statement.text)).collect()))
+}
+
 pub(super) fn first_words(text: &str) -> String {
     text.split_whitespace().take(2).map(str::to_ascii_uppercase).collect::<Vec<_>>().join(" ")
 }
