@@ -153,21 +153,6 @@ VACUUM (ANALYZE) clicks;
 VACUUM;
 VACUUM ANALYZE;
 VACUUM (ANALYZE, VERBOSE false);
-CREATE TABLE kept_here (k int, v int);
-INSERT INTO kept_here SELECT g, g % 3 FROM generate_series(1, 30) g;
-VACUUM orders, kept_here, users;
-VACUUM (ANALYZE) kept_here (v, k), clicks, orders;
-ANALYZE users, kept_here (v);
-SELECT attname, n_distinct FROM pg_stats WHERE tablename = 'kept_here' ORDER BY attname;
---@ error: 42P01
-VACUUM orders, kept_nowhere;
-BEGIN;
-INSERT INTO kept_here VALUES (1, 2);
-ANALYZE kept_here, users;
---@ error: 25001
-VACUUM users, kept_here;
-ROLLBACK;
-DROP TABLE kept_here;
 ANALYZE;
 ANALYZE;
 CLUSTER orders USING orders_pkey;

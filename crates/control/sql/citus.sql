@@ -370,7 +370,7 @@ BEGIN
                 'truncate_local_data_after_distributing_table,undistribute_table' || '}')::name[]))
     LOOP
         EXECUTE format('CREATE OR REPLACE FUNCTION pg_catalog.%I(%s) RETURNS %s LANGUAGE sql %s AS %L', f.proname, f.arguments, f.result,
-            CASE f.provolatile WHEN 'v' THEN 'VOLATILE' WHEN 's' THEN 'STABLE' ELSE 'IMMUTABLE' END,
+            CASE f.provolatile WHEN 'v' THEN 'VOLATILE' WHEN 's' THEN 'STABLE' ELSE 'IMMUTABLE PARALLEL SAFE' END,
             format(CASE WHEN f.proretset THEN 'SELECT * FROM pgherd.%I(%s)' ELSE 'SELECT pgherd.%I(%s)' END, f.proname,
                 (SELECT string_agg('$' || n, ', ' ORDER BY n) FROM generate_series(1, f.pronargs) n)));
     END LOOP;

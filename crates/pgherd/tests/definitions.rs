@@ -832,3 +832,41 @@ fn a_commit_waits_for_nobody_who_defines() {
         other.run("DROP TABLE l1, l2").unwrap();
     }
 }
+
+#[test]
+fn local_and_distributed_tables_are_maintained_in_one_statement() {
+    let (herd, _turn) = herd();
+    let told = herd.sides("maintained").map(|side| {
+        let mut client = side.connect("maintained").unwrap();
+        client.run("CREATE TABLE d (k int PRIMARY KEY, v int); CREATE TABLE l (k int, v int)").unwrap();
+        client.run("CREATE TABLE r (k int PRIMARY KEY)").unwrap();
+        if side.is_cluster {
+            client.run("SELECT create_distributed_table('d', 'k', shard_count => 4)").unwrap();
+            client.run("SELECT create_reference_table('r')").unwrap();
+        }
+        client.run("INSERT INTO d SELECT g, g FROM generate_series(1, 50) g; INSERT INTO l SELECT * FROM d").unwrap();
+        [
+            "VACUUM d, l, r",
+            "VACUUM (ANALYZE) l (v, k), d",
+            "SELECT reltuples FROM pg_class WHERE relname = 'l'",
+            "VACUUM FULL VERBOSE l, d",
+            "ANALYZE d (v), l (v)",
+            "SELECT attname, n_distinct FROM pg_stats WHERE tablename = 'l' ORDER BY 1",
+            "VACUUM d, nowhere",
+            "ANALYZE l, d (nothing)",
+            "BEGIN",
+            "INSERT INTO l VALUES (1, 2)",
+            "ANALYZE l, d",
+            "VACUUM d, l",
+            "ROLLBACK",
+            "SELECT count(*) FROM l",
+        ]
+        .map(|sql| {
+            let reply = client.simple(sql, None).unwrap();
+            let error = reply.error().map(|e| format!("{} {}", e.sqlstate(), e.message()));
+            let rows: Vec<_> = reply.answers.iter().map(|a| (a.rows.clone(), a.tag.clone())).collect();
+            format!("{sql}: {error:?} {rows:?}")
+        })
+    });
+    assert_eq!(told[0], told[1]);
+}
