@@ -1311,7 +1311,6 @@ pub(super) fn using_clauses(text: &str, info: &DdlInfo) -> Vec<(String, String)>
     pgherd_sql::using_clauses(text)
 }
 
-/// The statement's first two words in upper case, for messages.
 /// VACUUM or ANALYZE up to what it is about, and each of that.
 fn maintained<'a>(call: &Call<'a>) -> Option<(&'a str, Vec<&'a str>)> {
     let statement = call.prepared.statement.as_ref()?;
@@ -1320,6 +1319,7 @@ fn maintained<'a>(call: &Call<'a>) -> Option<(&'a str, Vec<&'a str>)> {
     Some((head, targets.iter().map(|target| target.of(&statement.text)).collect()))
 }
 
+/// The statement's first two words in upper case, for messages.
 pub(super) fn first_words(text: &str) -> String {
     text.split_whitespace().take(2).map(str::to_ascii_uppercase).collect::<Vec<_>>().join(" ")
 }
