@@ -46,11 +46,19 @@ rm -rf "$directory/sources" "$directory/libraries" "$directory/tree" "$directory
 without_apt="unpack PostgreSQL $major's sources and set PGHERD_REGRESS_SOURCE to their directory"
 . "$(dirname "$0")/apt_sources.sh"
 
-# The package version for $version in the lines of versions on standard input, else the newest of the major version.
-choose() {
+# The package versions in the lines of versions on standard input, best first: those for $version, then from the newest.
+choices() {
     local lines
-    lines=$(grep -E "^$major\." | sort -Vu) || return 1
-    grep -E "^${version//./\\.}([^0-9].*)?$" <<<"$lines" | tail -n 1 | grep . || tail -n 1 <<<"$lines"
+    lines=$(grep -E "^$major\." | sort -Vur) || return 1
+    {
+        grep -E "^${version//./\\.}([^0-9].*)?$" <<<"$lines" || true
+        printf '%s\n' "$lines"
+    } | awk '!told[$0]++'
+}
+
+choose() {
+    local all
+    all=$(choices) && head -n 1 <<<"$all"
 }
 
 get_sources() {
@@ -62,19 +70,27 @@ get_sources() {
     fi
     make_apt
     command -v dpkg-source >/dev/null || fail "dpkg-source is missing" "apt-get install dpkg-dev"
-    local found
-    found=$(apt apt-cache showsrc "postgresql-$major" 2>/dev/null | sed -n 's/^Version: //p' | choose) ||
+    local found offered fetched=
+    offered=$(apt apt-cache showsrc "postgresql-$major" 2>/dev/null | sed -n 's/^Version: //p' | choices) ||
         fail "no package source of this machine has postgresql-$major as a source package:" \
             "$(tail -n 3 "$directory/apt/update.log")" \
             "see $directory/apt/update.log; without a network, set PGHERD_REGRESS_SOURCE to an unpacked source tree"
+    mkdir -p "$directory/package"
+    # What lists name is not always there to be fetched.
+    for found in $offered; do
+        say "getting source package postgresql-$major $found"
+        if (cd "$directory/package" && rm -rf ./* && apt apt-get -q source "postgresql-$major=$found") \
+            >"$directory/source.log" 2>&1; then
+            fetched=yes
+            break
+        fi
+        say "it cannot be had: $(grep -m 1 '^E:' "$directory/source.log")"
+    done
+    [ -n "$fetched" ] || fail "apt-get source failed:" "$(tail -n 3 "$directory/source.log")"
     case $found in
     "$version"*) ;;
     *) say "the server is $version, the nearest source package $found: both sides run that one's suite" ;;
     esac
-    say "getting source package postgresql-$major $found"
-    mkdir -p "$directory/package"
-    (cd "$directory/package" && rm -rf ./* && apt apt-get -q source "postgresql-$major=$found") \
-        >"$directory/source.log" 2>&1 || fail "apt-get source failed:" "$(tail -n 3 "$directory/source.log")"
     mv "$directory/package/postgresql-$major-"*/ "$directory/tree"
     rm -rf "$directory/package"
 }
