@@ -240,9 +240,6 @@ impl Session {
 /// Drivers prepare a statement anew when they read this: they know it by the routine that reports it.
 fn changed_result() -> Failure {
     Failure::refused("cached plan must not change result type")
-        .with(b'F', "plancache.c")
-        .with(b'L', "718")
-        .with(b'R', "RevalidateCachedQuery")
 }
 
 /// The same number of columns, of the same types.

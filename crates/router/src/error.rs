@@ -19,15 +19,23 @@ pub enum Failure {
 pub type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
+    #[track_caller]
     pub fn new(sqlstate: &str, message: impl AsRef<str>) -> Self {
-        Failure::Statement(Box::new(ErrorFields::new("ERROR", sqlstate, message.as_ref())))
+        Failure::Statement(Box::new(raised("ERROR", sqlstate, message.as_ref())))
     }
 
+    #[track_caller]
     pub fn fatal(sqlstate: &str, message: impl AsRef<str>) -> Self {
-        Failure::Fatal(Box::new(ErrorFields::new("FATAL", sqlstate, message.as_ref())))
+        Failure::Fatal(Box::new(raised("FATAL", sqlstate, message.as_ref())))
+    }
+
+    /// In another of PostgreSQL's functions than the one that usually raises this error.
+    pub fn in_routine(self, name: &str) -> Self {
+        self.with(b'R', name)
     }
 
     /// What is not supported is refused by name.
+    #[track_caller]
     pub fn refused(message: impl AsRef<str>) -> Self {
         Failure::new("0A000", message)
     }
@@ -63,6 +71,13 @@ impl Failure {
             Failure::ClientGone => "",
         }
     }
+}
+
+/// An error with the place that raises it: PostgreSQL's, where it is one of its own errors.
+#[track_caller]
+fn raised(severity: &str, sqlstate: &str, message: &str) -> ErrorFields {
+    let caller = std::panic::Location::caller();
+    ErrorFields::new(severity, sqlstate, message).at(caller.file(), caller.line())
 }
 
 impl From<BackendError> for Failure {

@@ -4,6 +4,8 @@
 //!
 //! Follows <https://www.postgresql.org/docs/current/protocol-message-formats.html>.
 
+use std::borrow::Cow;
+
 use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::codec::{Reader, message, put_count, put_cstr, put_value};
@@ -439,15 +441,21 @@ pub fn parse_negotiate_protocol_version(frame: &Frame) -> Result<NegotiateProtoc
     Ok(NegotiateProtocolVersion { version, unrecognized })
 }
 
+/// Fields F, L and R are added where they are missing: PostgreSQL always sends them.
 pub fn write_error(buf: &mut BytesMut, fields: &ErrorFields) {
     message(buf, tag::ERROR_RESPONSE, |buf| put_fields(buf, fields));
 }
 
+/// As [`write_error`].
 pub fn write_notice(buf: &mut BytesMut, fields: &ErrorFields) {
     message(buf, tag::NOTICE_RESPONSE, |buf| put_fields(buf, fields));
 }
 
 fn put_fields(buf: &mut BytesMut, fields: &ErrorFields) {
+    let fields = match fields.get(field::ROUTINE) {
+        Some(_) => Cow::Borrowed(fields),
+        None => Cow::Owned(fields.clone().at("pgherd", 0)),
+    };
     for (code, text) in fields.fields.iter().filter(|(code, _)| *code != 0) {
         buf.put_u8(*code);
         put_cstr(buf, text);

@@ -11,6 +11,7 @@
 //! | [`encoding`] | encodings of clients that are not UTF-8 |
 //! | [`multibyte`] | those of them that are learned from a server |
 //! | [`error`] | what is wrong with bytes that break the protocol |
+//! | [`places`] | where PostgreSQL raises the errors that others raise in its place |
 //!
 //! No sockets, no async, no clock and no random source: whoever reads the socket hands in a buffer and gets frames or
 //! "need more"; nonces and salts are arguments. Follows <https://www.postgresql.org/docs/current/protocol.html>.
@@ -25,6 +26,7 @@ pub mod error;
 pub mod frame;
 pub mod frontend;
 pub mod multibyte;
+pub mod places;
 pub mod scram;
 
 pub use backend::{ErrorFields, FieldDescription, TransactionStatus};

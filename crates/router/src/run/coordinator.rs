@@ -288,6 +288,14 @@ impl Session {
             && statement.relations.iter().any(|r| catalog.ruled_relations.contains(&r.name) || r.name == "pg_settings")
     }
 
+    /// A Query message has no parameters: the coordinator says so, where nothing before them is wrong.
+    pub(super) async fn refuse_parameters(&mut self, call: &Call<'_>) -> Result<Completion> {
+        let text = call.prepared.text();
+        self.join(COORDINATOR_GROUP).await?;
+        let splice = Splice::verbatim(text, 0);
+        self.run_as_query(text, Errors { splice: Some(&splice), text, renamed: None }).await
+    }
+
     /// Runs a statement by the simple protocol, as the client sent it; the reply is the client's.
     async fn run_as_query(&mut self, sql: &str, errors: Errors<'_>) -> Result<Completion> {
         let mut participant = self.take(COORDINATOR_GROUP)?;

@@ -27,6 +27,9 @@ const PARTITIONWISE_MAX: usize = 16;
 
 impl Session {
     pub(super) async fn run_planned(&mut self, call: &Call<'_>) -> Result<Completion> {
+        if call.bound.is_none() && call.prepared.statement.as_ref().is_some_and(|s| s.params > 0) {
+            return self.refuse_parameters(call).await;
+        }
         if let Some(statement) = &call.prepared.statement
             && !pgherd_sql::own_calls(statement).is_empty()
             && let Some(completion) = self.run_own(call).await?

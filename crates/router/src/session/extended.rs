@@ -261,7 +261,7 @@ impl Session {
         if let Some(key) = &key
             && let Some(found) = self.thread.statements.borrow_mut().get(key)
         {
-            self.check_accepted(&found)?;
+            self.check_accepted(&found, "exec_parse_message")?;
             return Ok(found);
         }
         let mut statements = match pgherd_sql::split(&read) {
@@ -278,7 +278,7 @@ impl Session {
             return Err(Failure::new("42601", "cannot insert multiple commands into a prepared statement"));
         }
         let prepared = Prepared::new(statements.pop(), sql, param_types);
-        self.check_accepted(&prepared)?;
+        self.check_accepted(&prepared, "exec_parse_message")?;
         if prepared.statement.as_ref().is_some_and(|s| is_planned(&s.kind)) {
             self.described(&prepared).await?;
             if let Some(key) = key {
@@ -291,10 +291,8 @@ impl Session {
             let described = self.describe_show(&prepared).await?;
             prepared.set_described(&catalog, path, Rc::new(described));
         }
-        if prepared.statement.as_ref().is_some_and(|s| matches!(s.kind, StatementKind::Explain { .. }))
-            && (prepared.text().contains('$') || !prepared.declared.is_empty())
-        {
-            // What it explains has parameters.
+        if prepared.statement.as_ref().is_some_and(|s| !is_planned(&s.kind) && s.params > 0) {
+            // What it explains, or makes a table of, has parameters.
             let (catalog, path) = (self.catalog(), self.search_path().await?);
             let described = self.describe_on_coordinator(prepared.text(), &prepared.declared).await?;
             prepared.set_described(&catalog, path, Rc::new(described));
@@ -313,14 +311,14 @@ impl Session {
     }
 
     /// In a failed transaction only its end may be parsed.
-    fn check_accepted(&self, prepared: &Prepared) -> Result<()> {
+    fn check_accepted(&self, prepared: &Prepared, routine: &str) -> Result<()> {
         let ends = prepared.statement.as_ref().is_none_or(|s| ends_block(&s.kind));
-        if self.txn.block == Block::Failed && !ends { Err(aborted()) } else { Ok(()) }
+        if self.txn.block == Block::Failed && !ends { Err(aborted().in_routine(routine)) } else { Ok(()) }
     }
 
     async fn bind_message(&mut self, portal: &str, statement: &str, bound: Bound) -> Result<()> {
         let prepared = self.named(statement).ok_or_else(|| no_statement(statement))?;
-        self.check_accepted(&prepared)?;
+        self.check_accepted(&prepared, "exec_bind_message")?;
         if prepared.statement.as_ref().is_some_and(|s| is_planned(&s.kind)) {
             // DDL may have changed what it means since it was parsed.
             self.described(&prepared).await?;
@@ -387,13 +385,15 @@ impl Session {
         if kind == b'P' && !self.portals.contains_key(name) {
             return self.describe_cursor(name).await;
         }
-        let (prepared, formats) = if kind == b'S' {
-            (self.named(name).ok_or_else(|| no_statement(name))?, None)
+        let (routine, (prepared, formats)) = if kind == b'S' {
+            let routine = "exec_describe_statement_message";
+            let unnamed = |failure: Failure| if name.is_empty() { failure.in_routine(routine) } else { failure };
+            (routine, (self.named(name).ok_or_else(|| unnamed(no_statement(name)))?, None))
         } else {
-            let portal = self.portals.get(name).ok_or_else(|| no_portal(name))?;
-            (portal.prepared.clone(), Some(portal.bound.clone()))
+            let portal = self.portals.get(name).ok_or_else(|| no_described_portal(name))?;
+            (DESCRIBE_PORTAL, (portal.prepared.clone(), Some(portal.bound.clone())))
         };
-        self.check_accepted(&prepared)?;
+        self.check_accepted(&prepared, routine)?;
         if kind == b'S' {
             // They were settled by Parse; what has become of the columns since may be an error, which comes after them.
             let described = prepared.last_described();
@@ -422,7 +422,7 @@ impl Session {
     async fn describe_cursor(&mut self, name: &str) -> Result<()> {
         use pgherd_catalog::COORDINATOR_GROUP;
         if !self.txn.participants.contains_key(&COORDINATOR_GROUP) && self.pinned.is_none() {
-            return Err(no_portal(name));
+            return Err(no_described_portal(name));
         }
         self.join(COORDINATOR_GROUP).await?;
         let mut participant = self.take(COORDINATOR_GROUP)?;
@@ -500,7 +500,7 @@ impl Session {
         let (prepared, bound) = (portal.prepared.clone(), portal.bound.clone());
         if self.txn.block == Block::Failed && prepared.statement.as_ref().is_some_and(|s| !ends_block(&s.kind)) {
             // Also of what it has begun to fetch.
-            return Err(aborted());
+            return Err(aborted().in_routine("exec_execute_message"));
         }
         self.catch_up_for(Some(prepared.clone())).await?;
         self.tell_columns(&prepared, Some(&bound)).await?;
@@ -652,10 +652,12 @@ pub fn ends_block(kind: &StatementKind) -> bool {
     matches!(kind, K::Commit { .. } | K::Rollback { .. } | K::RollbackTo(_) | K::PrepareTransaction(_))
 }
 
+#[track_caller]
 pub fn aborted() -> Failure {
     Failure::new("25P02", "current transaction is aborted, commands ignored until end of transaction block")
 }
 
+#[track_caller]
 fn no_statement(name: &str) -> Failure {
     if name.is_empty() {
         Failure::new("26000", "unnamed prepared statement does not exist")
@@ -664,6 +666,15 @@ fn no_statement(name: &str) -> Failure {
     }
 }
 
+/// PostgreSQL's function that answers Describe of a portal.
+const DESCRIBE_PORTAL: &str = "exec_describe_portal_message";
+
+#[track_caller]
+fn no_described_portal(name: &str) -> Failure {
+    no_portal(name).in_routine(DESCRIBE_PORTAL)
+}
+
+#[track_caller]
 fn no_portal(name: &str) -> Failure {
     Failure::new("34000", format!("portal \"{name}\" does not exist"))
 }
