@@ -271,6 +271,93 @@ BEGIN
 END
 $$;
 
+-- While ALTER TABLE adds foreign keys of a local table to a distributed one, or validates them, the heap of the distributed one
+-- has the rows that they refer to: PostgreSQL looks there. The rows are locked on their workers until the transaction ends.
+-- `columns` NULL: any row. Whether it has any now. Only routers call this, who take them back.
+CREATE OR REPLACE FUNCTION pgherd.lend_rows(relation oid, columns name[], referenced oid, keys name[]) RETURNS bool
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET session_replication_role = replica SET client_min_messages = warning
+    SET datestyle = 'ISO, MDY' SET intervalstyle = 'postgres' SET extra_float_digits = 3 AS $$
+DECLARE
+    most CONSTANT int := 10000;
+    wanted text := 'true';
+    given text[];
+    count bigint;
+    key name;
+    column_name name := columns[1];
+    key_type text;
+    silenced jsonb;
+BEGIN
+    IF cardinality(keys) = 0 THEN
+        SELECT array_agg(a.attname ORDER BY n.at) INTO keys FROM pg_index i
+            CROSS JOIN unnest(i.indkey::int2[]) WITH ORDINALITY n(number, at)
+            JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = n.number WHERE i.indrelid = referenced AND i.indisprimary;
+    END IF;
+    key := keys[1];
+    IF columns IS NOT NULL THEN
+        SELECT format_type(r.atttypid, NULL) INTO key_type FROM pg_attribute f, pg_attribute r
+            WHERE f.attrelid = relation AND f.attname = column_name AND r.attrelid = referenced AND r.attname = key;
+        IF NOT FOUND THEN
+            -- It says so itself.
+            RETURN false;
+        END IF;
+        EXECUTE format('SELECT array_agg(v) FROM (SELECT DISTINCT f.%1$I::text AS v FROM %2$s f WHERE f.%1$I IS NOT NULL LIMIT %3$s) f',
+            column_name, relation::regclass, most + 1) INTO given;
+        IF given IS NULL THEN
+            RETURN false;
+        END IF;
+        wanted := format('EXISTS (SELECT FROM %s f WHERE f.%I = x.%I)', relation::regclass, column_name, key);
+        IF cardinality(given) <= most AND EXISTS (SELECT FROM pg_attribute f, pg_attribute r WHERE f.attrelid = relation
+                AND f.attname = column_name AND r.attrelid = referenced AND r.attname = key AND f.atttypid = r.atttypid) THEN
+            wanted := format('x.%I = ANY (%L::%s[])', key, given, key_type);
+        END IF;
+    END IF;
+    silenced := pgherd.silence(referenced);
+    EXECUTE (SELECT format('INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %2$s FROM %1$s x WHERE %3$s FOR KEY SHARE OF x '
+            'ON CONFLICT DO NOTHING', referenced::regclass, string_agg(quote_ident(a.attname), ', '), wanted)
+        FROM pg_attribute a WHERE a.attrelid = referenced AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '');
+    GET DIAGNOSTICS count = ROW_COUNT;
+    PERFORM pgherd.silence(referenced, silenced);
+    RETURN count > 0;
+END
+$$;
+
+-- The same for a constraint that is validated: the referenced table, if it has rows now.
+CREATE OR REPLACE FUNCTION pgherd.lend_for(relation oid, name name) RETURNS oid
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT k.confrelid FROM pgherd.local_keys k JOIN pg_constraint c ON c.oid = k.oid
+    WHERE k.conrelid = $1 AND k.conname = $2 AND NOT c.convalidated
+        AND pgherd.lend_rows($1, pgherd.names_of(k.conrelid, k.conkey), k.confrelid, pgherd.names_of(k.confrelid, k.confkey))
+$$;
+
+CREATE OR REPLACE FUNCTION pgherd.take_rows_back(relation oid) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET session_replication_role = replica AS $$
+DECLARE
+    silenced jsonb := pgherd.silence(relation);
+BEGIN
+    EXECUTE format('DELETE FROM ONLY %s', relation::regclass);
+    PERFORM pgherd.silence(relation, silenced);
+END
+$$;
+
+-- Triggers that fire for replicas, too, ours first of all, are off from one call to the next, which gets what the first one gave.
+CREATE OR REPLACE FUNCTION pgherd.silence(relation oid, silenced jsonb DEFAULT NULL) RETURNS jsonb
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF silenced IS NULL THEN
+        WITH off AS (UPDATE pg_trigger t SET tgenabled = 'D' FROM pg_trigger old
+                WHERE t.tgrelid = relation AND old.oid = t.oid AND old.tgenabled IN ('A', 'R') RETURNING t.oid, old.tgenabled)
+            SELECT coalesce(jsonb_object_agg(off.oid, off.tgenabled), '{}') INTO silenced FROM off;
+    ELSE
+        UPDATE pg_trigger t SET tgenabled = s.value::"char" FROM jsonb_each_text(silenced) s
+            WHERE t.tgrelid = relation AND t.oid = s.key::oid;
+    END IF;
+    UPDATE pg_class c SET relname = c.relname WHERE c.oid = relation;
+    RETURN silenced;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION pgherd.lend_rows(oid, name[], oid, name[]), pgherd.lend_for(oid, name), pgherd.take_rows_back(oid),
+    pgherd.silence(oid, jsonb) FROM PUBLIC;
+
 -- A table whose rows are on the workers by now is emptied, whatever refers to them.
 CREATE OR REPLACE FUNCTION pgherd.empty_referenced(relation regclass) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET session_replication_role = replica AS $$

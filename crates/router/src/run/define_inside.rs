@@ -118,6 +118,8 @@ struct Begun {
     info: DdlInfo,
     before: Vec<(Arc<Table>, TableDescription)>,
     meant: Option<Meant>,
+    /// See `lend_referenced`.
+    lent: Vec<Oid>,
 }
 
 impl Session {
@@ -233,9 +235,9 @@ impl Session {
         };
         self.refresh_temporary_names().await?;
         let affected = self.affected_tables(&info).await?;
-        self.refuse_key_to_distributed(&text, &info, &affected).await?;
+        let lent = self.lend_referenced(&text, &info, &affected).await?;
         // Workers have no such thing.
-        if affected.is_empty() && matches!(info.object, "table" | "index") {
+        if affected.is_empty() && lent.is_empty() && matches!(info.object, "table" | "index") {
             return Ok(());
         }
         // What is changed inside of its own definition follows with that, which compares what there was before.
@@ -246,7 +248,7 @@ impl Session {
         let before = if affected.is_empty() { Vec::new() } else { self.before_definition(&info, &around).await? };
         self.let_schema_follow(&info, true).await?;
         let meant = self.meant_objects(&info).await?;
-        self.definitions.begun.push(Begun { context: context.to_owned(), text, info, before, meant });
+        self.definitions.begun.push(Begun { context: context.to_owned(), text, info, before, meant, lent });
         Ok(())
     }
 
@@ -259,7 +261,8 @@ impl Session {
 
     async fn end_inside(&mut self, context: &str) -> Result<()> {
         let Some(at) = self.definitions.begun.iter().position(|begun| begun.context == context) else { return Ok(()) };
-        let Begun { text, info, before, meant, .. } = self.definitions.begun.remove(at);
+        let Begun { text, info, before, meant, lent, .. } = self.definitions.begun.remove(at);
+        self.take_back(&lent).await?;
         self.let_schema_follow(&info, false).await?;
         let object_first = renames_value(&info);
         let followed = Followed { meant, tables: before.iter().map(|(table, _)| table.oid).collect() };
