@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use crate::chunked::Chunked;
 use crate::hash::KeyType;
@@ -75,6 +75,9 @@ pub struct Snapshot {
     pub class_columns: String,
     /// Names of functions and aggregates outside `pg_catalog` (any schema): a call of one of these is not built in.
     pub user_functions: NameSet,
+    /// Those of them that a call may mean whose values are all of built-in types: there is no built-in function of the name,
+    /// or one of the user's takes such values.
+    pub reached_functions: NameSet,
     /// Names of functions whose bodies take samples of distributed tables, and were not written anew for that.
     pub sampling_functions: NameSet,
     /// Names of functions whose bodies, or those of functions that they name, leave something on their connection:
@@ -84,6 +87,10 @@ pub struct Snapshot {
     pub body_settings: NameSet,
     /// Names of operators defined outside `pg_catalog`.
     pub user_operators: NameSet,
+    /// As `reached_functions`.
+    pub reached_operators: NameSet,
+    /// What [`Snapshot::among_built_in_types`] gives.
+    pub among_built_in: OnceLock<Option<Box<Snapshot>>>,
     /// Names of types outside `pg_catalog` and of casts' targets: a cast to one is not built in.
     pub user_types: NameSet,
     /// Names of relations with a rule other than a view's own: a write to one may run anything, and return rows.
@@ -262,7 +269,7 @@ pub struct Table {
     pub has_hidden_calls: bool,
     /// Some constraint is checked at the end of the transaction.
     pub has_deferred: bool,
-    /// A foreign key leads here.
+    /// A foreign key leads here; to a distributed table, one that workers have. (`local_keys` are the others.)
     pub is_referenced: bool,
     /// Columns to which foreign keys of local tables lead: what takes their values away, the coordinator runs.
     pub local_keys: Vec<String>,
@@ -393,6 +400,23 @@ pub struct Cascade {
 }
 
 impl Snapshot {
+    /// What names of functions and operators mean in a statement all of whose values are of built-in types: `=` is
+    /// PostgreSQL's own there, whatever the user has made for types of their own. None: the same as in any other.
+    pub fn among_built_in_types(&self) -> Option<&Snapshot> {
+        let other = self.among_built_in.get_or_init(|| {
+            let same = self.user_functions == self.reached_functions && self.user_operators == self.reached_operators;
+            (!same).then(|| {
+                Box::new(Snapshot {
+                    user_functions: self.reached_functions.clone(),
+                    user_operators: self.reached_operators.clone(),
+                    among_built_in: OnceLock::new(),
+                    ..self.clone()
+                })
+            })
+        });
+        other.as_deref()
+    }
+
     /// What the fence on the workers is compared with.
     pub fn placement_epoch(&self, colocation: ColocationId) -> Option<i64> {
         self.colocations.get(&colocation).map(|colocation| colocation.placement_epoch)

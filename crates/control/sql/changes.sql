@@ -11,8 +11,8 @@ BEGIN
     IF current_setting('transaction_read_only')::bool THEN
         RETURN;
     END IF;
-    IF TG_TAG IN ('ALTER EXTENSION', 'REASSIGN OWNED') THEN
-        -- Which objects are an extension's counts, too; what changes hands is not told of.
+    IF TG_TAG IN ('ALTER EXTENSION', 'REASSIGN OWNED', 'CREATE CAST', 'DROP CAST') THEN
+        -- Which objects are an extension's counts, too; what changes hands is not told of. By a cast, types may stand for others.
         INSERT INTO pgherd.change (class, object) VALUES (0, 0);
     ELSIF TG_EVENT = 'sql_drop' THEN
         INSERT INTO pgherd.change (class, object)
@@ -216,6 +216,15 @@ BEGIN
 END
 $$;
 
+-- Values of built-in types may be taken for this one, too, without a word. (A cast by assignment does not count.)
+CREATE OR REPLACE FUNCTION pgherd.is_reached(type oid) RETURNS bool
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT t.oid < 16384 OR t.typtype IN ('d', 'c', 'p')
+        OR EXISTS (SELECT FROM pg_cast c WHERE c.casttarget = t.oid AND c.castcontext = 'i' AND c.castsource < 16384)
+        OR CASE WHEN t.typelem <> 0 AND t.typcategory = 'A' THEN pgherd.is_reached(t.typelem) ELSE false END
+    FROM pg_type t WHERE t.oid = $1
+$$;
+
 -- Likewise of functions. `direct`: names of those that leave something on their connection by themselves.
 CREATE OR REPLACE FUNCTION pgherd.held_functions(which oid[], direct text[]) RETURNS TABLE (kind text, name text, of oid)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
@@ -225,7 +234,7 @@ BEGIN
     RETURN QUERY
     WITH fun AS MATERIALIZED (
         SELECT p.oid, p.proname, p.provolatile, p.prokind, p.proretset, p.prosecdef, p.proowner, p.prosrc, p.prosqlbody, p.prorettype,
-            p.proallargtypes, l.lanname, p.pronamespace = 11 AS is_builtin, p.pronamespace = 'information_schema'::regnamespace AS is_standard,
+            p.proargtypes, p.proallargtypes, l.lanname, p.pronamespace = 11 AS is_builtin, p.pronamespace = 'information_schema'::regnamespace AS is_standard,
             p.pronamespace NOT IN (11, 'pgherd'::regnamespace) AS is_users,
             l.lanname NOT IN ('c', 'internal') AS has_body, pg_get_function_sqlbody(p.oid) AS sqlbody
         FROM unnest(which) w(oid) JOIN pg_proc p ON p.oid = w.oid JOIN pg_language l ON l.oid = p.prolang
@@ -239,6 +248,9 @@ BEGIN
         WHERE f.has_body AND f.is_users
     )
     SELECT 'f', f.proname::text, f.oid FROM fun f WHERE f.is_users AND NOT f.is_standard
+    UNION ALL SELECT 'u', f.proname, f.oid FROM fun f WHERE f.is_users AND NOT f.is_standard
+        AND (NOT EXISTS (SELECT FROM pg_proc b WHERE b.proname = f.proname AND b.pronamespace = 11 AND b.oid < 16384)
+            OR NOT EXISTS (SELECT FROM unnest(f.proargtypes::oid[]) a(type) WHERE NOT pgherd.is_reached(a.type)))
     UNION ALL SELECT 'F', '', f.oid FROM fun f WHERE f.has_body AND f.is_users
     UNION ALL SELECT 'S' || f.lanname || ' ' || f.proname, coalesce(f.sqlbody, f.prosrc), f.oid FROM fun f
         WHERE f.lanname IN ('sql', 'plpgsql') AND f.is_users
@@ -299,7 +311,8 @@ BEGIN
                 AND d.refobjid >= 16384 AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass) OFFSET 0))::text,
         EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid AND t.tginitdeferred)::text,
         EXISTS (SELECT FROM pg_depend d JOIN pg_constraint k ON k.oid = d.objid WHERE d.refclassid = 'pg_class'::regclass
-            AND d.refobjid = c.oid AND d.classid = 'pg_constraint'::regclass AND k.confrelid = c.oid AND k.contype = 'f')::text,
+            AND d.refobjid = c.oid AND d.classid = 'pg_constraint'::regclass AND k.confrelid = c.oid AND k.contype = 'f'
+            AND (p.partmethod = 'n' OR EXISTS (SELECT FROM pgherd.pg_dist_partition o WHERE o.logicalrelid = k.conrelid)))::text,
         (l.relation IS NOT NULL)::text, (c.relkind = 'p')::text,
         CASE WHEN c.relispartition THEN (SELECT i.inhparent::text FROM pg_inherits i WHERE i.inhrelid = c.oid) END,
         c.relowner::text,
@@ -458,9 +471,13 @@ BEGIN
             LATERAL (SELECT 't' WHERE n.nspname NOT IN ('pg_catalog', 'pgherd') AND n.nspname !~ '^pg_temp'
                 UNION ALL SELECT 'c' WHERE t.typcollation NOT IN (0, 100)) k(kind) WHERE t.oid >= 16384) END,
         'operator_names', CASE WHEN operators IS NOT NULL THEN (
-            SELECT json_agg(ARRAY['o', o.oprname, o.oid::text])
+            SELECT json_agg(ARRAY[k.kind, o.oprname, o.oid::text])
             FROM unnest(operators) w(oid) JOIN pg_operator o ON o.oid = w.oid
-                JOIN pg_proc p ON p.oid = o.oprcode JOIN pg_language l ON l.oid = p.prolang
+                JOIN pg_proc p ON p.oid = o.oprcode JOIN pg_language l ON l.oid = p.prolang,
+            -- A literal takes the type of what it stands beside: it is not the user's where that is not.
+            LATERAL (SELECT 'o' UNION ALL SELECT 'O'
+                WHERE NOT EXISTS (SELECT FROM pg_operator b WHERE b.oprname = o.oprname AND b.oid < 16384)
+                    OR o.oprleft <> 0 AND pgherd.is_reached(o.oprleft) OR o.oprright <> 0 AND pgherd.is_reached(o.oprright)) k(kind)
             WHERE o.oid >= 16384 AND (l.lanname NOT IN ('internal', 'c') OR NOT EXISTS (
                 SELECT FROM pg_depend d WHERE d.classid = 'pg_operator'::regclass AND d.objid = o.oid AND d.deptype = 'e'))) END,
         'tables', CASE WHEN relations IS NOT NULL THEN pgherd.held_tables(relations) END,

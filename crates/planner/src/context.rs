@@ -117,6 +117,10 @@ fn replace_session_values(statement: &Statement, now: Option<&str>, pid: Option<
 
 impl<'a> Context<'a> {
     pub fn new(statement: &'a Statement, snapshot: &'a Snapshot, session: &'a SessionView<'a>) -> Self {
+        let snapshot = match snapshot.among_built_in_types() {
+            Some(other) if has_built_in_types(statement, snapshot, session) => other,
+            _ => snapshot,
+        };
         let analysis = Analysis::run(statement, snapshot, session);
         let mut tables: Vec<Arc<Table>> = Vec::new();
         let add = |tables: &mut Vec<Arc<Table>>, table: &Arc<Table>| {
@@ -503,6 +507,25 @@ pub(crate) fn count_of(expr: Option<&Expr>) -> Count {
         ExprKind::Param(n) => Count::Param(*n),
         _ => Count::Other,
     }
+}
+
+/// Where none of its columns, parameters and casts is of a user's type, values of such types come only from functions and
+/// operators that take others (`Snapshot::among_built_in_types`).
+fn has_built_in_types(statement: &Statement, snapshot: &Snapshot, session: &SessionView<'_>) -> bool {
+    let names = safety::Names::new(snapshot, session);
+    let own = |relation: &pgherd_sql::ast::Relation| match crate::analysis::resolve(snapshot, session, relation) {
+        Some(table) => !table.has_user_types,
+        // Another relation of the name may be meant elsewhere.
+        None => {
+            relation.schema.is_none()
+                && statement.ctes.contains(&relation.name)
+                && !session.temp_relations.contains(&relation.name)
+                && !snapshot.other_names().any(|(_, name)| *name == relation.name)
+        }
+    };
+    (statement.params == 0 || session.built_in_parameters)
+        && statement.relations.iter().all(own)
+        && !statement.types.iter().any(|(schema, name)| names.is_users(&snapshot.user_types, schema.as_deref(), name))
 }
 
 /// `x.f` is another way to write `f(x)`, where x has no such column.

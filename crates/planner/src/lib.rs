@@ -68,6 +68,8 @@ pub struct SessionView<'a> {
     pub multi_statement_txn_now: Option<&'a str>,
     /// The number of the session's process, as its client knows it.
     pub pid: Option<i32>,
+    /// No parameter is of a type that users or extensions have made.
+    pub built_in_parameters: bool,
 }
 
 /// Whether single-shard writes to a table may be one transaction with those of others: what the table itself adds

@@ -78,6 +78,7 @@ pub fn replace(snapshot: &mut Snapshot, part: Part, objects: &[Oid], rows: Vec<(
 
 /// What follows from all of it together, tables included.
 pub fn settle(snapshot: &mut Snapshot) {
+    snapshot.among_built_in = std::sync::OnceLock::new();
     let (immutable, others) = &snapshot.held.overloads;
     if immutable.is_empty() && others.is_empty() {
         snapshot.immutable_functions = snapshot.builtins.immutable.clone();
@@ -122,6 +123,8 @@ fn put(snapshot: &mut Snapshot, oid: Oid, (kind, name): &NameRow, there: bool) {
         'n' => &mut snapshot.other_relations,
         'f' => &mut snapshot.user_functions,
         'o' => &mut snapshot.user_operators,
+        'u' => &mut snapshot.reached_functions,
+        'O' => &mut snapshot.reached_operators,
         't' => &mut snapshot.user_types,
         'r' => &mut snapshot.ruled_relations,
         'p' => &mut snapshot.passing_on,

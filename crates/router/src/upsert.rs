@@ -288,7 +288,7 @@ impl Session {
         set: &[(&str, Option<Option<Bytes>>)],
         remainder: usize,
     ) -> Result<Vec<Bytes>> {
-        if table.has_triggers || table.row_security || table.is_referenced {
+        if table.has_triggers || table.row_security || table.is_referenced || !table.local_keys.is_empty() {
             let key = table.key_column().map_or("", |k| k.name.as_str());
             return Err(Failure::refused(format!(
                 "cannot modify the distribution column \"{key}\" of table \"{}\"",

@@ -56,6 +56,8 @@ pub struct Statement {
     pub has_unknown: bool,
     /// Every relation name anywhere in the statement, CTE names included, in tree order.
     pub relations: Vec<Relation>,
+    /// Names of WITH queries, at any level.
+    pub ctes: Vec<String>,
     /// Every function called, `(schema, name)`, whatever the syntax; sorted, each once.
     pub calls: Vec<(Option<String>, String)>,
     /// Every type named.
@@ -177,6 +179,7 @@ fn statement(text: &str, span: Span, tokens: Tokens, node: &NodeEnum, depth: usi
         tree,
         has_unknown,
         relations,
+        ctes: found.ctes,
         calls: sorted(found.calls),
         types: sorted(found.types),
         params: found.params.iter().copied().max().and_then(|n| u16::try_from(n).ok()).unwrap_or(0),

@@ -11,6 +11,8 @@ pub(crate) struct Found {
     pub relations: Vec<RawRelation>,
     /// Schema and name of each function called.
     pub calls: Vec<(Option<String>, String)>,
+    /// Names of WITH queries.
+    pub ctes: Vec<String>,
     /// Last part of each type's name.
     pub types: Vec<(Option<String>, String)>,
     pub params: Vec<i64>,
@@ -182,6 +184,9 @@ impl ser::Serializer for &mut Walker {
         Ok(())
     }
     fn serialize_str(self, v: &str) -> Result<(), Never> {
+        if self.field == "ctename" && !v.is_empty() {
+            self.found.ctes.push(v.to_owned());
+        }
         self.string(v);
         Ok(())
     }

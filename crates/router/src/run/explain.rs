@@ -74,7 +74,7 @@ impl Session {
     ) -> Result<Completion> {
         let (catalog, path) = (self.catalog(), self.search_path().await?);
         let plan = self.plan_statement(statement, &catalog, &path, false);
-        let plan = self.plan_by_sizes(statement, &catalog, &path, plan).await;
+        let plan = self.plan_by_sizes(statement, &catalog, &path, plan, inner.prepared.parameters()).await;
         let format = options
             .iter()
             .rev()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Snapshot, SnapshotId};
+use pgherd_catalog::{COORDINATOR_GROUP, FIRST_USER_OID, GroupId, Snapshot, SnapshotId};
 use pgherd_planner::{Plan, Tier};
 use pgherd_sql::{Statement, StatementKind};
 
@@ -142,6 +142,18 @@ impl Prepared {
         self.described.borrow().as_ref().map(|told| told.described.clone())
     }
 
+    /// Of which types its parameters are, as far as that is known.
+    pub fn parameters(&self) -> Parameters {
+        let is_built_in = |oid: &u32| (1..FIRST_USER_OID).contains(oid);
+        let count = self.statement.as_ref().map_or(0, |statement| usize::from(statement.params));
+        let told = self.last_described();
+        let types = told.as_ref().map_or(&self.declared, |described| &described.param_types);
+        match types.len() >= count && types.iter().all(is_built_in) {
+            true => Parameters::BuiltIn,
+            false => Parameters::Others,
+        }
+    }
+
     /// As described under this very catalog and search path.
     pub fn described_under(&self, catalog: &Arc<Snapshot>, path: &[String]) -> Option<Rc<Described>> {
         let told = self.described.borrow();
@@ -238,19 +250,20 @@ impl Session {
         let Some(statement) = &prepared.statement else {
             return Err(crate::error::Failure::new("XX000", "an empty statement has no plan"));
         };
-        let mut plan = self.plan_statement(statement, &catalog, &search_path, false);
+        let own = Planning { parameters: prepared.parameters(), ..Planning::default() };
+        let mut plan = self.plan_as(statement, &catalog, &search_path, own);
         if self.txn.now.is_none() && (plan.uses_now && !one_server(&plan) || self.wants_time(&plan)) {
             if self.txn.clock.is_none() && self.is_time_of_coordinator(&plan) {
                 self.open_implicit_block();
                 self.txn.clock = Some(COORDINATOR_GROUP);
             }
             self.fix_now().await?;
-            plan = self.plan_statement(statement, &catalog, &search_path, false);
+            plan = self.plan_as(statement, &catalog, &search_path, own);
             if self.txn.block == Block::None {
                 self.open_implicit_block();
             }
         }
-        let plan = self.plan_by_sizes(statement, &catalog, &search_path, plan).await;
+        let plan = self.plan_by_sizes(statement, &catalog, &search_path, plan, own.parameters).await;
         let reusable = reusable && !(plan.uses_now && self.txn.now.is_some());
         let plan = Rc::new(plan);
         let id = next_id();
@@ -273,16 +286,18 @@ impl Session {
         catalog: &Snapshot,
         search_path: &[String],
         mut plan: Plan,
+        parameters: Parameters,
     ) -> Plan {
+        let own = Planning { parameters, ..Planning::default() };
         if plan.wants_sizes {
             self.measure(&plan.tables).await;
-            plan = self.plan_statement(statement, catalog, search_path, false);
+            plan = self.plan_as(statement, catalog, search_path, own);
         }
         // What seems good now may rest on a guess that an answer replaces: asked twice at the most.
         for _ in 0..2 {
             if !plan.questions.is_empty() && self.txn.participants.is_empty() {
                 self.estimate(&std::mem::take(&mut plan.questions)).await;
-                plan = self.plan_statement(statement, catalog, search_path, false);
+                plan = self.plan_as(statement, catalog, search_path, own);
             }
         }
         plan
@@ -364,7 +379,15 @@ impl Session {
         search_path: &[String],
         callback: bool,
     ) -> Plan {
-        self.with_view(search_path, callback, |view| pgherd_planner::plan(statement, catalog, view))
+        self.plan_as(statement, catalog, search_path, Planning { callback, ..Planning::default() })
+    }
+
+    fn plan_as(&self, statement: &Statement, catalog: &Snapshot, search_path: &[String], own: Planning) -> Plan {
+        self.with_view(search_path, own.callback, |view| {
+            let built_in_parameters = own.parameters == Parameters::BuiltIn;
+            let view = pgherd_planner::SessionView { built_in_parameters, ..*view };
+            pgherd_planner::plan(statement, catalog, &view)
+        })
     }
 
     /// A statement that postgres_fdw sends.
@@ -393,9 +416,27 @@ impl Session {
             may_stage: self.parts_within < PARTS_WITHIN_MAX,
             multi_statement_txn_now: self.txn.now.as_deref(),
             pid: Some(self.pid()),
+            built_in_parameters: false,
         };
         f(&view)
     }
+}
+
+/// What a statement is planned for.
+#[derive(Debug, Clone, Copy, Default)]
+struct Planning {
+    callback: bool,
+    parameters: Parameters,
+}
+
+/// Of which types the parameters of a statement are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Parameters {
+    /// PostgreSQL's own, all of them.
+    BuiltIn,
+    /// Of users' and extensions', or nobody has told.
+    #[default]
+    Others,
 }
 
 /// How deep parts of statements may be made of parts.
