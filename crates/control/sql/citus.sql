@@ -25,6 +25,14 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT column_var_text $$;
 CREATE OR REPLACE FUNCTION pgherd.column_name_to_column(table_name regclass, column_name text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT column_name $$;
 
+-- A distributed table, or an index of one, whose rows are there. A table that the user has partitioned has none of its own.
+CREATE OR REPLACE FUNCTION pgherd.is_on_workers(relation oid) RETURNS bool
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM pgherd.pg_dist_partition p JOIN pg_class c ON c.oid = p.logicalrelid
+        WHERE p.partmethod = 'h' AND p.logicalrelid = coalesce((SELECT i.indrelid FROM pg_index i WHERE i.indexrelid = $1), $1)
+            AND (c.relkind <> 'p' OR EXISTS (SELECT FROM pgherd.leaf l WHERE l.relation = c.oid)))
+$$;
+
 -- What the router reads in place of PostgreSQL's functions of these names: with what the workers have.
 DO $$
 DECLARE
@@ -34,11 +42,18 @@ BEGIN
         EXECUTE format($f$CREATE OR REPLACE FUNCTION pgherd.%1$I(relation regclass) RETURNS bigint
             LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $b$
             BEGIN
-                RETURN CASE WHEN EXISTS (SELECT FROM pgherd.pg_dist_partition p WHERE p.logicalrelid = relation AND p.partmethod = 'h')
-                    THEN pgherd.distributed_size(relation, %1$L, false) ELSE pg_catalog.%1$I(relation) END;
+                RETURN CASE WHEN pgherd.is_on_workers(relation) THEN pgherd.distributed_size(relation, %1$L, false)
+                    ELSE pg_catalog.%1$I(relation) END;
             END
             $b$ $f$, f.name);
     END LOOP;
+END
+$$;
+CREATE OR REPLACE FUNCTION pgherd.pg_relation_size(relation regclass, fork text) RETURNS bigint
+LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN CASE WHEN pgherd.is_on_workers(relation) AND fork IN ('main', 'fsm', 'vm', 'init')
+        THEN pgherd.distributed_size(relation, 'pg_relation_size', false, fork) ELSE pg_catalog.pg_relation_size(relation, fork) END;
 END
 $$;
 CREATE OR REPLACE FUNCTION pgherd.pg_database_size(database name) RETURNS bigint
@@ -66,6 +81,68 @@ $$;
 -- Sessions of the router are known to their clients by numbers of its own.
 CREATE FOREIGN TABLE IF NOT EXISTS pgherd.remote_session (command text, result text)
     SERVER pgherd_router OPTIONS (schema_name 'pgherd', table_name 'remote_session', updatable 'false', truncatable 'false');
+-- What the router tells of its sessions. The statements of others are theirs to see, and for who may read statistics.
+CREATE OR REPLACE FUNCTION pgherd.sessions(OUT pid int, OUT usename name, OUT datname name, OUT application_name text, OUT client_addr inet,
+    OUT client_port int, OUT backend_start timestamptz, OUT xact_start timestamptz, OUT query_start timestamptz,
+    OUT state_change timestamptz, OUT state text, OUT query text, OUT waits_for int[], OUT here int[]) RETURNS SETOF record
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    caller name := coalesce(nullif(current_setting('role'), 'none'), session_user);
+    told text;
+    r record;
+BEGIN
+    SELECT s.result INTO told FROM pgherd.remote_session s WHERE s.command = 'all 0';
+    FOR r IN SELECT * FROM jsonb_to_recordset(coalesce(told, '[]')::jsonb) x(pid int, usename name, datname name, application_name text,
+        client_addr inet, client_port int, backend_start timestamptz, xact_start timestamptz, query_start timestamptz,
+        state_change timestamptz, state text, query text, waits_for jsonb, here jsonb)
+    LOOP
+        SELECT r.pid, r.usename, r.datname, r.application_name INTO pid, usename, datname, application_name;
+        IF pg_has_role(caller, 'pg_read_all_stats', 'USAGE')
+                OR EXISTS (SELECT FROM pg_roles o WHERE o.rolname = r.usename AND pg_has_role(caller, o.oid, 'USAGE')) THEN
+            SELECT r.client_addr, r.client_port, r.backend_start, r.xact_start, r.query_start, r.state_change, r.state, r.query
+                INTO client_addr, client_port, backend_start, xact_start, query_start, state_change, state, query;
+        ELSE
+            SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, '<insufficient privilege>'
+                INTO client_addr, client_port, backend_start, xact_start, query_start, state_change, state, query;
+        END IF;
+        waits_for := ARRAY(SELECT w::int FROM jsonb_array_elements_text(r.waits_for) w);
+        here := ARRAY(SELECT h::int FROM jsonb_array_elements_text(r.here) h);
+        RETURN NEXT;
+    END LOOP;
+END
+$$;
+CREATE OR REPLACE VIEW pgherd.pg_stat_activity AS
+    SELECT a.datid, a.datname, a.pid, a.leader_pid, a.usesysid, a.usename, a.application_name, a.client_addr, a.client_hostname,
+        a.client_port, a.backend_start, a.xact_start, a.query_start, a.state_change, a.wait_event_type, a.wait_event, a.state,
+        a.backend_xid, a.backend_xmin, a.query_id, a.query, a.backend_type
+    FROM pg_catalog.pg_stat_activity a WHERE a.backend_type <> 'client backend' AND a.leader_pid IS NULL
+    UNION ALL
+    SELECT d.oid, s.datname, s.pid, NULL, u.usesysid, s.usename, s.application_name, s.client_addr, NULL, s.client_port,
+        s.backend_start, s.xact_start, s.query_start, s.state_change,
+        CASE WHEN s.waits_for <> '{}' THEN 'Lock' WHEN s.state LIKE 'idle%' THEN 'Client' END,
+        CASE WHEN s.waits_for <> '{}' THEN 'transactionid' WHEN s.state LIKE 'idle%' THEN 'ClientRead' END,
+        s.state, NULL, NULL, NULL, s.query, 'client backend'
+    FROM pgherd.sessions() s LEFT JOIN pg_catalog.pg_database d ON d.datname = s.datname
+        LEFT JOIN pg_catalog.pg_user u ON u.usename = s.usename;
+CREATE OR REPLACE VIEW pgherd.pg_locks AS
+    SELECT l.locktype, l.database, l.relation, l.page, l.tuple, l.virtualxid, l.transactionid, l.classid, l.objid, l.objsubid,
+        l.virtualtransaction, coalesce(s.pid, l.pid) AS pid, l.mode, l.granted, l.fastpath, l.waitstart
+    FROM pg_catalog.pg_locks l LEFT JOIN pgherd.sessions() s ON l.pid = ANY (s.here)
+    WHERE l.relation IS NULL OR l.relation NOT IN
+        (SELECT oid FROM pg_catalog.pg_class WHERE relnamespace = 'pgherd'::pg_catalog.regnamespace);
+CREATE OR REPLACE FUNCTION pgherd.pg_blocking_pids(pid int) RETURNS int[]
+LANGUAGE sql VOLATILE STRICT AS $$
+    SELECT coalesce((SELECT s.waits_for FROM pgherd.sessions() s WHERE s.pid = $1), pg_catalog.pg_blocking_pids($1))
+$$;
+CREATE OR REPLACE VIEW pgherd.citus_stat_activity AS
+    SELECT a.pid::bigint AS global_pid, 0 AS nodeid, false AS is_worker_query, a.* FROM pgherd.pg_stat_activity a
+    WHERE a.backend_type = 'client backend';
+CREATE OR REPLACE VIEW pgherd.citus_dist_stat_activity AS SELECT * FROM pgherd.citus_stat_activity;
+CREATE OR REPLACE VIEW pgherd.citus_lock_waits AS
+    WITH s AS MATERIALIZED (SELECT x.* FROM pgherd.sessions() x)
+    SELECT w.pid::bigint AS waiting_gpid, b.pid::bigint AS blocking_gpid, w.query AS blocked_statement,
+        b.query AS current_statement_in_blocking_process, 0 AS waiting_nodeid, 0 AS blocking_nodeid
+    FROM s w JOIN s b ON b.pid = ANY (w.waits_for);
 CREATE OR REPLACE FUNCTION pgherd.signal_session(pid int, ends bool) RETURNS bool
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

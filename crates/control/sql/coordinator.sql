@@ -1501,22 +1501,26 @@ END
 $$;
 
 -- What a size function says of a table on each worker.
-CREATE OR REPLACE FUNCTION pgherd.sizes_on_workers(table_name text, size_function text,
+DROP FUNCTION IF EXISTS pgherd.sizes_on_workers(text, text);
+CREATE OR REPLACE FUNCTION pgherd.sizes_on_workers(table_name text, size_function text, fork text,
     OUT nodename text, OUT nodeport int, OUT success bool, OUT result text) RETURNS SETOF record
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF size_function !~ '^pg_[a-z_]+_size$' THEN
+    IF size_function !~ '^pg_[a-z_]+_size$' OR fork !~ '^[a-z]+$' THEN
         RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = format('%s is no function of sizes', size_function);
     END IF;
     RETURN QUERY EXECUTE format(
         'SELECT r.nodename, r.nodeport, r.success, r.result FROM pgherd.remote_command r WHERE r.command = %L',
-        format('SELECT coalesce(sum(pg_catalog.%I(relid)), 0) FROM pg_catalog.pg_partition_tree(%L::pg_catalog.regclass) '
-            'WHERE isleaf', size_function, table_name));
+        format('SELECT coalesce(sum(pg_catalog.%I(relid%s)), 0) FROM pg_catalog.pg_partition_tree(%L::pg_catalog.regclass) '
+            'WHERE isleaf', size_function, coalesce(', ' || quote_literal(fork), ''), table_name));
 END
 $$;
 
 -- STABLE, so that a view's size column costs nothing where it is not read. The sum over the workers of a size function of each table; over the coordinator too for reference tables.
-CREATE OR REPLACE FUNCTION pgherd.distributed_size(relation regclass, size_function text, fail_on_error bool) RETURNS bigint
+-- Of an index it is that of the same name there.
+DROP FUNCTION IF EXISTS pgherd.distributed_size(regclass, text, bool);
+CREATE OR REPLACE FUNCTION pgherd.distributed_size(relation regclass, size_function text, fail_on_error bool, fork text DEFAULT NULL)
+    RETURNS bigint
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     dist record;
@@ -1524,7 +1528,8 @@ DECLARE
     node record;
 BEGIN
     SELECT p.partmethod, pgherd.qualified(c.relnamespace, c.relname) AS name INTO dist
-        FROM pgherd.pg_dist_partition p JOIN pg_class c ON c.oid = p.logicalrelid WHERE p.logicalrelid = relation;
+        FROM pg_class c LEFT JOIN pg_index i ON i.indexrelid = c.oid
+            JOIN pgherd.pg_dist_partition p ON p.logicalrelid = coalesce(i.indrelid, c.oid) WHERE c.oid = relation;
     IF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = '42P16',
             MESSAGE = format('cannot calculate the size because relation "%s" is not distributed',
@@ -1533,7 +1538,7 @@ BEGIN
     IF dist.partmethod = 'n' THEN
         EXECUTE format('SELECT pg_catalog.%I($1)', size_function) INTO total USING relation;
     END IF;
-    FOR node IN SELECT * FROM pgherd.sizes_on_workers(dist.name, size_function) LOOP
+    FOR node IN SELECT * FROM pgherd.sizes_on_workers(dist.name, size_function, fork) LOOP
         IF node.success THEN
             total := total + node.result::numeric;
         ELSIF fail_on_error THEN
@@ -1995,8 +2000,6 @@ BEGIN
             ELSE '*' END, v.name, v.condition);
     END LOOP;
     FOR v IN SELECT * FROM (VALUES
-        ('pg_locks', 'relation IS NULL OR relation NOT IN '
-            '(SELECT oid FROM pg_catalog.pg_class WHERE relnamespace = ''pgherd''::pg_catalog.regnamespace)'),
         ('pg_tables', 'schemaname <> ''pgherd'''),
         ('pg_views', 'schemaname <> ''pgherd'' AND NOT (schemaname = ''pg_catalog'' AND viewname ~ ''^(citus_|pg_dist_|pgherd_|time_partitions$)'')'),
         ('pg_indexes', 'schemaname <> ''pgherd'''),

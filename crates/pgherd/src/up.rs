@@ -35,6 +35,11 @@ pub struct Up {
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
 
+    /// The coordinator's port on 127.0.0.1; each worker's is one higher than the one before, from each server's next start
+    /// on [default: ports that are free]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    server_port: Option<u16>,
+
     /// Version of PostgreSQL to download, such as 18 or 17.2 [default: 18.6]
     #[arg(long, value_name = "VERSION", conflicts_with = "pg_bin")]
     pg: Option<String>,
@@ -81,6 +86,7 @@ impl Up {
             shard_count: self.shard_count,
             settings: self.settings.clone(),
             unset: self.unset.clone(),
+            server_port: self.server_port,
         };
         let (mut cluster, pg) =
             Cluster::open_or_create(&spec, |existing| self.choose_pg(existing), &progress).map_err(Failure::from)?;

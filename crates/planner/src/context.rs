@@ -65,13 +65,14 @@ pub fn fix_session(statement: &Statement, snapshot: &Snapshot, session: &Session
     }
 }
 
-/// Views of activity and locks, and functions that signal, know the numbers of the coordinator's processes.
+/// Most views of activity, and functions that watch, know the numbers of the coordinator's processes.
 fn asks_for_pid(statement: &Statement, snapshot: &Snapshot) -> bool {
-    let mut shown = statement.relations.iter().any(|r| r.name.starts_with("pg_"));
+    let of_sessions = |name: &str| matches!(name, "pg_locks" | "pg_stat_activity");
+    let mut shown = statement.relations.iter().any(|r| r.name.starts_with("pg_") && !of_sessions(&r.name));
     shown |= snapshot.user_functions.contains(BACKEND_PID);
     let watches = |name: &str| {
         const WATCHING: &[&str] =
-            &["pg_blocking_pids", "pg_lock_status", "pg_log_backend_memory_contexts", "pg_safe_snapshot_blocking_pids"];
+            &["pg_lock_status", "pg_log_backend_memory_contexts", "pg_safe_snapshot_blocking_pids"];
         name.starts_with("pg_stat_") || WATCHING.contains(&name)
     };
     shown |= statement.calls.iter().any(|(_, name)| watches(name));

@@ -1477,6 +1477,7 @@ impl Session {
         let (what, pid) = command.split_once(' ').unwrap_or_default();
         let state = pid.parse().ok().and_then(|pid| self.thread.shared.cancel_state(pid));
         let result = match (&state, what) {
+            (_, "all") => Some(crate::activity::sessions(&self.thread.shared).await),
             (Some(state), "user") => state.user().map(str::to_owned),
             (Some(state), "cancel") => {
                 state.cancel_all().await;

@@ -13,6 +13,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use pgherd_backend::{Address, CancelKey, cancel};
 use tokio::sync::Notify;
 
+use crate::activity::Activity;
+
 #[derive(Default)]
 struct State {
     targets: Vec<(Address, CancelKey)>,
@@ -45,6 +47,8 @@ pub struct CancelState {
     /// It is ended by a statement of somebody's, and its client is told.
     terminated: AtomicBool,
     user: OnceLock<String>,
+    /// What others are shown of it.
+    pub activity: Activity,
 }
 
 impl CancelState {

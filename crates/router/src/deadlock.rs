@@ -37,7 +37,7 @@ pub fn spawn(shared: Arc<Shared>, mut shutdown: watch::Receiver<bool>) {
                 _ = shutdown.wait_for(|stop| *stop) => return,
             }
             let repeatable = repeatable(&shared);
-            let found = cycle(&graph(&shared, &mut connections).await);
+            let found = cycle(&graph(&shared, &mut connections, 2).await);
             let Some(victim) = victim(&repeatable, &found) else {
                 (seen, interval) = (None, INTERVAL);
                 continue;
@@ -69,20 +69,25 @@ fn victim(repeatable: &BTreeMap<i32, u64>, cycle: &BTreeSet<i32>) -> Option<i32>
     cycle.iter().rfind(|session| repeatable.contains_key(*session)).or(cycle.last()).copied()
 }
 
-/// The lock waits between sessions of this router. Servers are only asked while some session is on several of them.
-async fn graph(shared: &Shared, connections: &mut HashMap<Address, Connection>) -> Graph {
+/// The lock waits between sessions of this router, wherever they are.
+pub async fn all_waits(shared: &Shared) -> Graph {
+    graph(shared, &mut HashMap::new(), 1).await
+}
+
+/// The same. Servers are only asked while so many sessions are on several of them, or on one.
+async fn graph(shared: &Shared, connections: &mut HashMap<Address, Connection>, least: usize) -> Graph {
     let sessions = shared.cancel_states();
     let mut owners: HashMap<(Address, i32), i32> = HashMap::new();
     let mut spread = 0;
     for (session, state) in &sessions {
         let targets = state.targets();
-        spread += usize::from(targets.len() > 1);
+        spread += usize::from(targets.len() > usize::from(least > 1));
         for (address, key) in targets {
             owners.insert((address, key.pid), *session);
         }
     }
     let mut graph = Graph::new();
-    if spread < 2 {
+    if spread < least {
         return graph;
     }
     let addresses: BTreeSet<Address> = owners.keys().map(|(address, _)| address.clone()).collect();

@@ -4,6 +4,7 @@
 //!
 //! Entry points: [`serve`] (threads, accepting), `session` (one client), `run` (one plan per file).
 
+mod activity;
 mod callback;
 mod callers;
 mod cancel;

@@ -196,6 +196,17 @@ pub fn is_for_workers(name: &str) -> bool {
     !COORDINATORS.contains(&name)
 }
 
+/// What servers are to have in place of a value that the coordinator cannot work with; none: the value. The rows of
+/// distributed tables are behind foreign tables there, which pg_dump has it keep from.
+pub fn eased(name: &str, value: &str) -> Option<String> {
+    if name != "restrict_nonsystem_relation_kind" {
+        return None;
+    }
+    let kinds = value.split(',').map(str::trim);
+    let left: Vec<&str> = kinds.clone().filter(|kind| !kind.eq_ignore_ascii_case("foreign-table")).collect();
+    (left.len() < kinds.count()).then(|| left.join(", "))
+}
+
 /// A statement that sets a setting in a block. SET takes no snapshot; but it takes a list of names for one name.
 pub fn assignment(name: &str, value: &str, local: bool) -> String {
     let of_names = matches!(name, "search_path" | "temp_tablespaces") || name.ends_with("_preload_libraries");

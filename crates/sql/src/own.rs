@@ -201,6 +201,7 @@ fn is_citus(statement: &Statement, name: Span) -> bool {
 /// of those that stand in for them.
 fn stand_ins(statement: &Statement) -> Vec<(Span, String)> {
     const NAMES: &[&str] = &[
+        "pg_blocking_pids",
         "pg_cancel_backend",
         "pg_database_size",
         "pg_indexes_size",
@@ -218,8 +219,8 @@ fn stand_ins(statement: &Statement) -> Vec<(Span, String)> {
         let ExprKind::Call(call) = &expr.kind else { return };
         let built_in = NAMES.contains(&call.name.as_str())
             && call.schema.as_deref().is_none_or(|schema| schema == "pg_catalog")
-            // Of one of a relation's forks.
-            && (call.args.len() == 1 || matches!(call.name.as_str(), "pg_partition_tree" | "pg_terminate_backend"));
+            && (call.args.len() == 1
+                || matches!(call.name.as_str(), "pg_partition_tree" | "pg_relation_size" | "pg_terminate_backend"));
         if let Some(at) = statement.tokens.at(expr.span.start).filter(|_| built_in) {
             let name = statement.tokens.span(at, statement.tokens.after_name(at));
             found.push((name, format!("{OWN_SCHEMA}.{}", call.name)));

@@ -44,6 +44,8 @@ pub struct ClusterSpec {
     pub settings: Vec<(String, String)>,
     /// Names of settings that servers are no longer given.
     pub unset: Vec<String>,
+    /// The coordinator's port; each worker's is one higher than the one before.
+    pub server_port: Option<u16>,
 }
 
 /// The state file.
@@ -67,6 +69,8 @@ pub struct ClusterState {
     /// Whether the metadata knows `shard_count`.
     pub shard_count_applied: bool,
     pub settings: Vec<(String, String)>,
+    /// The coordinator's port, which the workers' follow; none: each has the one that was free.
+    pub server_port: Option<u16>,
     /// 0 until a port was chosen.
     pub router_port: u16,
     /// The coordinator first, then the workers in the order of their numbers.
@@ -102,6 +106,8 @@ pub struct NodeStatus {
 pub struct Cluster {
     pub dir: PathBuf,
     pub state: ClusterState,
+    /// Those that it had, where `up` was given others that no server has started with yet.
+    settings_before: Option<Vec<(String, String)>>,
     _lock: FileLock,
 }
 
@@ -176,7 +182,7 @@ impl Cluster {
         }
         let lock = take_lock(&dir, progress)?;
         finish_deletion(&dir)?;
-        Ok(ClusterState::read(&dir)?.map(|state| Cluster { dir, state, _lock: lock }))
+        Ok(ClusterState::read(&dir)?.map(|state| Cluster { dir, state, settings_before: None, _lock: lock }))
     }
 
     /// The cluster in `spec.dir`, made if there is none (`choose_pg` is asked for PostgreSQL, with the state of an
@@ -202,11 +208,16 @@ impl Cluster {
         let pg = choose_pg(existing.as_ref())?;
         // What a server does not take is not kept: it would take it at no later start either.
         super::server::check_settings(&pg, user.as_ref(), &spec.settings)?;
-        let state = match existing {
-            Some(state) => changed_state(state, spec, &pg)?,
-            None => new_state(spec, &pg)?,
+        let (state, settings_before) = match existing {
+            Some(state) => {
+                let before = state.settings.clone();
+                (changed_state(state, spec, &pg)?, before)
+            }
+            None => (new_state(spec, &pg)?, Vec::new()),
         };
-        let cluster = Cluster { dir, state, _lock: lock };
+        check_ports(&state)?;
+        let settings_before = (settings_before != state.settings).then_some(settings_before);
+        let cluster = Cluster { dir, state, settings_before, _lock: lock };
         cluster.save()?;
         Ok((cluster, pg))
     }
@@ -245,7 +256,16 @@ impl Cluster {
                 .collect()
         });
         self.state = state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        results.into_iter().collect()
+        let started: Result<Vec<Server>, EmbeddedError> = results.into_iter().collect();
+        match (started, self.settings_before.take()) {
+            (Err(error), Some(before)) => {
+                // No later start would go better.
+                self.state.settings = before;
+                self.save()?;
+                Err(error.hint("what --set and --unset said is not kept; it may be the reason"))
+            }
+            (started, _) => started,
+        }
     }
 
     /// Stops every server that runs, all at once; returns how many there were.
@@ -333,9 +353,9 @@ fn start_node(
     let say = |line: &str| progress(&format!("{}: {line}", node.name));
     let spec = ServerSpec {
         dir: node_dir,
-        port: node.port,
-        port_may_change: true,
-        ports_reserved: locked(chosen).into_iter().filter(|port| *port != node.port).collect(),
+        port: port_of(&known, index),
+        port_may_change: known.server_port.is_none(),
+        ports_reserved: locked(chosen).into_iter().filter(|port| *port != port_of(&known, index)).collect(),
         settings: known.settings.clone(),
         auth: known.auth,
         superuser: known.superuser.clone(),
@@ -355,6 +375,24 @@ fn start_node(
     state.nodes[index].made = true;
     save_state(dir, &state)?;
     Ok(server)
+}
+
+/// 0: any that is free.
+fn port_of(state: &ClusterState, index: usize) -> u16 {
+    let chosen = state.server_port.zip(u16::try_from(index).ok());
+    chosen.map_or(state.nodes[index].port, |(first, index)| first.saturating_add(index))
+}
+
+fn check_ports(state: &ClusterState) -> Result<(), EmbeddedError> {
+    let Some(first) = state.server_port else { return Ok(()) };
+    let last = usize::from(first) + state.nodes.len() - 1;
+    if last > usize::from(u16::MAX) {
+        return Err(EmbeddedError::usage(format!("the servers' ports from {first} on would end at {last}, above 65535")));
+    }
+    if (usize::from(first)..=last).contains(&usize::from(state.router_port)) {
+        return Err(EmbeddedError::usage(format!("the servers' ports {first} to {last} contain the router's, {}", state.router_port)));
+    }
+    Ok(())
 }
 
 fn check_spec(spec: &ClusterSpec) -> Result<(), EmbeddedError> {
@@ -398,6 +436,7 @@ fn new_state(spec: &ClusterSpec, pg: &PgBin) -> Result<ClusterState, EmbeddedErr
         shard_count: spec.shard_count,
         shard_count_applied: false,
         settings: spec.settings.clone(),
+        server_port: spec.server_port,
         router_port: 0,
         nodes,
     })
@@ -445,6 +484,7 @@ fn changed_state(mut state: ClusterState, spec: &ClusterSpec, pg: &PgBin) -> Res
         state.settings.retain(|(known, _)| known != name);
         state.settings.push((name.clone(), value.clone()));
     }
+    state.server_port = spec.server_port.or(state.server_port);
     state.pg_bin_dir = pg.bin_dir.clone();
     state.pg_version = pg.full_version.clone();
     Ok(state)

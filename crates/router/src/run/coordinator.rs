@@ -585,13 +585,17 @@ impl Session {
 
     /// Remembers a setting that the coordinator connection has already taken.
     pub(super) fn set_followed(&mut self, name: &str, value: String, local: bool) {
+        let eased = crate::settings::eased(name, &value);
         if !local {
-            self.settings.insert(name.to_owned(), value.clone());
+            self.settings.insert(name.to_owned(), eased.clone().unwrap_or_else(|| value.clone()));
         }
         if self.txn.block == Block::None {
             if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
                 participant.lease.applied.insert(name.to_owned(), value);
             }
+        } else if let Some(value) = eased {
+            // The coordinator is told it again.
+            self.log(crate::transaction::LogItem::Set { name: name.to_owned(), value, local });
         } else {
             if name == "transaction_isolation" {
                 self.txn.keeps_snapshot = super::keeps_snapshot(&value);

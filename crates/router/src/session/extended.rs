@@ -498,6 +498,7 @@ impl Session {
     pub(super) async fn execute_portal(&mut self, pending: Pending) -> Result<Completion> {
         let portal = self.portals.get(&pending.portal).ok_or_else(|| no_portal(&pending.portal))?;
         let (prepared, bound) = (portal.prepared.clone(), portal.bound.clone());
+        self.show_running(prepared.source());
         if self.txn.block == Block::Failed && prepared.statement.as_ref().is_some_and(|s| !ends_block(&s.kind)) {
             // Also of what it has begun to fetch.
             return Err(aborted().in_routine("exec_execute_message"));

@@ -260,9 +260,16 @@ impl Session {
         getrandom::fill(&mut key).map_err(|e| Failure::fatal("XX000", format!("no random bytes: {e}")))?;
         backend::write_backend_key_data(&mut self.client.out, self.pid, &key);
         self.cancel.is_of(&self.user);
+        let peer = self.client.link.stream().peer_addr().ok();
+        self.cancel.activity.start(&self.db.name, self.settings.get("application_name").map(String::as_str), peer);
         self.thread.shared.register_cancel(self.pid, key, self.cancel.clone());
         backend::write_ready_for_query(&mut self.client.out, b'I');
         self.client.flush().await
+    }
+
+    /// Others are shown that it runs this.
+    fn show_running(&self, query: &str) {
+        self.cancel.activity.begin(query, self.settings.get("application_name").map(String::as_str));
     }
 
     /// The number of its process, as far as the client knows.
@@ -468,6 +475,7 @@ impl Session {
         self.no_ride = false;
         self.held_up = 0;
         self.cancel.finish();
+        self.cancel.activity.rest(self.txn.status());
         self.tell_encoding();
         backend::write_ready_for_query(&mut self.client.out, self.txn.status());
         self.client.flush().await

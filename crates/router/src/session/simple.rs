@@ -31,6 +31,7 @@ impl Session {
         let (sql, result) = match sql {
             Err(failure) => (String::new(), Err(failure)),
             Ok(sql) => {
+                self.show_running(&sql);
                 let result = self.simple_query(&sql).await;
                 (sql, result)
             }
