@@ -2056,11 +2056,37 @@ BEGIN
         ('foreign_table_options', 'foreign_table_schema <> ''pgherd'''),
         ('user_mappings', 'foreign_server_name <> ''pgherd_router'''),
         ('user_mapping_options', 'foreign_server_name <> ''pgherd_router'''),
-        ('foreign_servers', 'foreign_server_name <> ''pgherd_router''')
+        ('foreign_servers', 'foreign_server_name <> ''pgherd_router'''),
+        ('column_domain_usage', 'table_schema <> ''pgherd'''),
+        ('column_udt_usage', 'table_schema <> ''pgherd'''),
+        ('constraint_table_usage', 'table_schema <> ''pgherd'''),
+        ('data_type_privileges', 'object_schema <> ''pgherd'''),
+        ('element_types', 'object_schema <> ''pgherd'''),
+        ('udt_privileges', 'udt_schema <> ''pgherd'''),
+        ('role_udt_grants', 'udt_schema <> ''pgherd'''),
+        ('usage_privileges', 'object_schema <> ''pgherd'' AND object_name <> ''pgherd_router'' '
+            'AND (object_type <> ''FOREIGN DATA WRAPPER'' OR object_name IN (SELECT fdwname FROM pgherd.pg_foreign_data_wrapper))'),
+        ('role_usage_grants', 'object_schema <> ''pgherd'' AND object_name <> ''pgherd_router'' '
+            'AND (object_type <> ''FOREIGN DATA WRAPPER'' OR object_name IN (SELECT fdwname FROM pgherd.pg_foreign_data_wrapper))'),
+        ('view_column_usage', 'table_schema <> ''pgherd'' AND view_schema <> ''pgherd'''),
+        ('view_table_usage', 'table_schema <> ''pgherd'' AND view_schema <> ''pgherd'''),
+        ('view_routine_usage', 'specific_schema <> ''pgherd'' AND table_schema <> ''pgherd'''),
+        ('triggered_update_columns', 'trigger_name !~* ''^[!~]?pgherd_guard'' AND event_object_schema <> ''pgherd'''),
+        ('attributes', 'udt_schema <> ''pgherd'''),
+        ('routine_table_usage', 'specific_schema <> ''pgherd'''),
+        ('routine_column_usage', 'specific_schema <> ''pgherd'''),
+        ('routine_sequence_usage', 'specific_schema <> ''pgherd'''),
+        ('routine_routine_usage', 'specific_schema <> ''pgherd''')
         ) AS x(name, condition)
     LOOP
-        EXECUTE format('CREATE OR REPLACE VIEW pgherd.%I AS SELECT * FROM information_schema.%I WHERE %s',
-            'information_schema_' || v.name, v.name, v.condition);
+        EXECUTE format('CREATE OR REPLACE VIEW pgherd.%I AS SELECT %s FROM information_schema.%I WHERE %s',
+            'information_schema_' || v.name,
+            -- Ours are not counted.
+            CASE v.name WHEN 'triggers' THEN (SELECT string_agg(CASE a.attname WHEN 'action_order' THEN '(rank() OVER (PARTITION BY '
+                    'event_object_schema, event_object_table, event_manipulation, action_orientation, action_timing '
+                    'ORDER BY trigger_name))::information_schema.cardinal_number AS action_order' ELSE quote_ident(a.attname) END, ', ' ORDER BY a.attnum)
+                FROM pg_attribute a WHERE a.attrelid = 'information_schema.triggers'::regclass AND a.attnum > 0)
+            ELSE '*' END, v.name, v.condition);
     END LOOP;
 END
 $$;

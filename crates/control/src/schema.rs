@@ -116,6 +116,7 @@ pub const CATALOG_VIEWS: &[(&str, &str, &str)] = &[
     ("pg_catalog", "pg_foreign_data_wrapper", "pgherd.pg_foreign_data_wrapper"),
     ("pg_catalog", "pg_tables", "pgherd.pg_tables"),
     ("pg_catalog", "pg_views", "pgherd.pg_views"),
+    ("pg_catalog", "pg_locks", "pgherd.pg_locks"),
     ("pg_catalog", "pg_stat_activity", "pgherd.pg_stat_activity"),
     ("pg_catalog", "pg_indexes", "pgherd.pg_indexes"),
     ("pg_catalog", "pg_sequences", "pgherd.pg_sequences"),
@@ -138,6 +139,24 @@ pub const CATALOG_VIEWS: &[(&str, &str, &str)] = &[
     ("pg_catalog", "pg_stat_user_functions", "pgherd.pg_stat_user_functions"),
     ("pg_catalog", "pg_stat_xact_user_functions", "pgherd.pg_stat_xact_user_functions"),
     ("information_schema", "schemata", "pgherd.information_schema_schemata"),
+    ("information_schema", "column_domain_usage", "pgherd.information_schema_column_domain_usage"),
+    ("information_schema", "column_udt_usage", "pgherd.information_schema_column_udt_usage"),
+    ("information_schema", "constraint_table_usage", "pgherd.information_schema_constraint_table_usage"),
+    ("information_schema", "data_type_privileges", "pgherd.information_schema_data_type_privileges"),
+    ("information_schema", "element_types", "pgherd.information_schema_element_types"),
+    ("information_schema", "udt_privileges", "pgherd.information_schema_udt_privileges"),
+    ("information_schema", "role_udt_grants", "pgherd.information_schema_role_udt_grants"),
+    ("information_schema", "usage_privileges", "pgherd.information_schema_usage_privileges"),
+    ("information_schema", "role_usage_grants", "pgherd.information_schema_role_usage_grants"),
+    ("information_schema", "view_column_usage", "pgherd.information_schema_view_column_usage"),
+    ("information_schema", "view_table_usage", "pgherd.information_schema_view_table_usage"),
+    ("information_schema", "view_routine_usage", "pgherd.information_schema_view_routine_usage"),
+    ("information_schema", "triggered_update_columns", "pgherd.information_schema_triggered_update_columns"),
+    ("information_schema", "attributes", "pgherd.information_schema_attributes"),
+    ("information_schema", "routine_table_usage", "pgherd.information_schema_routine_table_usage"),
+    ("information_schema", "routine_column_usage", "pgherd.information_schema_routine_column_usage"),
+    ("information_schema", "routine_sequence_usage", "pgherd.information_schema_routine_sequence_usage"),
+    ("information_schema", "routine_routine_usage", "pgherd.information_schema_routine_routine_usage"),
     ("information_schema", "tables", "pgherd.information_schema_tables"),
     ("information_schema", "columns", "pgherd.information_schema_columns"),
     ("information_schema", "views", "pgherd.information_schema_views"),
@@ -278,7 +297,7 @@ mod tests {
     use super::*;
 
     /// Of the texts of version [`SCHEMA_VERSION`].
-    const FINGERPRINT: u64 = 2_258_889_996_603_816_234;
+    const FINGERPRINT: u64 = 8_736_381_766_617_521_959;
 
     #[test]
     fn views_and_conditions_leave_out_the_same() {

@@ -33,7 +33,13 @@ const PLACES: &[Row] = &[
     ("08P01", "unexpected message type % during COPY from stdin", "copyfromparse.c", 294, "CopyGetData"),
     ("08P01", "expected SASL response, got message type %", "auth-sasl.c", 97, "CheckSASLAuth"),
     ("08P01", "client selected an invalid SASL authentication mechanism", "auth-scram.c", 258, "scram_init"),
-    ("08P01", "invalid startup packet layout: expected terminator as last byte", "postmaster.c", 2336, "ProcessStartupPacket"),
+    (
+        "08P01",
+        "invalid startup packet layout: expected terminator as last byte",
+        "postmaster.c",
+        2336,
+        "ProcessStartupPacket",
+    ),
     ("0A000", "cached plan must not change result type", "plancache.c", 724, "RevalidateCachedQuery"),
     ("0A000", "unsupported frontend protocol %", "postmaster.c", 2224, "ProcessStartupPacket"),
     ("21000", "% command cannot affect row a second time", "nodeModifyTable.c", 2603, "ExecOnConflictUpdate"),
@@ -61,7 +67,13 @@ const PLACES: &[Row] = &[
     ("25001", "% cannot run inside a transaction block", "xact.c", 3489, "PreventInTransactionBlock"),
     ("25001", "% cannot be executed %", "xact.c", 3509, "PreventInTransactionBlock"),
     ("25001", "there is already a transaction in progress", "xact.c", 3791, "BeginTransactionBlock"),
-    ("25001", "SET TRANSACTION ISOLATION LEVEL must be called before any query", "variable.c", 534, "check_XactIsoLevel"),
+    (
+        "25001",
+        "SET TRANSACTION ISOLATION LEVEL must be called before any query",
+        "variable.c",
+        534,
+        "check_XactIsoLevel",
+    ),
     ("25P01", "there is no transaction in progress", "xact.c", 3910, "EndTransactionBlock"),
     ("25P01", "COMMIT AND CHAIN can only be used in transaction blocks", "xact.c", 3905, "EndTransactionBlock"),
     ("25P01", "ROLLBACK AND CHAIN can only be used in transaction blocks", "xact.c", 4107, "UserAbortTransactionBlock"),
@@ -170,7 +182,10 @@ mod tests {
         assert_eq!(routine("26000", "prepared statement \"a\" does not exist"), Some("FetchPreparedStatement"));
         assert_eq!(routine("26000", "prepared statement \"a\" does not exist any more"), None);
         assert_eq!(routine("42601", "syntax error at or near \"x\""), Some("scanner_yyerror"));
-        assert_eq!(routine("25P01", "LOCK TABLE can only be used in transaction blocks"), Some("CheckTransactionBlock"));
+        assert_eq!(
+            routine("25P01", "LOCK TABLE can only be used in transaction blocks"),
+            Some("CheckTransactionBlock")
+        );
         assert_eq!(
             routine("25P01", "COMMIT AND CHAIN can only be used in transaction blocks"),
             Some("EndTransactionBlock")

@@ -387,10 +387,15 @@ fn check_ports(state: &ClusterState) -> Result<(), EmbeddedError> {
     let Some(first) = state.server_port else { return Ok(()) };
     let last = usize::from(first) + state.nodes.len() - 1;
     if last > usize::from(u16::MAX) {
-        return Err(EmbeddedError::usage(format!("the servers' ports from {first} on would end at {last}, above 65535")));
+        return Err(EmbeddedError::usage(format!(
+            "the servers' ports from {first} on would end at {last}, above 65535"
+        )));
     }
     if (usize::from(first)..=last).contains(&usize::from(state.router_port)) {
-        return Err(EmbeddedError::usage(format!("the servers' ports {first} to {last} contain the router's, {}", state.router_port)));
+        return Err(EmbeddedError::usage(format!(
+            "the servers' ports {first} to {last} contain the router's, {}",
+            state.router_port
+        )));
     }
     Ok(())
 }

@@ -652,6 +652,7 @@ fn names_table_oid(text: &str) -> bool {
 fn has_table_oid(name: &str, view: &str) -> bool {
     const VIEWS: &[&str] = &[
         "pg_locks",
+        "pg_stat_activity",
         "pg_tables",
         "pg_views",
         "pg_indexes",
