@@ -48,10 +48,12 @@ debian_source() {
     rm -rf download apt
 }
 
-# pytest with a plugin that writes how each test ended.
+# pytest with a plugin that writes how each test ended; without a cache, unless `pytest_cache` is a directory for it.
 run_pytest() {
+    local cache=(-p no:cacheprovider)
+    [ -z "${pytest_cache:-}" ] || cache=(-o "cache_dir=$pytest_cache")
     PYTHONPATH="$DRIVERS_SOURCE${PYTHONPATH:+:$PYTHONPATH}" \
-        "$DRIVERS_WORK/venv/bin/python" -m pytest -p drivers_report -p no:cacheprovider -q --tb=short "$@" || true
+        "$DRIVERS_WORK/venv/bin/python" -m pytest -p drivers_report "${cache[@]}" -q --tb=short "$@" || true
 }
 
 # Packages for Node.js, in the suite's directory.
