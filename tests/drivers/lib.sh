@@ -10,6 +10,12 @@ fail() {
     exit 1
 }
 
+# What the suite needs is not to be had here, in one line: the others run without it.
+not_to_be_had() {
+    printf '%s\n' "$*" >&2
+    exit 77
+}
+
 # Whether all of it is here already: `prepared VERSIONS || { …; finished VERSIONS; }`.
 prepared() { [ "$(cat stamp 2>/dev/null)" = "$*" ]; }
 finished() { printf '%s' "$*" >stamp; }

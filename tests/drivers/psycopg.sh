@@ -20,8 +20,7 @@ prepare)
             cp -r "$tree/tests" "$tree/tools" "$tree/pyproject.toml" source
         else
             (debian_source psycopg3 3) && [ -d source/tests ] ||
-                fail "psycopg's tests are in no package that can be had here" \
-                    "set PGHERD_PSYCOPG_SOURCE to an unpacked source tree of psycopg"
+                not_to_be_had "no source package psycopg3: set PGHERD_PSYCOPG_SOURCE to an unpacked source tree of psycopg"
             tree=source
         fi
         version=$(tree_version "$tree")
@@ -41,8 +40,10 @@ run)
     trap 'rm -rf "$pytest_cache"' EXIT
     export PSYCOPG_TEST_DSN="host=$PGHOST port=$PGPORT user=$PGUSER dbname=$PGDATABASE"
     # Left out: what depends on time, the pool, which has versions of its own, and what asks no server.
-    run_pytest -m "not slow and not flakey and not timing" tests \
-        --ignore tests/pool --ignore tests/crdb --ignore tests/test_typing.py \
-        --ignore tests/test_conninfo_attempts.py --ignore tests/test_conninfo_attempts_async.py
+    tests=(tests --ignore tests/pool --ignore tests/crdb --ignore tests/test_typing.py
+        --ignore tests/test_conninfo_attempts.py --ignore tests/test_conninfo_attempts_async.py)
+    run_pytest -m "not slow and not flakey and not timing" "${tests[@]}"
+    # Of the slow ones not those about the client's memory and its sockets.
+    run_pytest -m "slow and not flakey and not timing and not mypy" -k "not leak and not test_waiting" "${tests[@]}"
     ;;
 esac
