@@ -24,7 +24,10 @@ prepare)
             tree=source
         fi
         version=$(tree_version "$tree")
-        python_with "psycopg==$version" pytest==8.4.2 anyio==4.16.0 pproxy==2.7.9
+        # Until 3.1 its asynchronous tests ran with another plugin.
+        plugin=anyio==4.16.0
+        [[ $version != 3.[01].* ]] || plugin=pytest-asyncio==0.21.2
+        python_with "psycopg==$version" pytest==7.4.4 "$plugin" pproxy==2.7.9
         # Not every version has one; the other implementation needs libpq.
         venv/bin/pip install --quiet --disable-pip-version-check "psycopg-binary==$version" ||
             say "psycopg $version has no compiled part: it runs with this machine's libpq"
