@@ -2,8 +2,8 @@
 //!
 //! A suite is a script `tests/drivers/NAME.sh`: `prepare` brings the driver and its tests, `run` runs them against the
 //! server that `PGHOST`, `PGPORT`, `PGUSER` and `PGDATABASE` name and writes a line `PASSED test`, `FAILED test` or
-//! `SKIPPED test` for each into the file `DRIVERS_RESULTS`. A `prepare` that exits with 77 says that what it needs is not
-//! to be had here: the report says so, and it fails the run only if the suite was asked for by its name.
+//! `SKIPPED test` for each into the file `DRIVERS_RESULTS`. A `prepare` that exits with 77 says that what it needs is
+//! not to be had here: the report says so, and it fails the run only if the suite was asked for by its name.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
