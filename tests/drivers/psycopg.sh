@@ -20,7 +20,7 @@ prepare)
             cp -r "$tree/tests" "$tree/tools" "$tree/pyproject.toml" source
         else
             (debian_source psycopg3 3) && [ -d source/tests ] ||
-                not_to_be_had "no source package psycopg3: set PGHERD_PSYCOPG_SOURCE to an unpacked source tree of psycopg"
+                not_to_be_had "no source package psycopg3: let PGHERD_PSYCOPG_SOURCE name a source tree of psycopg"
             tree=source
         fi
         version=$(tree_version "$tree")

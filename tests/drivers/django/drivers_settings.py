@@ -11,6 +11,8 @@ def database(name):
         "USER": os.environ["PGUSER"],
         # The tests run in databases that Django creates, with test_ before this name.
         "NAME": name,
+        # Whether values are bound to statements, or written into them.
+        "OPTIONS": {"server_side_binding": os.environ.get("DRIVERS_BINDING") == "server"},
     }
 
 
