@@ -1,12 +1,18 @@
 """Writes how each test ended, for pytest (`-p drivers_report`) and for unittest's runners (`Result`)."""
 
 import os
+import random
 import unittest
 
 
 def write(outcome, test):
     with open(os.environ["DRIVERS_RESULTS"], "a", encoding="utf-8", errors="replace") as file:
         file.write(f"{outcome} {' '.join(test.split())}\n")
+
+
+def pytest_runtest_setup(item):
+    # Tests with random data have the same on both sides.
+    random.seed(item.nodeid)
 
 
 def pytest_runtest_logreport(report):

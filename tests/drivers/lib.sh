@@ -10,6 +10,12 @@ fail() {
     exit 1
 }
 
+# What the suite needs is not to be had here, in one line: the others run without it.
+not_to_be_had() {
+    printf '%s\n' "$*" >&2
+    exit 77
+}
+
 # Whether all of it is here already: `prepared VERSIONS || { …; finished VERSIONS; }`.
 prepared() { [ "$(cat stamp 2>/dev/null)" = "$*" ]; }
 finished() { printf '%s' "$*" >stamp; }
@@ -48,10 +54,12 @@ debian_source() {
     rm -rf download apt
 }
 
-# pytest with a plugin that writes how each test ended.
+# pytest with a plugin that writes how each test ended; without a cache, unless `pytest_cache` is a directory for it.
 run_pytest() {
+    local cache=(-p no:cacheprovider)
+    [ -z "${pytest_cache:-}" ] || cache=(-o "cache_dir=$pytest_cache")
     PYTHONPATH="$DRIVERS_SOURCE${PYTHONPATH:+:$PYTHONPATH}" \
-        "$DRIVERS_WORK/venv/bin/python" -m pytest -p drivers_report -p no:cacheprovider -q --tb=short "$@" || true
+        "$DRIVERS_WORK/venv/bin/python" -m pytest -p drivers_report "${cache[@]}" -q --tb=short "$@" || true
 }
 
 # Packages for Node.js, in the suite's directory.

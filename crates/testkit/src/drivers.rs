@@ -2,13 +2,14 @@
 //!
 //! A suite is a script `tests/drivers/NAME.sh`: `prepare` brings the driver and its tests, `run` runs them against the
 //! server that `PGHOST`, `PGPORT`, `PGUSER` and `PGDATABASE` name and writes a line `PASSED test`, `FAILED test` or
-//! `SKIPPED test` for each into the file `DRIVERS_RESULTS`.
+//! `SKIPPED test` for each into the file `DRIVERS_RESULTS`. A `prepare` that exits with 77 says that what it needs is
+//! not to be had here: the report says so, and it fails the run only if the suite was asked for by its name.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
 
 use crate::regress::compare::Hunk;
@@ -50,6 +51,9 @@ pub fn options(words: impl Iterator<Item = String>) -> Result<Options> {
     Ok(options)
 }
 
+/// The exit status of a `prepare` that cannot get the driver or its tests.
+const NOT_TO_BE_HAD: i32 = 77;
+
 /// How each test of a suite ended.
 type Results = BTreeMap<String, String>;
 
@@ -66,7 +70,14 @@ pub fn run(options: &Options) -> Result<String> {
         format!("{:<14}{:>8}{:>8}{:>8}{:>11}{:>9}\n", "suite", "tests", "plain", "router", "different", "s");
     for suite in &suites {
         let began = Instant::now();
-        let [plain, router] = run_suite(suite, &sides, &options.out)?;
+        let [plain, router] = match run_suite(suite, &sides, &options.out)? {
+            Ran::Results(both) => both,
+            Ran::NotPrepared(why) if options.only.is_empty() => {
+                let _ = writeln!(report, "{suite:<14} not run: {why}");
+                continue;
+            }
+            Ran::NotPrepared(why) => return Err(Error::from(format!("{suite} cannot be prepared: {why}"))),
+        };
         let hunks = differences(&plain, &router);
         let passed = |results: &Results| results.values().filter(|r| *r == "PASSED").count();
         if passed(&plain) == 0 {
@@ -131,12 +142,24 @@ fn suites(only: &[String]) -> Result<Vec<String>> {
     Ok(names)
 }
 
-fn run_suite(suite: &str, sides: &[Side; 2], out: &Path) -> Result<[Results; 2]> {
+/// What became of a suite.
+enum Ran {
+    /// On the plain server and through the router.
+    Results([Results; 2]),
+    /// What it needs is not to be had here, with what the script said last.
+    NotPrepared(String),
+}
+
+fn run_suite(suite: &str, sides: &[Side; 2], out: &Path) -> Result<Ran> {
     let work = out.join(suite);
     fs::create_dir_all(&work)?;
-    let prepared = script(suite, "prepare", &work, None, &out.join(format!("{suite}.prepare.log")))?;
-    if !prepared {
-        let log = fs::read_to_string(out.join(format!("{suite}.prepare.log"))).unwrap_or_default();
+    let log = out.join(format!("{suite}.prepare.log"));
+    let status = script(suite, "prepare", &work, None, &log)?;
+    if !status.success() {
+        let log = fs::read_to_string(&log).unwrap_or_default();
+        if status.code() == Some(NOT_TO_BE_HAD) {
+            return Ok(Ran::NotPrepared(log.lines().last().unwrap_or_default().to_owned()));
+        }
         return Err(Error::from(format!("{suite} cannot be prepared:\n{log}")));
     }
     let [plain, router] = std::thread::scope(|scope| {
@@ -146,7 +169,7 @@ fn run_suite(suite: &str, sides: &[Side; 2], out: &Path) -> Result<[Results; 2]>
         });
         threads.map(|t| t.join().unwrap_or_else(|_| Err("a side panicked".into())))
     });
-    Ok([plain?, router?])
+    Ok(Ran::Results([plain?, router?]))
 }
 
 fn run_side(suite: &str, side: &Side, work: &Path, out: &Path) -> Result<Results> {
@@ -162,7 +185,13 @@ fn run_side(suite: &str, side: &Side, work: &Path, out: &Path) -> Result<Results
     Ok(read_results(&text))
 }
 
-fn script(suite: &str, what: &str, work: &Path, server: Option<(&Target, &str, &Path)>, log: &Path) -> Result<bool> {
+fn script(
+    suite: &str,
+    what: &str,
+    work: &Path,
+    server: Option<(&Target, &str, &Path)>,
+    log: &Path,
+) -> Result<ExitStatus> {
     let file = File::create(log)?;
     let mut command = Command::new("bash");
     command.arg(workspace_file(&format!("tests/drivers/{suite}.sh"))).arg(what);
@@ -170,8 +199,7 @@ fn script(suite: &str, what: &str, work: &Path, server: Option<(&Target, &str, &
     if let Some((target, side, results)) = server {
         command.envs(target.environment()).env("DRIVERS_SIDE", side).env("DRIVERS_RESULTS", results);
     }
-    let status = command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).status()?;
-    Ok(status.success())
+    Ok(command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).status()?)
 }
 
 fn read_results(text: &str) -> Results {
