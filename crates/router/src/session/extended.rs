@@ -194,6 +194,8 @@ impl Session {
             FrontendMessage::Close { kind, name } => {
                 if kind == b'S' {
                     self.statements.remove(name);
+                } else if !self.portals.contains_key(name) && self.declared_cursors.contains_key(name) {
+                    self.close_cursor(name).await?;
                 } else {
                     self.remove_portal(name);
                 }
@@ -368,7 +370,8 @@ impl Session {
                 ));
             }
         }
-        if !portal.is_empty() && self.portals.contains_key(portal) {
+        let taken = self.portals.contains_key(portal) || self.declared_cursors.contains_key(portal);
+        if !portal.is_empty() && taken {
             return Err(Failure::new("42P03", format!("cursor \"{portal}\" already exists")));
         }
         self.remove_portal(portal);
@@ -416,6 +419,15 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// A cursor of SQL is a portal, too.
+    async fn close_cursor(&mut self, name: &str) -> Result<()> {
+        if self.txn.block == Block::Failed {
+            return Ok(());
+        }
+        let prepared = self.prepare(&format!("CLOSE {}", crate::settings::quote_ident(name)), Vec::new()).await?;
+        self.execute(&Call::simple(&prepared)).await.map(drop)
     }
 
     /// A portal that is not ours may be a cursor that DECLARE made on the coordinator.

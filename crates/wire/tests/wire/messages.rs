@@ -311,7 +311,7 @@ fn error_fields_are_kept_and_changed() {
     assert!(made.is_fatal());
     assert_eq!(
         frame(|b| backend::write_error(b, &made)),
-        frame_of(b'E', b"SFATAL\0VFATAL\0C57P01\0Mbye\0Hcome back\0\0")
+        frame_of(b'E', b"SFATAL\0VFATAL\0C57P01\0Mbye\0Hcome back\0Fpgherd\0L0\0Rpgherd\0\0")
     );
     let old_server = backend::parse_error(&frame_of(b'E', b"SFEHLER\0C42P01\0Mx\xff\0\0")).unwrap();
     assert_eq!((old_server.severity(), old_server.message()), ("FEHLER", "x\u{fffd}"));
