@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 
 use crate::chunked::Chunked;
 use crate::hash::KeyType;
@@ -89,8 +89,8 @@ pub struct Snapshot {
     pub user_operators: NameSet,
     /// As `reached_functions`.
     pub reached_operators: NameSet,
-    /// What [`Snapshot::among_built_in_types`] gives.
-    pub among_built_in: OnceLock<Option<Box<Snapshot>>>,
+    /// See [`Snapshot::settle_names`].
+    pub among_built_in: Option<Arc<Snapshot>>,
     /// Names of types outside `pg_catalog` and of casts' targets: a cast to one is not built in.
     pub user_types: NameSet,
     /// Names of relations with a rule other than a view's own: a write to one may run anything, and return rows.
@@ -403,18 +403,18 @@ impl Snapshot {
     /// What names of functions and operators mean in a statement all of whose values are of built-in types: `=` is
     /// PostgreSQL's own there, whatever the user has made for types of their own. None: the same as in any other.
     pub fn among_built_in_types(&self) -> Option<&Snapshot> {
-        let other = self.among_built_in.get_or_init(|| {
-            let same = self.user_functions == self.reached_functions && self.user_operators == self.reached_operators;
-            (!same).then(|| {
-                Box::new(Snapshot {
-                    user_functions: self.reached_functions.clone(),
-                    user_operators: self.reached_operators.clone(),
-                    among_built_in: OnceLock::new(),
-                    ..self.clone()
-                })
-            })
-        });
-        other.as_deref()
+        self.among_built_in.as_deref()
+    }
+
+    /// After the last change.
+    pub fn settle_names(&mut self) {
+        self.among_built_in = None;
+        if self.user_functions != self.reached_functions || self.user_operators != self.reached_operators {
+            let mut other = self.clone();
+            other.user_functions = self.reached_functions.clone();
+            other.user_operators = self.reached_operators.clone();
+            self.among_built_in = Some(Arc::new(other));
+        }
     }
 
     /// What the fence on the workers is compared with.

@@ -35,8 +35,8 @@ pub struct Up {
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
 
-    /// The coordinator's port on 127.0.0.1; each worker's is one higher than the one before, from each server's next start
-    /// on [default: ports that are free]
+    /// The coordinator's port on 127.0.0.1; each worker's is one higher than the one before, from each server's next
+    /// start on [default: ports that are free]
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     server_port: Option<u16>,
 

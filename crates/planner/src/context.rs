@@ -510,8 +510,8 @@ pub(crate) fn count_of(expr: Option<&Expr>) -> Count {
     }
 }
 
-/// Where none of its columns, parameters and casts is of a user's type, values of such types come only from functions and
-/// operators that take others (`Snapshot::among_built_in_types`).
+/// Where none of its columns, parameters and casts is of a user's type, values of such types come only from functions
+/// and operators that take others (`Snapshot::among_built_in_types`).
 fn has_built_in_types(statement: &Statement, snapshot: &Snapshot, session: &SessionView<'_>) -> bool {
     let names = safety::Names::new(snapshot, session);
     let own = |relation: &pgherd_sql::ast::Relation| match crate::analysis::resolve(snapshot, session, relation) {

@@ -78,7 +78,6 @@ pub fn replace(snapshot: &mut Snapshot, part: Part, objects: &[Oid], rows: Vec<(
 
 /// What follows from all of it together, tables included.
 pub fn settle(snapshot: &mut Snapshot) {
-    snapshot.among_built_in = std::sync::OnceLock::new();
     let (immutable, others) = &snapshot.held.overloads;
     if immutable.is_empty() && others.is_empty() {
         snapshot.immutable_functions = snapshot.builtins.immutable.clone();
@@ -99,6 +98,7 @@ pub fn settle(snapshot: &mut Snapshot) {
     // Such a body is told with the names that tables have now.
     if !may_sample(snapshot) {
         snapshot.sampling_functions = NameSet::default();
+        snapshot.settle_names();
         return;
     }
     let rows = snapshot.held.rows.values().flat_map(|rows| rows.iter()).filter(|(kind, _)| *kind == SAMPLING);
@@ -108,6 +108,7 @@ pub fn settle(snapshot: &mut Snapshot) {
         crate::run::takes_sample(body, language, snapshot).then(|| function.to_owned())
     };
     snapshot.sampling_functions = rows.filter_map(|(_, text)| takes(text)).collect();
+    snapshot.settle_names();
 }
 
 /// There are functions that take samples, or may once a table has a name that they use.

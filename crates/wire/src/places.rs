@@ -23,7 +23,7 @@ const PLACES: &[Row] = &[
     ("08P01", "bind message supplies % parameters, %", "postgres.c", 1676, "exec_bind_message"),
     ("08P01", "bind message has % result formats but %", "pquery.c", 641, "PortalSetResultFormat"),
     ("08P01", "invalid frontend message type %", "postgres.c", 448, "SocketBackend"),
-    ("08P01", "insufficient data left in message", "pqformat.c", 517, "pq_getmsgbytes"),
+    ("08P01", "insufficient data left in message", "pqformat.c", 535, "pq_copymsgbytes"),
     ("08P01", "invalid string in message", "pqformat.c", 597, "pq_getmsgstring"),
     ("08P01", "no data left in message", "pqformat.c", 406, "pq_getmsgbyte"),
     ("08P01", "invalid message format", "pqformat.c", 642, "pq_getmsgend"),

@@ -613,7 +613,7 @@ impl Session {
                 table.oid,
                 array(&key.referenced_columns)
             );
-            if self.call_own(COORDINATOR_GROUP, &call).await? == "t" {
+            if self.call_own(COORDINATOR_GROUP, &call).await? == "true" {
                 lent.push(table.oid);
             }
         }

@@ -172,7 +172,11 @@ impl Session {
     pub async fn execute(&mut self, call: &Call<'_>) -> Result<Completion> {
         let Some(statement) = &call.prepared.statement else { return Ok(Completion::Empty) };
         if self.txn.block == Block::Failed && !crate::session::ends_block(&statement.kind) {
-            return Err(crate::session::aborted());
+            let aborted = crate::session::aborted();
+            return Err(match call.bound {
+                Some(_) => aborted.in_routine("exec_execute_message"),
+                None => aborted,
+            });
         }
         if self.txn.block == Block::Explicit && !crate::session::ends_block(&statement.kind) {
             self.check_none_ended()?;

@@ -77,7 +77,7 @@ impl Session {
 
     async fn function_call(&mut self, frame: &Frame) -> Result<()> {
         if self.txn.block == Block::Failed {
-            return Err(super::extended::aborted());
+            return Err(super::extended::aborted().in_routine("HandleFunctionRequest").with(b'F', "fastpath.c"));
         }
         self.catch_up(None).await?;
         self.join(COORDINATOR_GROUP).await?;
