@@ -345,6 +345,44 @@ fn a_server_that_does_not_start_is_shown_with_its_log() {
 }
 
 #[test]
+fn what_no_server_starts_with_is_not_kept() {
+    let herd = Herd::new("refused");
+    herd.up(&["--set", "work_mem=5MB"]);
+    herd.down(&[]);
+    let said = herd.up_fails(&["--set", "shared_preload_libraries=no_such_library", "--set", "work_mem=6MB"]);
+    assert!(said.contains("no_such_library") && said.contains("is not kept"), "{said}");
+    assert!(herd.state()["settings"].to_string().contains("5MB"));
+    herd.up(&[]);
+    assert_eq!(herd.sql("SHOW work_mem"), "5MB");
+}
+
+#[test]
+fn servers_have_the_ports_that_are_chosen() {
+    let herd = Herd::new("ports");
+    // Three that are free, one behind the other.
+    let first = std::iter::repeat_with(free_port)
+        .find(|first| (1..3).all(|next| std::net::TcpListener::bind(("127.0.0.1", first + next)).is_ok()))
+        .unwrap();
+    herd.up(&["--server-port", &first.to_string()]);
+    let chosen = |herd: &Herd| {
+        herd.state()["nodes"].as_array().unwrap().iter().map(|node| node["port"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(chosen(&herd), [first, first + 1, first + 2]);
+    assert_eq!(herd.sql(NODES), ports(&herd));
+    herd.sql("CREATE TABLE kept (x int); SELECT create_distributed_table('kept', 'x'); INSERT INTO kept VALUES (3)");
+    herd.down(&[]);
+    let taken = std::net::TcpListener::bind(("127.0.0.1", first + 1)).unwrap();
+    let said = herd.up_fails(&[]);
+    assert!(said.contains(&format!("port {} is in use", first + 1)), "{said}");
+    drop(taken);
+    herd.up(&[]);
+    assert_eq!(chosen(&herd), [first, first + 1, first + 2]);
+    assert_eq!(herd.sql("SELECT x FROM kept"), "3");
+    let said = herd.up_fails(&["--server-port", "65535"]);
+    assert!(said.contains("would end at 65537"), "{said}");
+}
+
+#[test]
 fn a_cluster_grows_and_refuses_what_it_cannot_be() {
     let herd = Herd::new("grow");
     herd.up(&[]);

@@ -16,6 +16,8 @@ use crate::shared::Shared;
 const QUERY_MAX: usize = 1023;
 /// Outside of a transaction block.
 const IDLE: u8 = b'I';
+/// In one that failed.
+const FAILED: u8 = b'E';
 
 /// Of one session. What goes by a lane is not written down: a session with nothing else is idle or active.
 #[derive(Debug, Default)]
@@ -79,7 +81,9 @@ impl Activity {
         shown.active = true;
         shown.changed = now;
         shown.query_began = Some(now);
-        shown.transaction.get_or_insert(now);
+        if shown.status != FAILED {
+            shown.transaction.get_or_insert(now);
+        }
         if shown.query != query {
             shown.query.clear();
             shown.query.push_str(query);
@@ -99,7 +103,7 @@ impl Activity {
             shown.status = status;
             shown.changed = SystemTime::now();
         }
-        if status == IDLE {
+        if matches!(status, IDLE | FAILED) {
             shown.transaction = None;
         }
     }
@@ -144,7 +148,7 @@ pub async fn sessions(shared: &Shared) -> String {
             let state = match (shown.active || state.is_busy(), shown.status) {
                 (true, _) => "active",
                 (false, IDLE) => "idle",
-                (false, b'E') => "idle in transaction (aborted)",
+                (false, FAILED) => "idle in transaction (aborted)",
                 (false, _) => "idle in transaction",
             };
             Some(Row {
