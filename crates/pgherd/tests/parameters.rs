@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use pgherd_testkit::client::{Client, Fields, Row, bind, execute, sync};
+use pgherd_testkit::client::{Client, Fields, Row, bind, execute, show_row, sync};
 use pgherd_testkit::{Cluster, Plain, Side};
 
 const FIRST_USER_OID: u32 = 16_384;
@@ -459,4 +459,70 @@ fn parameters_of_types_of_extensions() {
     let types = "CREATE EXTENSION citext; CREATE EXTENSION hstore; CREATE TYPE prio AS ENUM ('low', 'medium', 'high');
         CREATE DOMAIN dhstore AS hstore CHECK (VALUE ? 'a')";
     check_all("parameters_ext", types, &kinds);
+}
+
+/// Functions and operators for a user's type, and what statements without the type mean by the same names.
+#[test]
+fn names_of_own_types_are_their_own() {
+    let cluster = Cluster::shared(env!("CARGO_BIN_EXE_pgherd"));
+    let plain = Plain::like(&cluster.target).unwrap();
+    let told = [plain.side("postgres"), cluster.side()].map(|side| {
+        let target = side.create_database("own_names", "").unwrap();
+        let mut client = Client::connect(&target).unwrap();
+        client
+            .run(
+                "CREATE EXTENSION citext; CREATE TYPE mark AS ENUM ('x', 'y'); \
+                 CREATE FUNCTION always(mark, mark) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT true'; \
+                 CREATE OPERATOR = (LEFTARG = mark, RIGHTARG = mark, PROCEDURE = always); \
+                 CREATE FUNCTION first(mark, mark) RETURNS mark LANGUAGE sql IMMUTABLE AS 'SELECT $1'; \
+                 CREATE AGGREGATE max (mark) (SFUNC = first, STYPE = mark); \
+                 CREATE FUNCTION lower(mark) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT ''own''::text'; \
+                 CREATE TABLE things (k int PRIMARY KEY, v text, n int); \
+                 CREATE TABLE marked (k int PRIMARY KEY, m mark, c citext)",
+            )
+            .unwrap();
+        if side.is_cluster {
+            client.run("SELECT create_distributed_table('things', 'k'), create_distributed_table('marked', 'k')").unwrap();
+        }
+        client.run("INSERT INTO things SELECT g, 'A' || g, g % 7 FROM generate_series(1, 50) g").unwrap();
+        client.run("INSERT INTO marked SELECT g, CASE WHEN g % 2 = 0 THEN 'x' ELSE 'y' END::mark, 'C' || g FROM generate_series(1, 9) g").unwrap();
+        let mut told = Vec::new();
+        let plainly = [
+            "SELECT max(n)::text || lower(min(v)) FROM things WHERE v = 'A5' OR n = 3",
+            "WITH a AS (SELECT * FROM things WHERE n = 5) SELECT count(*) FROM a WHERE lower(v) = 'a5'",
+            "SELECT count(*) FROM things a JOIN things b USING (k) WHERE a.n = b.n AND lower(a.v) <> 'a1'",
+        ];
+        let by_type = [
+            "SELECT string_agg(k::text, ' ' ORDER BY k) FROM marked WHERE m = 'y'",
+            "SELECT max(m)::text IS NULL FROM marked",
+            "SELECT max(lower(m)) FROM marked",
+            "SELECT count(*) FROM marked WHERE c = 'c5'",
+            "SELECT count(*) FROM things WHERE 'x'::mark = 'y' AND lower(v) = 'a7'",
+            "SELECT max(n) FROM things WHERE lower('y'::mark) = 'own'",
+        ];
+        for sql in plainly.iter().chain(&by_type) {
+            told.push(client.value(sql).unwrap());
+        }
+        if side.is_cluster {
+            for sql in plainly {
+                let reply = client.simple(&format!("EXPLAIN {sql}"), None).unwrap();
+                let plan = show_row(&reply.answers[0].rows[0]);
+                assert!(plan.contains("Scatter") || plan.contains("Stage"), "{sql}: {plan}");
+            }
+        }
+        // For values of built-in types; and then as before.
+        let counted = "SELECT count(*) FROM things WHERE n = 5";
+        client.run("CREATE FUNCTION never(int, int) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT false'").unwrap();
+        client.run("CREATE SCHEMA odd; CREATE OPERATOR odd.= (LEFTARG = int, RIGHTARG = int, PROCEDURE = never)").unwrap();
+        told.push(client.value(counted).unwrap());
+        client.run("SET search_path = odd, pg_catalog, public").unwrap();
+        told.push(client.value(counted).unwrap());
+        client.run("RESET search_path; DROP OPERATOR odd.= (int, int)").unwrap();
+        client.run("CREATE CAST (int AS mark) WITH INOUT AS IMPLICIT").unwrap();
+        told.push(client.value(counted).unwrap());
+        client.run("PREPARE p (mark) AS SELECT count(*) FROM things WHERE 'y' = $1").unwrap();
+        told.push(client.value("EXECUTE p ('x')").unwrap());
+        told
+    });
+    assert_eq!(told[0], told[1]);
 }
