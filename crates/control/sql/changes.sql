@@ -216,11 +216,13 @@ BEGIN
 END
 $$;
 
--- Values of built-in types may be taken for this one, too, without a word. (A cast by assignment does not count.)
+-- Values of built-in types, of domains and of rows may be taken for this one, too, without a word. (A cast by assignment does not
+-- count.)
 CREATE OR REPLACE FUNCTION pgherd.is_reached(type oid) RETURNS bool
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT t.oid < 16384 OR t.typtype IN ('d', 'c', 'p')
-        OR EXISTS (SELECT FROM pg_cast c WHERE c.casttarget = t.oid AND c.castcontext = 'i' AND c.castsource < 16384)
+        OR EXISTS (SELECT FROM pg_cast c JOIN pg_type s ON s.oid = c.castsource WHERE c.casttarget = t.oid AND c.castcontext = 'i'
+            AND (s.oid < 16384 OR s.typtype IN ('d', 'c', 'p')))
         OR CASE WHEN t.typelem <> 0 AND t.typcategory = 'A' THEN pgherd.is_reached(t.typelem) ELSE false END
     FROM pg_type t WHERE t.oid = $1
 $$;
@@ -234,7 +236,7 @@ BEGIN
     RETURN QUERY
     WITH fun AS MATERIALIZED (
         SELECT p.oid, p.proname, p.provolatile, p.prokind, p.proretset, p.prosecdef, p.proowner, p.prosrc, p.prosqlbody, p.prorettype,
-            p.proargtypes, p.proallargtypes, l.lanname, p.pronamespace = 11 AS is_builtin, p.pronamespace = 'information_schema'::regnamespace AS is_standard,
+            p.proargtypes, p.pronargs, p.pronargdefaults, p.provariadic, p.proallargtypes, l.lanname, p.pronamespace = 11 AS is_builtin, p.pronamespace = 'information_schema'::regnamespace AS is_standard,
             p.pronamespace NOT IN (11, 'pgherd'::regnamespace) AS is_users,
             l.lanname NOT IN ('c', 'internal') AS has_body, pg_get_function_sqlbody(p.oid) AS sqlbody
         FROM unnest(which) w(oid) JOIN pg_proc p ON p.oid = w.oid JOIN pg_language l ON l.oid = p.prolang
@@ -249,8 +251,11 @@ BEGIN
     )
     SELECT 'f', f.proname::text, f.oid FROM fun f WHERE f.is_users AND NOT f.is_standard
     UNION ALL SELECT 'u', f.proname, f.oid FROM fun f WHERE f.is_users AND NOT f.is_standard
-        AND (NOT EXISTS (SELECT FROM pg_proc b WHERE b.proname = f.proname AND b.pronamespace = 11 AND b.oid < 16384)
-            OR NOT EXISTS (SELECT FROM unnest(f.proargtypes::oid[]) a(type) WHERE NOT pgherd.is_reached(a.type)))
+        -- A literal may stand for any type: where all arguments are of such types, a built-in function of as many takes it.
+        AND (f.pronargs = 0 OR f.pronargdefaults > 0 OR f.provariadic <> 0
+            OR EXISTS (SELECT FROM unnest(f.proargtypes::oid[]) a(type) WHERE pgherd.is_reached(a.type))
+            OR NOT EXISTS (SELECT FROM pg_proc b WHERE b.proname = f.proname AND b.pronamespace = 11 AND b.oid < 16384
+                AND b.pronargs = f.pronargs AND b.provariadic = 0))
     UNION ALL SELECT 'F', '', f.oid FROM fun f WHERE f.has_body AND f.is_users
     UNION ALL SELECT 'S' || f.lanname || ' ' || f.proname, coalesce(f.sqlbody, f.prosrc), f.oid FROM fun f
         WHERE f.lanname IN ('sql', 'plpgsql') AND f.is_users
@@ -476,7 +481,7 @@ BEGIN
                 JOIN pg_proc p ON p.oid = o.oprcode JOIN pg_language l ON l.oid = p.prolang,
             -- A literal takes the type of what it stands beside: it is not the user's where that is not.
             LATERAL (SELECT 'o' UNION ALL SELECT 'O'
-                WHERE NOT EXISTS (SELECT FROM pg_operator b WHERE b.oprname = o.oprname AND b.oid < 16384)
+                WHERE NOT EXISTS (SELECT FROM pg_operator b WHERE b.oprname = o.oprname AND b.oprkind = o.oprkind AND b.oid < 16384)
                     OR o.oprleft <> 0 AND pgherd.is_reached(o.oprleft) OR o.oprright <> 0 AND pgherd.is_reached(o.oprright)) k(kind)
             WHERE o.oid >= 16384 AND (l.lanname NOT IN ('internal', 'c') OR NOT EXISTS (
                 SELECT FROM pg_depend d WHERE d.classid = 'pg_operator'::regclass AND d.objid = o.oid AND d.deptype = 'e'))) END,

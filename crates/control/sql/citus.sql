@@ -143,6 +143,8 @@ CREATE OR REPLACE VIEW pgherd.citus_lock_waits AS
     SELECT w.pid::bigint AS waiting_gpid, b.pid::bigint AS blocking_gpid, w.query AS blocked_statement,
         b.query AS current_statement_in_blocking_process, 0 AS waiting_nodeid, 0 AS blocking_nodeid
     FROM s w JOIN s b ON b.pid = ANY (w.waits_for);
+GRANT SELECT ON pgherd.pg_stat_activity, pgherd.pg_locks, pgherd.citus_stat_activity, pgherd.citus_dist_stat_activity,
+    pgherd.citus_lock_waits TO PUBLIC;
 CREATE OR REPLACE FUNCTION pgherd.signal_session(pid int, ends bool) RETURNS bool
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -177,6 +179,16 @@ CREATE OR REPLACE FUNCTION pgherd.pg_cancel_backend(pid int) RETURNS bool
 LANGUAGE sql VOLATILE STRICT AS $$
     SELECT coalesce(pgherd.signal_session($1, false), pg_catalog.pg_cancel_backend($1))
 $$;
+
+-- postgres_fdw is ours as long as it is in our schema. Only routers call this, for who has made it or dropped it.
+CREATE OR REPLACE FUNCTION pgherd.move_fdw(home name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET session_replication_role = replica AS $$
+BEGIN
+    EXECUTE format('ALTER EXTENSION postgres_fdw SET SCHEMA %I', home);
+    PERFORM pgherd.note_change(0, 0);
+END
+$$;
+REVOKE EXECUTE ON FUNCTION pgherd.move_fdw(name) FROM PUBLIC;
 
 -- Commands on nodes --------------------------------------------------------------------------------------------------
 

@@ -526,7 +526,11 @@ fn has_built_in_types(statement: &Statement, snapshot: &Snapshot, session: &Sess
     };
     (statement.params == 0 || session.built_in_parameters)
         && statement.relations.iter().all(own)
-        && !statement.types.iter().any(|(schema, name)| names.is_users(&snapshot.user_types, schema.as_deref(), name))
+        // A cast may be written as a call.
+        && !statement.types.iter().chain(&statement.calls).any(|(schema, name)| {
+            schema.as_deref().is_some_and(|schema| schema != "pg_catalog")
+                || names.is_users(&snapshot.user_types, schema.as_deref(), name)
+        })
 }
 
 /// `x.f` is another way to write `f(x)`, where x has no such column.

@@ -1,69 +1,25 @@
 //! What the tree of ALTER TABLE does not keep as text: the expressions of `ALTER COLUMN … TYPE … USING …`, and where
-//! `DETACH PARTITION … CONCURRENTLY` says so. And the foreign keys that it has PostgreSQL check.
+//! `DETACH PARTITION … CONCURRENTLY` says so. And where extensions go.
 
 use pg_query::NodeEnum;
-use pg_query::protobuf::{self as pb, Token};
+use pg_query::protobuf::Token;
 
 use crate::ast::Span;
-use crate::kind::{Name, name_of};
-use crate::lower::strings;
 use crate::tokens::Tokens;
 
-/// A foreign key that ALTER TABLE adds, whose rows PostgreSQL looks for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AddedKey {
-    /// None: a new column, of which every row gets the default.
-    pub columns: Option<Vec<String>>,
-    pub referenced: Name,
-    /// Empty: those of the primary key.
-    pub referenced_columns: Vec<String>,
-}
-
-/// The foreign keys for whose rows an ALTER TABLE looks.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct CheckedKeys {
-    pub added: Vec<AddedKey>,
-    /// The constraints that VALIDATE CONSTRAINT names.
-    pub validated: Vec<String>,
-}
-
-/// Those of a statement. A new column without a default refers to nothing yet.
-pub fn checked_keys(text: &str) -> CheckedKeys {
-    let mut found = CheckedKeys::default();
-    let Ok(parsed) = pg_query::parse(text, 0) else { return found };
-    let statement = parsed.protobuf.stmts.into_iter().next().and_then(|raw| raw.stmt?.node);
-    let Some(NodeEnum::AlterTableStmt(alter)) = statement else { return found };
-    for command in alter.cmds {
-        let Some(NodeEnum::AlterTableCmd(command)) = command.node else { continue };
-        match command.def.and_then(|def| def.node) {
-            Some(NodeEnum::Constraint(key)) if !key.skip_validation => {
-                found.added.extend(added_key(&key, Some(strings(&key.fk_attrs))));
-            }
-            Some(NodeEnum::ColumnDef(column)) => {
-                let constraints = column.constraints.iter().filter_map(|each| match &each.node {
-                    Some(NodeEnum::Constraint(constraint)) => Some(constraint),
-                    _ => None,
-                });
-                let is_null = constraints.clone().all(|c| {
-                    use pb::ConstrType as C;
-                    !matches!(c.contype(), C::ConstrDefault | C::ConstrIdentity | C::ConstrGenerated)
-                });
-                if !is_null {
-                    found.added.extend(constraints.filter_map(|constraint| added_key(constraint, None)));
-                }
-            }
-            _ if command.subtype == pb::AlterTableType::AtValidateConstraint as i32 => {
-                found.validated.push(command.name);
-            }
-            _ => {}
-        }
-    }
-    found
-}
-
-fn added_key(key: &pb::Constraint, columns: Option<Vec<String>>) -> Option<AddedKey> {
-    let referenced = key.pktable.as_ref().filter(|_| key.contype() == pb::ConstrType::ConstrForeign)?;
-    Some(AddedKey { columns, referenced: name_of(referenced), referenced_columns: strings(&key.pk_attrs) })
+/// The schema that CREATE EXTENSION names.
+pub fn schema_of_extension(text: &str) -> Option<String> {
+    let parsed = pg_query::parse(text, 0).ok()?;
+    let Some(NodeEnum::CreateExtensionStmt(create)) = parsed.protobuf.stmts.into_iter().next()?.stmt?.node else {
+        return None;
+    };
+    create.options.into_iter().find_map(|option| match option.node {
+        Some(NodeEnum::DefElem(option)) if option.defname == "schema" => match option.arg?.node? {
+            NodeEnum::String(name) => Some(name.sval),
+            _ => None,
+        },
+        _ => None,
+    })
 }
 
 /// `(column, expression)` of each `ALTER [COLUMN] name [SET DATA] TYPE … USING expression` in a statement.
@@ -101,26 +57,7 @@ pub(crate) fn identifier(written: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{AddedKey, checked_keys, detached_concurrently, using_clauses};
-    use crate::kind::Name;
-
-    #[test]
-    fn the_keys_that_are_checked_are_found() {
-        let text = "ALTER TABLE c ADD FOREIGN KEY (a, b) REFERENCES s.t (x, y), ADD COLUMN n int REFERENCES t, \
-                    ADD COLUMN d int DEFAULT 1 REFERENCES t ON DELETE CASCADE, VALIDATE CONSTRAINT v, \
-                    ADD CONSTRAINT u FOREIGN KEY (a) REFERENCES t NOT VALID, ADD CHECK (a > 0)";
-        let name = |schema: Option<&str>| Name { schema: schema.map(str::to_owned), name: "t".to_owned() };
-        let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-        let found = checked_keys(text);
-        let first = AddedKey {
-            columns: Some(words(&["a", "b"])),
-            referenced: name(Some("s")),
-            referenced_columns: words(&["x", "y"]),
-        };
-        let second = AddedKey { columns: None, referenced: name(None), referenced_columns: Vec::new() };
-        assert_eq!(found.added, [first, second]);
-        assert_eq!(found.validated, ["v"]);
-    }
+    use super::{detached_concurrently, using_clauses};
 
     #[test]
     fn concurrently_is_found() {

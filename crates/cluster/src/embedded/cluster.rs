@@ -106,8 +106,8 @@ pub struct NodeStatus {
 pub struct Cluster {
     pub dir: PathBuf,
     pub state: ClusterState,
-    /// Those that it had, where `up` was given others that no server has started with yet.
-    settings_before: Option<Vec<(String, String)>>,
+    /// Settings and first port that it had, where `up` was given others that no server has started with yet.
+    settings_before: Option<(Vec<(String, String)>, Option<u16>)>,
     _lock: FileLock,
 }
 
@@ -210,13 +210,13 @@ impl Cluster {
         super::server::check_settings(&pg, user.as_ref(), &spec.settings)?;
         let (state, settings_before) = match existing {
             Some(state) => {
-                let before = state.settings.clone();
+                let before = (state.settings.clone(), state.server_port);
                 (changed_state(state, spec, &pg)?, before)
             }
-            None => (new_state(spec, &pg)?, Vec::new()),
+            None => (new_state(spec, &pg)?, (Vec::new(), None)),
         };
         check_ports(&state)?;
-        let settings_before = (settings_before != state.settings).then_some(settings_before);
+        let settings_before = (settings_before != (state.settings.clone(), state.server_port)).then_some(settings_before);
         let cluster = Cluster { dir, state, settings_before, _lock: lock };
         cluster.save()?;
         Ok((cluster, pg))
@@ -260,9 +260,9 @@ impl Cluster {
         match (started, self.settings_before.take()) {
             (Err(error), Some(before)) => {
                 // No later start would go better.
-                self.state.settings = before;
+                (self.state.settings, self.state.server_port) = before;
                 self.save()?;
-                Err(error.hint("what --set and --unset said is not kept; it may be the reason"))
+                Err(error.hint("what --set, --unset and --server-port said is not kept; it may be the reason"))
             }
             (started, _) => started,
         }

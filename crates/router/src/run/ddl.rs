@@ -105,7 +105,7 @@ impl Session {
             }
             K::RefreshMatView { .. } => self.run_local_ddl(call).await,
             K::Ddl(info) => {
-                if let Some(done) = self.run_own_extension(info).await? {
+                if let Some(done) = self.run_own_extension(info, call.prepared.text()).await? {
                     return Ok(done);
                 }
                 let (fresh, mark) = (self.txn.block == Block::None, self.client.mark());
@@ -335,6 +335,7 @@ impl Session {
             self.reload_catalog_in_block().await?;
             affected = self.affected_tables(info).await?;
         }
+        self.refuse_key_to_distributed(call.prepared.text(), info, &affected).await?;
         // DETACH PARTITION … CONCURRENTLY is carried out as DETACH PARTITION. Indexes of partitions are partitioned on
         // the coordinator, and are made and dropped likewise.
         let of_leaf = info.concurrently && info.object == "index" && self.names_leaf(info).await?;
@@ -376,7 +377,6 @@ impl Session {
         self.open_implicit_block();
         self.join(COORDINATOR_GROUP).await?;
         self.mark_writer(COORDINATOR_GROUP);
-        let lent = self.lend_referenced(call.prepared.text(), info, &affected).await?;
         let before = if affected.is_empty() { Vec::new() } else { self.before_definition(info, &[]).await? };
         if let Some((table, description)) = before.iter().find(|(table, _)| table.is_leaf)
             && description.caller_owns
@@ -414,7 +414,6 @@ impl Session {
             self.definitions.outer.clear();
             completion?
         };
-        self.take_back(&lent).await?;
         for check in checks {
             self.run_quiet(COORDINATOR_GROUP, &check).await?;
         }
@@ -569,65 +568,37 @@ impl Session {
         self.run_quiet(COORDINATOR_GROUP, &format!("SET LOCAL pgherd.schema_follows = '{pass}'")).await
     }
 
-    /// PostgreSQL looks for what a new foreign key of a local table refers to in the coordinator's heap, which is always
-    /// empty: it gets the rows for the time of the statement. These tables have some then.
-    pub(super) async fn lend_referenced(
+    /// A foreign key of a local table would be checked against the coordinator's heap, which is always empty.
+    pub(super) async fn refuse_key_to_distributed(
         &mut self,
         text: &str,
         info: &DdlInfo,
         affected: &[Arc<Table>],
-    ) -> Result<Vec<Oid>> {
-        let validates = info.subcommands.iter().any(|subcommand| subcommand == "validate_constraint");
-        if info.tag != "ALTER TABLE" || !validates && !text.to_ascii_lowercase().contains("references") {
-            return Ok(Vec::new());
+    ) -> Result<()> {
+        if info.tag != "ALTER TABLE" || !text.to_ascii_lowercase().contains("references") {
+            return Ok(());
         }
-        let Some(altered) = info.relations.first().or(info.objects.first()).cloned() else { return Ok(Vec::new()) };
-        if self.catalog().by_oid.is_empty() || self.distributed(&altered).await?.is_some() {
-            return Ok(Vec::new());
+        let Some(altered) = info.relations.first().or(info.objects.first()).cloned() else { return Ok(()) };
+        let Some(table) = affected.iter().find(|t| !t.is_reference()) else { return Ok(()) };
+        if self.distributed(&altered).await?.is_some() {
+            return Ok(());
         }
-        if let Some(table) = affected.iter().find(|t| !t.is_reference() && (t.is_partitioned || t.is_leaf)) {
+        // PostgreSQL would look for what its rows refer to in the heap.
+        let name = quote_name(altered.schema.as_deref(), &altered.name);
+        let has_rows = match text.to_ascii_lowercase().contains("not valid") {
+            true => false,
+            false => {
+                let found = self.ask_coordinator(&format!("SELECT FROM {name} LIMIT 1")).await?;
+                !found.rows.is_empty()
+            }
+        };
+        if has_rows || table.is_partitioned || table.is_leaf {
             return Err(Failure::refused(format!(
                 "cannot create foreign key constraint: table \"{}\" is distributed and \"{}\" is not",
                 table.name, altered.name
             ))
-            .hint("Distribute the table first."));
-        }
-        let keys = pgherd_sql::checked_keys(text);
-        let array = |names: &[String]| {
-            let names: Vec<String> = names.iter().map(|name| quote_literal(name)).collect();
-            format!("ARRAY[{}]::pg_catalog.name[]", names.join(", "))
-        };
-        let name = quote_literal(&quote_name(altered.schema.as_deref(), &altered.name));
-        let found = self.ask_coordinator(&format!("SELECT pg_catalog.to_regclass({name})::pg_catalog.oid")).await?;
-        let Some(relation) = found.text(0, 0).and_then(|oid| oid.parse::<Oid>().ok()) else { return Ok(Vec::new()) };
-        let mut lent = Vec::new();
-        for key in &keys.added {
-            let Some(table) = self.distributed(&key.referenced).await?.filter(|table| !table.is_reference()) else {
-                continue;
-            };
-            let columns = key.columns.as_ref().map_or_else(|| "NULL".to_owned(), |columns| array(columns));
-            let call = format!(
-                "SELECT pgherd.lend_rows({}, {}, {}, {})",
-                relation,
-                columns,
-                table.oid,
-                array(&key.referenced_columns)
-            );
-            if self.call_own(COORDINATOR_GROUP, &call).await? == "true" {
-                lent.push(table.oid);
-            }
-        }
-        for constraint in &keys.validated {
-            let call = format!("SELECT pgherd.lend_for({relation}, {})", quote_literal(constraint));
-            lent.extend(self.call_own(COORDINATOR_GROUP, &call).await?.parse::<Oid>().ok());
-        }
-        Ok(lent)
-    }
-
-    /// The heap is empty again.
-    pub(super) async fn take_back(&mut self, lent: &[Oid]) -> Result<()> {
-        for table in lent {
-            self.call_own(COORDINATOR_GROUP, &format!("SELECT pgherd.take_rows_back({table})")).await?;
+            .detail("The rows that there are cannot be checked.")
+            .hint("Distribute the table first, or add the constraint NOT VALID."));
         }
         Ok(())
     }

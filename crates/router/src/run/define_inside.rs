@@ -118,8 +118,6 @@ struct Begun {
     info: DdlInfo,
     before: Vec<(Arc<Table>, TableDescription)>,
     meant: Option<Meant>,
-    /// See `lend_referenced`.
-    lent: Vec<Oid>,
 }
 
 impl Session {
@@ -235,9 +233,9 @@ impl Session {
         };
         self.refresh_temporary_names().await?;
         let affected = self.affected_tables(&info).await?;
-        let lent = self.lend_referenced(&text, &info, &affected).await?;
+        self.refuse_key_to_distributed(&text, &info, &affected).await?;
         // Workers have no such thing.
-        if affected.is_empty() && lent.is_empty() && matches!(info.object, "table" | "index") {
+        if affected.is_empty() && matches!(info.object, "table" | "index") {
             return Ok(());
         }
         // What is changed inside of its own definition follows with that, which compares what there was before.
@@ -248,7 +246,7 @@ impl Session {
         let before = if affected.is_empty() { Vec::new() } else { self.before_definition(&info, &around).await? };
         self.let_schema_follow(&info, true).await?;
         let meant = self.meant_objects(&info).await?;
-        self.definitions.begun.push(Begun { context: context.to_owned(), text, info, before, meant, lent });
+        self.definitions.begun.push(Begun { context: context.to_owned(), text, info, before, meant });
         Ok(())
     }
 
@@ -261,8 +259,7 @@ impl Session {
 
     async fn end_inside(&mut self, context: &str) -> Result<()> {
         let Some(at) = self.definitions.begun.iter().position(|begun| begun.context == context) else { return Ok(()) };
-        let Begun { text, info, before, meant, lent, .. } = self.definitions.begun.remove(at);
-        self.take_back(&lent).await?;
+        let Begun { text, info, before, meant, .. } = self.definitions.begun.remove(at);
         self.let_schema_follow(&info, false).await?;
         let object_first = renames_value(&info);
         let followed = Followed { meant, tables: before.iter().map(|(table, _)| table.oid).collect() };
