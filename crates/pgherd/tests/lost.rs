@@ -218,7 +218,8 @@ fn cut_coordinator(side: &Side, database: &str) {
     let mut client = side.connect("postgres").unwrap();
     let ended = client
         .value(&format!(
-            "SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity WHERE datname = '{database}' \
+            "SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_get_activity(NULL) \
+             WHERE datid = (SELECT oid FROM pg_database WHERE datname = '{database}') \
              AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
         ))
         .unwrap();

@@ -19,7 +19,6 @@ use crate::rights::{NO_PASS, commit_pass};
 use crate::run::{Anchor, Errors, RolesMade, Rows, keeps_snapshot};
 use crate::session::{Session, next_id};
 use crate::settings::{self, Settings};
-use crate::shared::Exported;
 
 /// What kind of transaction block is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,8 +49,6 @@ pub enum LogItem {
     Set { name: String, value: String, local: bool },
     /// SET TRANSACTION and its like: what AND CHAIN keeps.
     Modes(String),
-    /// SET TRANSACTION SNAPSHOT of one that a session of this router has exported: each server's own.
-    Snapshots(Arc<BTreeMap<GroupId, String>>),
     /// Anything else that is the same everywhere (SET CONSTRAINTS, RESET ALL).
     Raw(String),
     /// The moment of a DECLARE, kept on some workers. In the log since savepoints take it back; a server that joins
@@ -149,8 +146,6 @@ pub struct Transaction {
     pub has_snapshots: bool,
     /// Servers that were asked for their snapshots and have not answered yet; whether they take part for that alone.
     pub snapshots_asked: Vec<(GroupId, bool)>,
-    /// Snapshots that it has exported.
-    pub exported: Vec<Exported>,
     /// Its place among the transactions that may hold leases to several servers.
     place: Option<BlockPlace>,
 }
@@ -189,7 +184,6 @@ impl Transaction {
             keeps_snapshot: None,
             has_snapshots: false,
             snapshots_asked: Vec::new(),
-            exported: Vec::new(),
             place: None,
         }
     }
@@ -296,7 +290,7 @@ impl Session {
                 if group != COORDINATOR_GROUP && item.is_for_coordinator() {
                     continue;
                 }
-                if let Some(sql) = item.to_sql(group) {
+                if let Some(sql) = item.to_sql() {
                     participant.lease.add_step(sql);
                 }
                 // RESET ALL resets that, too.
@@ -708,7 +702,7 @@ impl Session {
     /// Who has been told of the savepoint at `index` of the log, and is to go back to it. What nobody has been sent
     /// since is not to be done any more: it could wait for a lock.
     fn forget_steps_since(&mut self, index: usize) -> Vec<GroupId> {
-        let savepoint = self.txn.log[index].to_sql(COORDINATOR_GROUP);
+        let savepoint = self.txn.log[index].to_sql();
         let mut told = Vec::new();
         for (group, participant) in self.txn.participants.iter_mut().filter(|(_, p)| p.told > index) {
             // Those of the subtransaction are given back with it.
@@ -755,7 +749,7 @@ impl Session {
         let savepoint = self.txn.log.iter().rposition(clients);
         // What failed behind a savepoint of ours has given up nothing from before it.
         let behind_ours = self.txn.log[savepoint.map_or(0, |at| at + 1)..].iter().any(LogItem::is_the_routers);
-        let back = savepoint.and_then(|at| Some((at, self.txn.log.get(at)?.to_sql(COORDINATOR_GROUP)?)));
+        let back = savepoint.and_then(|at| Some((at, self.txn.log.get(at)?.to_sql()?)));
         let (groups, sql) = match back {
             Some((at, sql)) => (self.forget_steps_since(at), format!("ROLLBACK TO {sql}")),
             None => {
@@ -1363,14 +1357,11 @@ impl Session {
 }
 
 impl LogItem {
-    fn to_sql(&self, group: GroupId) -> Option<String> {
+    fn to_sql(&self) -> Option<String> {
         match self {
             LogItem::Savepoint { name, .. } => Some(format!("SAVEPOINT {}", settings::quote_ident(name))),
             LogItem::Set { name, value, local } => Some(settings::assignment(name, value, *local)),
             LogItem::Modes(sql) | LogItem::Raw(sql) => Some(sql.clone()),
-            LogItem::Snapshots(ids) => {
-                ids.get(&group).map(|id| format!("SET TRANSACTION SNAPSHOT {}", settings::quote_literal(id)))
-            }
             LogItem::Anchor(_) => None,
         }
     }

@@ -1,26 +1,10 @@
 //! What the tree of ALTER TABLE does not keep as text: the expressions of `ALTER COLUMN … TYPE … USING …`, and where
-//! `DETACH PARTITION … CONCURRENTLY` says so. And where extensions go.
+//! `DETACH PARTITION … CONCURRENTLY` says so.
 
-use pg_query::NodeEnum;
 use pg_query::protobuf::Token;
 
 use crate::ast::Span;
 use crate::tokens::Tokens;
-
-/// The schema that CREATE EXTENSION names.
-pub fn schema_of_extension(text: &str) -> Option<String> {
-    let parsed = pg_query::parse(text, 0).ok()?;
-    let Some(NodeEnum::CreateExtensionStmt(create)) = parsed.protobuf.stmts.into_iter().next()?.stmt?.node else {
-        return None;
-    };
-    create.options.into_iter().find_map(|option| match option.node {
-        Some(NodeEnum::DefElem(option)) if option.defname == "schema" => match option.arg?.node? {
-            NodeEnum::String(name) => Some(name.sval),
-            _ => None,
-        },
-        _ => None,
-    })
-}
 
 /// `(column, expression)` of each `ALTER [COLUMN] name [SET DATA] TYPE … USING expression` in a statement.
 pub fn using_clauses(text: &str) -> Vec<(String, String)> {

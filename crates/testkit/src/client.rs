@@ -633,7 +633,7 @@ pub fn show_fields(fields: &Fields) -> String {
 }
 
 /// A message of the server as a line of text without what may differ between two servers (object ids, process
-/// numbers, the line of the source), so that two conversations can be compared.
+/// numbers, the place in the source), so that two conversations can be compared.
 pub fn show_message(message: &Message) -> String {
     let shown = || -> Result<String> {
         Ok(match message.kind {
@@ -648,7 +648,7 @@ pub fn show_message(message: &Message) -> String {
             b'C' => format!("CommandComplete {}", Reader(&message.body).string()?),
             b'E' | b'N' => {
                 let mut fields = Fields::parse(&message.body);
-                fields.0.retain(|code, _| !matches!(code, 'L' | 'W'));
+                fields.0.retain(|code, _| !matches!(code, 'F' | 'L' | 'R' | 'W'));
                 format!("{} {:?}", if message.kind == b'E' { "ErrorResponse" } else { "NoticeResponse" }, fields.0)
             }
             b'T' => {

@@ -216,7 +216,8 @@ impl Cluster {
             None => (new_state(spec, &pg)?, (Vec::new(), None)),
         };
         check_ports(&state)?;
-        let settings_before = (settings_before != (state.settings.clone(), state.server_port)).then_some(settings_before);
+        let settings_before =
+            (settings_before != (state.settings.clone(), state.server_port)).then_some(settings_before);
         let cluster = Cluster { dir, state, settings_before, _lock: lock };
         cluster.save()?;
         Ok((cluster, pg))

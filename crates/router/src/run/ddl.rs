@@ -105,7 +105,7 @@ impl Session {
             }
             K::RefreshMatView { .. } => self.run_local_ddl(call).await,
             K::Ddl(info) => {
-                if let Some(done) = self.run_own_extension(info, call.prepared.text()).await? {
+                if let Some(done) = self.run_own_extension(info).await? {
                     return Ok(done);
                 }
                 let (fresh, mark) = (self.txn.block == Block::None, self.client.mark());

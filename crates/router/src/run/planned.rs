@@ -30,9 +30,6 @@ impl Session {
         if call.bound.is_none() && call.prepared.statement.as_ref().is_some_and(|s| s.params > 0) {
             return self.refuse_parameters(call).await;
         }
-        if self.exports_snapshot(call) {
-            return self.export_snapshots(call).await;
-        }
         if let Some(statement) = &call.prepared.statement
             && !pgherd_sql::own_calls(statement).is_empty()
             && let Some(completion) = self.run_own(call).await?
