@@ -147,7 +147,7 @@ fn rows_that_local_ones_refer_to_move() {
         "CREATE TABLE child (id int PRIMARY KEY, p int REFERENCES parent); INSERT INTO child VALUES (1, 4)",
         "UPDATE parent SET k = 70 WHERE k = 7 RETURNING *",
         "UPDATE parent SET k = 40 WHERE k = 4",
-        "UPDATE parent SET k = k + 100 WHERE k > 8 RETURNING k",
+        "UPDATE parent SET k = k + 100 WHERE k = 9 RETURNING k",
         "BEGIN; UPDATE parent SET k = 60 WHERE k = 6; SELECT count(*) FROM parent WHERE k = 60; ROLLBACK",
         "SELECT k, name FROM parent WHERE k < 90 ORDER BY k",
         "INSERT INTO child VALUES (2, 7)",
