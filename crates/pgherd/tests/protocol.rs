@@ -634,7 +634,7 @@ fn a_row_limit_leaves_the_number_of_changed_rows() {
         "MERGE INTO p USING (VALUES (1), (2), (11)) s(i) ON p.k = s.i WHEN MATCHED THEN UPDATE SET v = $1
             WHEN NOT MATCHED THEN INSERT (k, v) VALUES (s.i, $1)",
         "INSERT INTO r VALUES (1, $1), (2, $1)",
-        "INSERT INTO r SELECT k, $1 FROM p",
+        "INSERT INTO r SELECT k, $1 FROM p WHERE k < 6",
         "UPDATE r SET v = $1",
         "DELETE FROM r WHERE v = $1",
         "INSERT INTO local VALUES (1, $1), (2, $1)",
