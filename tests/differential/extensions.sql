@@ -132,6 +132,8 @@ SELECT id FROM ext_all WHERE name % 'name number 44' ORDER BY similarity(name, '
 --@ error: 2BP01
 DROP EXTENSION hstore;
 SELECT extname, nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace;
+-- The same of ltree's ("cache lookup failed for function", now and then).
+DROP INDEX ext_path;
 DROP EXTENSION hstore, ltree CASCADE;
 SELECT attname FROM pg_attribute WHERE attrelid = 'ext_all'::regclass AND attnum > 0 AND NOT attisdropped;
 SELECT indexrelid::regclass FROM pg_index WHERE indrelid = 'ext_all'::regclass;
