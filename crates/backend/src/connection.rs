@@ -349,6 +349,19 @@ impl Connection {
         }
     }
 
+    /// Pushes what has gathered of a stream of CopyData, and returns when the server says something: the caller is to
+    /// read it. Cancel safe.
+    pub async fn listen(&mut self) -> Result<(), BackendError> {
+        while self.next_tag().is_none() {
+            self.write_some()?;
+            match self.write.is_empty() {
+                true => self.fill().await?,
+                false => self.until_ready().await?,
+            }
+        }
+        Ok(())
+    }
+
     /// The tag of the next message, where it is here as a whole.
     pub fn next_tag(&self) -> Option<u8> {
         peek_frame(&self.read).map(|(tag, _)| tag)

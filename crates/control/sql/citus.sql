@@ -180,6 +180,16 @@ LANGUAGE sql VOLATILE STRICT AS $$
     SELECT coalesce(pgherd.signal_session($1, false), pg_catalog.pg_cancel_backend($1))
 $$;
 
+-- postgres_fdw is ours as long as it is in our schema. Only routers call this, for who has made it or dropped it.
+CREATE OR REPLACE FUNCTION pgherd.move_fdw(home name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET session_replication_role = replica AS $$
+BEGIN
+    EXECUTE format('ALTER EXTENSION postgres_fdw SET SCHEMA %I', home);
+    PERFORM pgherd.note_change(0, 0);
+END
+$$;
+REVOKE EXECUTE ON FUNCTION pgherd.move_fdw(name) FROM PUBLIC;
+
 -- Commands on nodes --------------------------------------------------------------------------------------------------
 
 -- What a command gives: its first value, or how many rows it changed. An error is a result, too.

@@ -805,6 +805,12 @@ BEGIN
     END) THEN
         PERFORM pgherd.map_owners();
     END IF;
+    -- What leads to the router is of it.
+    IF TG_EVENT = 'sql_drop' AND EXISTS (SELECT FROM pg_event_trigger_dropped_objects() d
+            WHERE d.object_type = 'extension' AND d.object_name = 'postgres_fdw') THEN
+        RAISE EXCEPTION USING ERRCODE = 'PH001', MESSAGE = 'cannot drop extension postgres_fdw together with others',
+            DETAIL = 'Distributed tables need it.', HINT = 'Drop it by itself before, with a statement of its own.';
+    END IF;
     -- Local tables may have come to reference distributed ones.
     IF TG_EVENT = 'ddl_command_end' AND TG_TAG IN ('CREATE TABLE', 'ALTER TABLE', 'CREATE SCHEMA') THEN
         PERFORM pgherd.follow_keys(d.objid) FROM pg_event_trigger_ddl_commands() d
@@ -2124,4 +2130,4 @@ REVOKE SELECT ON pgherd.pg_user_mapping FROM PUBLIC;
 REVOKE SELECT ON pgherd.secret, pgherd.remote_definition, pgherd.remote_command, pgherd.placement_epoch FROM PUBLIC;
 -- Other people's statements: the views show each his own.
 REVOKE SELECT ON pgherd.operation, pgherd.operation_step FROM PUBLIC;
-INSERT INTO pgherd.schema_version (version) VALUES (18) ON CONFLICT DO NOTHING;
+INSERT INTO pgherd.schema_version (version) VALUES (19) ON CONFLICT DO NOTHING;

@@ -87,6 +87,62 @@ BEGIN
 END
 $$;
 
+-- Whether the rows that a local table has keep to one of its keys. As the role that asks, whose operators these are: as in
+-- PostgreSQL it must see both tables.
+CREATE OR REPLACE FUNCTION pgherd.check_key(key oid) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    k record;
+    found text;
+    mixed bool;
+BEGIN
+    SELECT l.*, c.relname AS referring, n.nspname, r.relname AS referenced, c.relkind,
+            pgherd.names_of(l.conrelid, l.conkey) AS columns, pgherd.names_of(l.confrelid, l.confkey) AS keys
+        INTO STRICT k FROM pgherd.local_keys l JOIN pg_class c ON c.oid = l.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+        JOIN pg_class r ON r.oid = l.confrelid WHERE l.oid = key;
+    IF row_security_active(k.conrelid) OR row_security_active(k.confrelid) THEN
+        RAISE EXCEPTION USING ERRCODE = '0A000',
+            MESSAGE = format('cannot create foreign key constraint "%s": table "%s" is distributed and "%s" is not', k.conname,
+                k.referenced, k.referring),
+            DETAIL = 'Policies hide rows from the role.';
+    END IF;
+    EXECUTE (SELECT format('SELECT concat_ws('', '', %s), NOT (%s) FROM %s %s f LEFT JOIN %s r ON %s WHERE (%s) AND r.%I IS NULL LIMIT 1',
+            string_agg(format('f.%I::text', f.attname), ', ' ORDER BY at),
+            string_agg(format('f.%I IS NOT NULL', f.attname), ' AND '),
+            CASE k.relkind WHEN 'r' THEN 'ONLY' ELSE '' END, k.conrelid::regclass, k.confrelid::regclass,
+            string_agg(format('r.%I OPERATOR(%I.%s) f.%I%s', r.attname, n.nspname, o.oprname, f.attname,
+                CASE WHEN f.attcollation <> r.attcollation AND r.attcollation <> 0 THEN ' COLLATE ' || r.attcollation::regcollation
+                ELSE '' END), ' AND '),
+            string_agg(format('f.%I IS NOT NULL', f.attname), CASE k.confmatchtype WHEN 'f' THEN ' OR ' ELSE ' AND ' END),
+            k.keys[1])
+        FROM generate_subscripts(k.conkey, 1) at
+            JOIN pg_attribute f ON f.attrelid = k.conrelid AND f.attnum = k.conkey[at]
+            JOIN pg_attribute r ON r.attrelid = k.confrelid AND r.attnum = k.confkey[at]
+            JOIN pg_operator o ON o.oid = k.conpfeqop[at] JOIN pg_namespace n ON n.oid = o.oprnamespace) INTO found, mixed;
+    IF found IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = '23503',
+            MESSAGE = format('insert or update on table "%s" violates foreign key constraint "%s"', k.referring, k.conname),
+            DETAIL = CASE WHEN mixed THEN 'MATCH FULL does not allow mixing of null and nonnull key values.'
+                ELSE format('Key (%s)=(%s) is not present in table "%s".', array_to_string(k.columns, ', '), found, k.referenced) END,
+            SCHEMA = k.nspname, TABLE = k.referring, CONSTRAINT = k.conname;
+    END IF;
+END
+$$;
+
+-- A key whose rows were looked at. Only routers call this.
+CREATE OR REPLACE FUNCTION pgherd.key_is_valid(key oid) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET session_replication_role = replica AS $$
+DECLARE
+    relation oid;
+BEGIN
+    UPDATE pg_constraint k SET convalidated = true WHERE k.oid = key AND k.oid IN (SELECT l.oid FROM pgherd.local_keys l)
+        RETURNING k.conrelid INTO relation;
+    UPDATE pg_class c SET relname = c.relname WHERE c.oid = relation;
+    PERFORM pgherd.note_change('pg_class'::regclass, relation);
+END
+$$;
+REVOKE EXECUTE ON FUNCTION pgherd.key_is_valid(oid) FROM PUBLIC;
+
 -- In place of RI_FKey_check_ins and RI_FKey_check_upd on the local table, under the constraint's own trigger: so its deferral, and
 -- SET CONSTRAINTS, are PostgreSQL's. The row that is referred to is locked on its worker until the transaction ends.
 CREATE OR REPLACE FUNCTION pgherd.find_key() RETURNS trigger
@@ -238,6 +294,14 @@ BEGIN
         IF refers THEN
             PERFORM pgherd.check_stays(key.oid);
         END IF;
+        -- PostgreSQL looks for its own triggers where it makes partitions.
+        IF EXISTS (SELECT FROM pg_class c WHERE c.oid = key.conrelid AND c.relkind = 'p') THEN
+            RAISE EXCEPTION USING ERRCODE = '0A000',
+                MESSAGE = format('cannot create foreign key constraint: table "%s" is distributed and "%s" is not',
+                    (SELECT c.relname FROM pg_class c WHERE c.oid = key.confrelid),
+                    (SELECT c.relname FROM pg_class c WHERE c.oid = key.conrelid)),
+                DETAIL = 'The referencing table is partitioned.', HINT = 'Distribute it, and add the key then.';
+        END IF;
         UPDATE pg_trigger t SET tgfoid = 'pgherd.find_key()'::regprocedure
             WHERE t.tgconstraint = key.oid AND t.tgrelid = key.conrelid AND t.tgfoid <> 'pgherd.find_key()'::regprocedure;
         IF FOUND THEN
@@ -290,4 +354,4 @@ $$;
 GRANT SELECT ON pgherd.local_keys TO PUBLIC;
 GRANT EXECUTE ON FUNCTION pgherd.follow_keys(oid), pgherd.values_in(anyelement, name[]),
     pgherd.shown_in(anyelement, name[]), pgherd.names_of(oid, int2[]),
-    pgherd.key_condition(oid, bool, text[]) TO PUBLIC;
+    pgherd.key_condition(oid, bool, text[]), pgherd.check_key(oid) TO PUBLIC;

@@ -323,9 +323,16 @@ pub(crate) const STALE_GUARD: &str = "pgherd_guard_stale";
 pub(crate) fn check_triggers(table: &TableDescription) -> Result<(), Refusal> {
     match &table.trigger_refusal {
         Some(why) => {
+            let hint = match why.contains("foreign key") {
+                true => {
+                    "Let the foreign key say NO ACTION, and delete or change the rows that refer to others first: the \
+                     trigger fires for these."
+                }
+                false => "Triggers that read and write nothing but the row fire on the workers.",
+            };
             Err(Refusal::unsupported(format!("distributed table \"{}\" cannot have such triggers", table.name))
                 .detail(why)
-                .hint("Triggers that read and write nothing but the row fire on the workers."))
+                .hint(hint))
         }
         None => Ok(()),
     }

@@ -268,7 +268,7 @@ pub const COUNT_SCANS: &str = "count scans";
 /// Where a row is on its worker: partition and ctid.
 pub(crate) const PLACE: &str = "tableoid::pg_catalog.text || ' ' || ctid::pg_catalog.text";
 impl Session {
-    /// Answers one batch. `in_block`: the coordinator runs inside a transaction block, so that writes made here commit
+    /// Answers one batch. `in_block`: what ends the coordinator's transaction is known here, so that writes made here commit
     /// with it.
     pub async fn serve_callback(&mut self, batch: Batch, in_block: bool) {
         self.cursors.role = batch.role;
@@ -431,12 +431,17 @@ impl Session {
             // Its settings make values unambiguous; ours are handled when a cursor is read.
             K::Set(_) => Ok("SET".into()),
             K::Begin(_) => {
+                self.await_inner_end().await;
                 // What ended with the transaction before was not told. Subtransactions that there are follow.
                 self.cursors.changes.depth = 1;
                 Ok("START TRANSACTION".into())
             }
-            K::Commit { .. } => Ok("COMMIT".into()),
-            K::Rollback { .. } => Ok("ROLLBACK".into()),
+            K::Commit { .. } => self.commit_inside().await.map(|()| "COMMIT".into()),
+            K::Rollback { .. } => {
+                self.forget_changes(0);
+                self.rollback_inside().await;
+                Ok("ROLLBACK".into())
+            }
             K::Deallocate { name: Some(name) } => {
                 self.cursors.statements.remove(name);
                 if self.is_changing(name) {
@@ -545,7 +550,7 @@ impl Session {
         if reads_definitions(query) {
             self.make_waiting().await?;
             let said = command_of(query).unwrap_or_default();
-            return self.serve_definition(name, &said, in_block).await;
+            return self.serve_definition(name, &said, in_block && self.txn.own.is_none()).await;
         }
         self.callback_block();
         self.cursors.heard = true;

@@ -217,12 +217,29 @@ pub async fn within<T>(
 
 /// Whether a transaction was committed. One that was not can never be from now on.
 pub async fn ask_decider(shared: &Shared, database: &Database, decider: GroupId, transaction: &str) -> DeciderSays {
+    if let Some(number) = pgherd_txn::number_of(transaction) {
+        return ask_by_number(shared, database, decider, number).await;
+    }
     let sql = format!("SELECT pgherd.record_abort({})", quote_literal(transaction));
     match ask_on(shared, database, decider, &sql).await {
         Ok(result) if result.text(0, 0) == Some("t") => DeciderSays::Aborted,
         Ok(_) => DeciderSays::Committed,
         Err(error) => {
             tracing::debug!("the decider of {transaction} (node group {decider}) does not answer: {error}");
+            DeciderSays::Unreachable
+        }
+    }
+}
+
+/// The same of a transaction of the decider's own. While it is in progress nobody knows.
+async fn ask_by_number(shared: &Shared, database: &Database, decider: GroupId, number: u64) -> DeciderSays {
+    let sql = format!("SELECT pg_catalog.pg_xact_status('{number}'::pg_catalog.xid8)");
+    match ask_on(shared, database, decider, &sql).await.as_ref().map(|found| found.text(0, 0)) {
+        Ok(Some("committed")) => DeciderSays::Committed,
+        Ok(Some("aborted")) => DeciderSays::Aborted,
+        Ok(_) => DeciderSays::Unreachable,
+        Err(error) => {
+            tracing::debug!("the decider of transaction {number} (node group {decider}) does not answer: {error}");
             DeciderSays::Unreachable
         }
     }

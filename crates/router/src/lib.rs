@@ -25,6 +25,7 @@ mod load;
 mod login;
 mod names;
 mod placement;
+mod procedures;
 mod recovery;
 mod rights;
 mod row_names;

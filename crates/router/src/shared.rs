@@ -1,7 +1,7 @@
 //! What the threads of one router share ([`Shared`]) and what each has for itself ([`Thread`]).
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -50,6 +50,8 @@ pub struct Shared {
     cancels: RwLock<HashMap<i32, Cancellable>>,
     /// Who has waited for whom, when somebody last asked.
     pub waits: Mutex<Option<(Instant, Graph)>>,
+    /// Snapshots that sessions have exported, by the coordinator's name for them.
+    exported: Mutex<HashMap<String, Arc<BTreeMap<GroupId, String>>>>,
     pub(crate) callers: Callers,
     /// Clients that are connected, and how many of them are sessions of each role.
     clients: AtomicUsize,
@@ -75,6 +77,25 @@ pub struct Shared {
     pub mock_secret: [u8; 32],
 }
 
+/// Snapshots that a transaction has exported; they end with it.
+pub struct Exported {
+    shared: Arc<Shared>,
+    id: String,
+}
+
+impl Exported {
+    pub fn new(shared: Arc<Shared>, id: &str, ids: BTreeMap<GroupId, String>) -> Exported {
+        shared.exported.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned(), Arc::new(ids));
+        Exported { shared, id: id.to_owned() }
+    }
+}
+
+impl Drop for Exported {
+    fn drop(&mut self) {
+        self.shared.exported.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+    }
+}
+
 impl Shared {
     pub fn new(config: ServeConfig) -> std::result::Result<Self, getrandom::Error> {
         let mut mock_secret = [0; 32];
@@ -84,6 +105,7 @@ impl Shared {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             cancels: RwLock::default(),
             waits: Mutex::default(),
+            exported: Mutex::default(),
             callers: Callers::default(),
             clients: AtomicUsize::new(0),
             roles: Mutex::default(),
@@ -153,6 +175,11 @@ impl Shared {
     pub fn cancel_state(&self, pid: i32) -> Option<Arc<CancelState>> {
         let cancels = self.cancels.read().unwrap_or_else(PoisonError::into_inner);
         cancels.get(&pid).map(|(_, state)| state.clone())
+    }
+
+    /// Each server's name for a snapshot that some session has exported.
+    pub fn exported(&self, id: &str) -> Option<Arc<BTreeMap<GroupId, String>>> {
+        self.exported.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
     }
 
     pub fn set_callback_address(&self, address: (String, u16)) {

@@ -15,10 +15,12 @@ use pgherd_wire::frontend;
 use crate::encoding::Moment;
 use crate::error::{Failure, Result};
 use crate::finish::{Awaited, Part, Process, Unfinished};
+use crate::procedures::OwnTransactions;
 use crate::rights::{NO_PASS, commit_pass};
 use crate::run::{Anchor, Errors, RolesMade, Rows, keeps_snapshot};
 use crate::session::{Session, next_id};
 use crate::settings::{self, Settings};
+use crate::shared::Exported;
 
 /// What kind of transaction block is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +51,8 @@ pub enum LogItem {
     Set { name: String, value: String, local: bool },
     /// SET TRANSACTION and its like: what AND CHAIN keeps.
     Modes(String),
+    /// SET TRANSACTION SNAPSHOT of one that a session of this router has exported: each server's own.
+    Snapshots(Arc<BTreeMap<GroupId, String>>),
     /// Anything else that is the same everywhere (SET CONSTRAINTS, RESET ALL).
     Raw(String),
     /// The moment of a DECLARE, kept on some workers. In the log since savepoints take it back; a server that joins
@@ -146,6 +150,10 @@ pub struct Transaction {
     pub has_snapshots: bool,
     /// Servers that were asked for their snapshots and have not answered yet; whether they take part for that alone.
     pub snapshots_asked: Vec<(GroupId, bool)>,
+    /// Snapshots that it has exported.
+    pub exported: Vec<Exported>,
+    /// What the coordinator runs ends transactions itself.
+    pub own: Option<OwnTransactions>,
     /// Its place among the transactions that may hold leases to several servers.
     place: Option<BlockPlace>,
 }
@@ -184,6 +192,8 @@ impl Transaction {
             keeps_snapshot: None,
             has_snapshots: false,
             snapshots_asked: Vec::new(),
+            exported: Vec::new(),
+            own: None,
             place: None,
         }
     }
@@ -290,7 +300,7 @@ impl Session {
                 if group != COORDINATOR_GROUP && item.is_for_coordinator() {
                     continue;
                 }
-                if let Some(sql) = item.to_sql() {
+                if let Some(sql) = item.to_sql(group) {
                     participant.lease.add_step(sql);
                 }
                 // RESET ALL resets that, too.
@@ -527,6 +537,26 @@ impl Session {
         self.txn.out.clear();
     }
 
+    /// The transactions of a body that ends them itself: the next of them begins.
+    pub async fn begin_next(&mut self) {
+        self.release_participants().await;
+        let failure = self.cursors.failure.take();
+        self.cursors.clear();
+        self.cursors.failure = failure;
+        let before = std::mem::replace(&mut self.txn, Transaction::new());
+        self.txn = Transaction {
+            out: before.out.into_keys().map(|group| (group, 0)).collect(),
+            settings_before: before.settings_before,
+            body_settings: before.body_settings,
+            dropped_temporary: before.dropped_temporary,
+            changed_catalog: before.changed_catalog,
+            epoch: before.epoch,
+            changed_defaults: before.changed_defaults,
+            own: before.own,
+            ..Transaction::new()
+        };
+    }
+
     async fn release_participants(&mut self) {
         while let Some((group, participant)) = self.txn.participants.pop_first() {
             self.release(group, participant).await;
@@ -702,7 +732,7 @@ impl Session {
     /// Who has been told of the savepoint at `index` of the log, and is to go back to it. What nobody has been sent
     /// since is not to be done any more: it could wait for a lock.
     fn forget_steps_since(&mut self, index: usize) -> Vec<GroupId> {
-        let savepoint = self.txn.log[index].to_sql();
+        let savepoint = self.txn.log[index].to_sql(COORDINATOR_GROUP);
         let mut told = Vec::new();
         for (group, participant) in self.txn.participants.iter_mut().filter(|(_, p)| p.told > index) {
             // Those of the subtransaction are given back with it.
@@ -749,7 +779,7 @@ impl Session {
         let savepoint = self.txn.log.iter().rposition(clients);
         // What failed behind a savepoint of ours has given up nothing from before it.
         let behind_ours = self.txn.log[savepoint.map_or(0, |at| at + 1)..].iter().any(LogItem::is_the_routers);
-        let back = savepoint.and_then(|at| Some((at, self.txn.log.get(at)?.to_sql()?)));
+        let back = savepoint.and_then(|at| Some((at, self.txn.log.get(at)?.to_sql(COORDINATOR_GROUP)?)));
         let (groups, sql) = match back {
             Some((at, sql)) => (self.forget_steps_since(at), format!("ROLLBACK TO {sql}")),
             None => {
@@ -895,7 +925,7 @@ impl Session {
         self.end_block(false).await;
     }
 
-    async fn rollback_participant(&mut self, group: GroupId) {
+    pub async fn rollback_participant(&mut self, group: GroupId) {
         let Some(participant) = self.txn.participants.get_mut(&group) else { return };
         if participant.lease.is_broken() {
             return;
@@ -1035,7 +1065,7 @@ impl Session {
         Ok(())
     }
 
-    async fn commit_participants(&mut self) -> Result<()> {
+    pub async fn commit_participants(&mut self) -> Result<()> {
         self.txn.committing = true;
         self.cancel.set_committing(true);
         self.end_reading_coordinator().await?;
@@ -1277,7 +1307,7 @@ impl Session {
     }
 
     /// As [`run_parallel`](Self::run_parallel), for what ends the transaction: no server that says nothing holds it up.
-    async fn run_last(&mut self, sql: Vec<(GroupId, String)>) -> Vec<(GroupId, Result<String>)> {
+    pub async fn run_last(&mut self, sql: Vec<(GroupId, String)>) -> Vec<(GroupId, Result<String>)> {
         let mut results = Vec::with_capacity(sql.len());
         let mut started = BTreeMap::new();
         for (group, text) in sql {
@@ -1311,7 +1341,7 @@ impl Session {
         results
     }
 
-    fn event(&self, group: GroupId, result: Result<()>, failure: &mut Option<Failure>) -> Event {
+    pub fn event(&self, group: GroupId, result: Result<()>, failure: &mut Option<Failure>) -> Event {
         match result {
             Ok(()) => Event::Succeeded(group),
             Err(error) => {
@@ -1357,11 +1387,14 @@ impl Session {
 }
 
 impl LogItem {
-    fn to_sql(&self) -> Option<String> {
+    fn to_sql(&self, group: GroupId) -> Option<String> {
         match self {
             LogItem::Savepoint { name, .. } => Some(format!("SAVEPOINT {}", settings::quote_ident(name))),
             LogItem::Set { name, value, local } => Some(settings::assignment(name, value, *local)),
             LogItem::Modes(sql) | LogItem::Raw(sql) => Some(sql.clone()),
+            LogItem::Snapshots(ids) => {
+                ids.get(&group).map(|id| format!("SET TRANSACTION SNAPSHOT {}", settings::quote_literal(id)))
+            }
             LogItem::Anchor(_) => None,
         }
     }

@@ -1,10 +1,105 @@
 //! What the tree of ALTER TABLE does not keep as text: the expressions of `ALTER COLUMN … TYPE … USING …`, and where
-//! `DETACH PARTITION … CONCURRENTLY` says so.
+//! `DETACH PARTITION … CONCURRENTLY` says so. And where extensions go, and which foreign keys are to be checked.
 
-use pg_query::protobuf::Token;
+use pg_query::NodeEnum;
+use pg_query::protobuf::{self as pb, Token};
 
 use crate::ast::Span;
+use crate::kind::{Name, name_of};
 use crate::tokens::Tokens;
+
+/// The schema that CREATE EXTENSION names.
+pub fn schema_of_extension(text: &str) -> Option<String> {
+    let parsed = pg_query::parse(text, 0).ok()?;
+    let Some(NodeEnum::CreateExtensionStmt(create)) = parsed.protobuf.stmts.into_iter().next()?.stmt?.node else {
+        return None;
+    };
+    create.options.into_iter().find_map(|option| match option.node {
+        Some(NodeEnum::DefElem(option)) if option.defname == "schema" => match option.arg?.node? {
+            NodeEnum::String(name) => Some(name.sval),
+            _ => None,
+        },
+        _ => None,
+    })
+}
+
+/// The foreign keys for which an ALTER TABLE looks at the rows that there are.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CheckedKeys {
+    /// Those of ADD FOREIGN KEY: the referenced table, and where NOT VALID would keep the rows from being looked at.
+    pub added: Vec<(Name, usize)>,
+    /// Those of new columns that have a value in each row: the referenced table, where REFERENCES stands, where the
+    /// command ends, and the same key as a command of its own.
+    pub filled: Vec<(Name, Span, usize, String)>,
+    /// The constraints of VALIDATE CONSTRAINT.
+    pub validated: Vec<String>,
+}
+
+pub fn checked_keys(text: &str) -> CheckedKeys {
+    let mut found = CheckedKeys::default();
+    let Ok(parsed) = pg_query::parse(text, 0) else { return found };
+    let Some(tokens) = Tokens::scan(text) else { return found };
+    let statement = parsed.protobuf.stmts.into_iter().next().and_then(|raw| raw.stmt?.node);
+    let Some(NodeEnum::AlterTableStmt(alter)) = statement else { return found };
+    let referenced = |key: &pb::Constraint| {
+        let is_key = key.contype() == pb::ConstrType::ConstrForeign;
+        key.pktable.as_ref().filter(|_| is_key).map(name_of)
+    };
+    for command in alter.cmds {
+        let Some(NodeEnum::AlterTableCmd(command)) = command.node else { continue };
+        match command.def.and_then(|def| def.node) {
+            Some(NodeEnum::Constraint(key)) => {
+                if let Some(name) = referenced(&key).filter(|_| !key.skip_validation) {
+                    let end = tokens.end_of_piece(key.location.max(0) as usize);
+                    found.added.extend(end.map(|end| (name, end)));
+                }
+            }
+            Some(NodeEnum::ColumnDef(column)) => {
+                let constraints = column.constraints.iter().filter_map(|each| match &each.node {
+                    Some(NodeEnum::Constraint(constraint)) => Some(constraint),
+                    _ => None,
+                });
+                let gives_value = |c: &pb::Constraint| {
+                    use pb::ConstrType as C;
+                    matches!(c.contype(), C::ConstrDefault | C::ConstrIdentity | C::ConstrGenerated)
+                };
+                if constraints.clone().any(|c| gives_value(c)) {
+                    let keys = constraints.clone().filter(|c| referenced(c).is_some());
+                    found.filled.extend(keys.filter_map(|key| {
+                        use pb::ConstrType as C;
+                        let start = key.location.max(0) as usize;
+                        let end = tokens.end_of_piece(start)?;
+                        let attribute = |c: &pb::Constraint| {
+                            matches!(
+                                c.contype(),
+                                C::ConstrAttrDeferrable
+                                    | C::ConstrAttrNotDeferrable
+                                    | C::ConstrAttrDeferred
+                                    | C::ConstrAttrImmediate
+                            )
+                        };
+                        let behind = constraints.clone().filter(|c| !attribute(c)).map(|c| c.location.max(0) as usize);
+                        let until = behind.filter(|at| *at > start).min().unwrap_or(end);
+                        let span = Span { start, end: until };
+                        let at = tokens.from(start);
+                        // CONSTRAINT and its name come first.
+                        let named = if tokens.kind(at) == Token::Constraint { at + 2 } else { at };
+                        let head = text.get(start..tokens.start_of(named))?;
+                        let rest = text.get(tokens.start_of(named)..until)?;
+                        let column = quote(&column.colname);
+                        let alone = format!(", ADD {head}FOREIGN KEY ({column}) {}", rest.trim_end());
+                        Some((referenced(key)?, span, end, alone))
+                    }));
+                }
+            }
+            _ if command.subtype == pb::AlterTableType::AtValidateConstraint as i32 => {
+                found.validated.push(command.name);
+            }
+            _ => {}
+        }
+    }
+    found
+}
 
 /// `(column, expression)` of each `ALTER [COLUMN] name [SET DATA] TYPE … USING expression` in a statement.
 pub fn using_clauses(text: &str) -> Vec<(String, String)> {
@@ -31,6 +126,10 @@ pub fn detached_concurrently(text: &str) -> Option<Span> {
     Some(tokens.span(at, at + 1))
 }
 
+fn quote(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
 /// The name that an identifier stands for.
 pub(crate) fn identifier(written: &str) -> String {
     match written.strip_prefix('"').and_then(|w| w.strip_suffix('"')) {
@@ -41,7 +140,33 @@ pub(crate) fn identifier(written: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{detached_concurrently, using_clauses};
+    use super::{checked_keys, detached_concurrently, using_clauses};
+
+    #[test]
+    fn keys_that_are_checked_are_found() {
+        let text = "ALTER TABLE c ADD FOREIGN KEY (a, b) REFERENCES s.t (x, y), ADD COLUMN n int REFERENCES t, \
+                    ADD COLUMN d int DEFAULT 1 CONSTRAINT k REFERENCES u ON DELETE CASCADE DEFERRABLE NOT NULL, \
+                    VALIDATE CONSTRAINT v, \
+                    ADD CONSTRAINT w FOREIGN KEY (a) REFERENCES t NOT VALID, ADD CHECK (a > 0), \
+                    ADD CONSTRAINT x FOREIGN KEY (a) REFERENCES t MATCH FULL DEFERRABLE /* later */ ;";
+        let found = checked_keys(text);
+        let written = |end: usize| text[..end].rsplit(", ADD").next().unwrap_or_default().to_owned();
+        let added: Vec<(String, String)> =
+            found.added.into_iter().map(|(name, end)| (name.name, written(end))).collect();
+        let pair = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+        let first = pair("t", "ALTER TABLE c ADD FOREIGN KEY (a, b) REFERENCES s.t (x, y)");
+        assert_eq!(added, [first, pair("t", " CONSTRAINT x FOREIGN KEY (a) REFERENCES t MATCH FULL DEFERRABLE")]);
+        let filled: Vec<_> = found
+            .filled
+            .iter()
+            .map(|(name, span, end, alone)| (name.name.as_str(), span.of(text), written(*end), alone.as_str()))
+            .collect();
+        let whole =
+            " COLUMN d int DEFAULT 1 CONSTRAINT k REFERENCES u ON DELETE CASCADE DEFERRABLE NOT NULL".to_owned();
+        let alone = ", ADD CONSTRAINT k FOREIGN KEY (\"d\") REFERENCES u ON DELETE CASCADE DEFERRABLE";
+        assert_eq!(filled, [("u", "CONSTRAINT k REFERENCES u ON DELETE CASCADE DEFERRABLE ", whole, alone)]);
+        assert_eq!(found.validated, ["v"]);
+    }
 
     #[test]
     fn concurrently_is_found() {

@@ -204,6 +204,20 @@ impl Tokens {
         (self.kind(open) == Token::Ascii40 && self.kind(end - 1) == Token::Ascii41).then(|| self.span(first, end))
     }
 
+    /// Where what begins at a position of the text ends: before a comma beside it, or the statement's end.
+    pub fn end_of_piece(&self, position: usize) -> Option<usize> {
+        let mut at = self.at(position)?;
+        let mut end = None;
+        while let Some(token) = self.list.get(at) {
+            if matches!(token.kind, Token::Ascii44 | Token::Ascii59) {
+                break;
+            }
+            end = self.list.get(self.mate(at).max(at)).map(|last| last.end);
+            at = self.next_flat(at);
+        }
+        end
+    }
+
     /// Splits the tokens in `from..to` at commas outside brackets: index ranges.
     pub fn split_commas(&self, from: usize, to: usize) -> Vec<(usize, usize)> {
         let mut parts = Vec::new();

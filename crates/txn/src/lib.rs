@@ -8,4 +8,4 @@ mod gid;
 pub mod recovery;
 
 pub use commit::{Action, Commit, Event, Outcome, Participant, Protocol, Refused};
-pub use gid::Gid;
+pub use gid::{Gid, number_of, of_number};

@@ -101,13 +101,16 @@ pub struct NodeStatus {
     pub log_file: PathBuf,
 }
 
+/// Settings of the servers, and their first port.
+type Chosen = (Vec<(String, String)>, Option<u16>);
+
 /// A cluster whose lock we hold.
 #[derive(Debug)]
 pub struct Cluster {
     pub dir: PathBuf,
     pub state: ClusterState,
     /// Settings and first port that it had, where `up` was given others that no server has started with yet.
-    settings_before: Option<(Vec<(String, String)>, Option<u16>)>,
+    settings_before: Option<Chosen>,
     _lock: FileLock,
 }
 

@@ -62,7 +62,7 @@ impl Session {
     /// A call's statement as the coordinator runs it.
     pub(super) async fn coordinator_text(&mut self, call: &Call<'_>) -> Result<Splice> {
         match &call.prepared.statement {
-            Some(statement) => self.coordinator_text_with(statement, Some(call), None).await,
+            Some(statement) => self.coordinator_text_with(statement, Some(call), &[]).await,
             None => Ok(Splice::default()),
         }
     }
@@ -70,19 +70,22 @@ impl Session {
     /// Our own names qualified, ONLY taken away from distributed tables (whose rows are in a child there), and catalogs
     /// replaced by views of them that do not show our own objects.
     pub(super) async fn coordinator_text_of(&mut self, statement: &Statement) -> Result<Splice> {
-        self.coordinator_text_with(statement, None, None).await
+        self.coordinator_text_with(statement, None, &[]).await
     }
 
-    /// The same with something inserted at a place of the text. `call`: has the values of its parameters.
+    /// The same with something else written at places of the text. `call`: has the values of its parameters.
     pub(super) async fn coordinator_text_with(
         &mut self,
         statement: &Statement,
         call: Option<&Call<'_>>,
-        inserted: Option<(usize, String)>,
+        written: &[(Span, String)],
     ) -> Result<Splice> {
         let mut edits = Edits::new();
-        if let Some((at, text)) = inserted {
-            edits.insert(at, text);
+        for (span, text) in written {
+            match span.start == span.end {
+                true => edits.insert(span.start, text.as_str()),
+                false => edits.replace(*span, text.as_str()),
+            };
         }
         for (span, name) in pgherd_sql::own_names(statement) {
             edits.replace(span, name);
@@ -417,7 +420,12 @@ impl Session {
             false => None,
         };
         let announces = matches!(kind, StatementKind::Notify { .. });
-        let completion = self.run_on_coordinator(call, text, !announces).await?;
+        if own_transactions && runs_bodies {
+            self.begin_own_transactions().await?;
+        }
+        let completion = self.run_on_coordinator(call, text, !announces).await;
+        self.end_own_transactions().await;
+        let completion = completion?;
         if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
             participant.ends_last |= announces;
             participant.announces |= announces;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use pgherd_catalog::hash::{self, Hashed};
-use pgherd_catalog::{COORDINATOR_GROUP, Column, ColumnDefault, Table};
+use pgherd_catalog::{COORDINATOR_GROUP, Column, ColumnDefault, GroupId, Table};
 use pgherd_planner::{Tier, time_default};
 use pgherd_sql::{CopyFormat, CopyInfo, CopyTarget, StatementKind};
 use pgherd_wire::copy::{self, CopyErrorKind, CopySplitter, Header, KeyField};
@@ -18,7 +18,6 @@ use super::{Call, Completion};
 use crate::error::{Failure, Result};
 use crate::session::Session;
 use crate::settings::{quote_ident, quote_literal};
-use crate::transaction::Participant;
 
 const TIMESTAMPTZ: pgherd_catalog::Oid = 1184;
 
@@ -70,7 +69,10 @@ impl Session {
                 b'G' => {
                     self.client.forward(&frame);
                     self.client.flush().await?;
-                    unconverted = self.pass_copy_data(&mut participant).await?;
+                    self.put_back(COORDINATOR_GROUP, participant);
+                    let passed = self.pass_copy_data().await;
+                    participant = self.take(COORDINATOR_GROUP)?;
+                    unconverted = passed?;
                 }
                 b'C' => tag = backend::parse_command_complete(&frame)?.to_owned(),
                 b'E' => {
@@ -89,26 +91,26 @@ impl Session {
         }
     }
 
-    /// The client's copy data up to its end, or to bytes that cannot be converted: the error of those is given.
-    async fn pass_copy_data(&mut self, participant: &mut Participant) -> Result<Option<Failure>> {
-        let mut failed = false;
+    /// The client's copy data up to its end, to what the coordinator does not take, or to bytes that cannot be
+    /// converted: the error of those is given.
+    async fn pass_copy_data(&mut self) -> Result<Option<Failure>> {
         loop {
-            let frame = self.client.frame().await?;
-            let frame = match self.client.decoded(&frame) {
+            let Some(frame) = self.copy_message(&[COORDINATOR_GROUP]).await? else { return Ok(None) };
+            let decoded = self.client.decoded(&frame);
+            let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) else { return Ok(None) };
+            let frame = match decoded {
                 Ok(frame) => frame,
-                // What the server had found before comes first.
-                Err(_) if failed => return Ok(None),
                 Err(failure) => {
                     frontend::write_copy_fail(participant.lease.buffer(), failure.sqlstate());
                     return Ok(Some(failure));
                 }
             };
             match frame.tag() {
-                b'd' if !failed => {
-                    participant.lease.copy_data(frame.body());
-                    failed = participant.lease.is_full() && self.push_copy_to(COORDINATOR_GROUP, participant).await?;
+                b'd' => {
+                    if self.copy_bytes(COORDINATOR_GROUP, frame.body()).await? {
+                        return Ok(None);
+                    }
                 }
-                b'd' => {}
                 b'c' | b'f' => {
                     participant.lease.buffer().extend_from_slice(&frame.raw);
                     return Ok(None);
@@ -296,8 +298,11 @@ impl Session {
         backend::write_copy_in_response(&mut self.client.out, format, &vec![i16::from(format); columns.len()]);
         self.client.flush().await?;
         let key_is_there = key.is_some();
-        let outcome = self.feed_copy(&mut copy, &mut splitter, key_is_there, &behind).await;
-        let outcome = match outcome {
+        let fed = match self.check_freeze(info, &table).await {
+            Ok(()) => self.feed_copy(&mut copy, &mut splitter, key_is_there, &behind).await,
+            Err(failure) => Err(failure),
+        };
+        let outcome = match fed {
             Ok(Feed::Done) => self.finish_copy_in(copy).await.map(|rows| Completion::Tag(format!("COPY {rows}"))),
             Ok(Feed::Failed(failure)) => Err(self.abort_copy_in(copy).await.unwrap_or(failure)),
             Err(failure) => {
@@ -307,6 +312,20 @@ impl Session {
             }
         };
         outcome.map_err(|failure| behind.taken_from(failure))
+    }
+
+    /// FREEZE is for tables that this transaction has made or emptied, as the coordinator knows of its own.
+    async fn check_freeze(&mut self, info: &CopyInfo, table: &Table) -> Result<()> {
+        if !info.options.freeze || table.is_reference() {
+            return Ok(());
+        }
+        let relation = format!("{}.{}", quote_ident(&table.schema), quote_ident(&table.name));
+        self.join(COORDINATOR_GROUP).await?;
+        self.begin_copy(COORDINATOR_GROUP, &format!("COPY {relation} FROM STDIN (FREEZE)")).await?;
+        if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
+            frontend::write_copy_done(participant.lease.buffer());
+        }
+        self.collect_started(COORDINATOR_GROUP).await.map(drop)
     }
 
     /// Binary values of these columns, or of all, have numbers of types in them.
@@ -328,7 +347,11 @@ impl Session {
         let reference = table.is_reference();
         let mut last_line = 0;
         loop {
-            let frame = self.client.frame().await?;
+            let servers: Vec<GroupId> = copy.started.keys().copied().collect();
+            let Some(frame) = self.copy_message(&servers).await? else {
+                // What it was, the server says when the COPY is ended.
+                return Err(Failure::new("XX000", "a worker has stopped taking rows"));
+            };
             let frame = self.client.decoded(&frame)?;
             let ended = match frame.tag() {
                 b'd' => {
@@ -395,9 +418,16 @@ impl Session {
                     Some(Some(remainder)) => remainder,
                     Some(None) => {
                         let value = value.unwrap_or_default();
-                        self.remainder_of_stored_bytes(&table, value, binary)
-                            .await
-                            .map_err(|failure| failure.with(b'W', &format!("COPY {}, line {}", table.name, row.line)))?
+                        match self.remainder_of_stored_bytes(&table, value, binary).await {
+                            Ok(remainder) => remainder,
+                            Err(failure) => {
+                                // A server has more to say of it, or finds something before it in the row.
+                                self.copy_line(copy, 0, &behind.row(&row)).await?;
+                                self.end_copies(copy).await?;
+                                let context = format!("COPY {}, line {}", table.name, row.line);
+                                return Err(failure.with(b'W', &context));
+                            }
+                        }
                     }
                 };
                 self.copy_line(copy, remainder, &behind.row(&row)).await?;

@@ -2,18 +2,25 @@
 //! at its own speed, and is heard while it does.
 
 use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
 use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
 
 use bytes::BytesMut;
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Table};
+use pgherd_wire::frame::Frame;
 use pgherd_wire::{backend, frontend};
 
 use super::copy_lines::Lines;
-use super::request::Errors;
+use super::request::{Errors, next_batch};
 use crate::error::{Failure, Result};
 use crate::session::Session;
 use crate::settings::quote_ident;
 use crate::transaction::Participant;
+
+/// A client that has sent nothing for so long waits for an answer, maybe: what it has sent goes out.
+const SILENCE: Duration = Duration::from_millis(10);
 
 /// A COPY FROM that is under way on the workers of a table.
 pub struct CopyIn {
@@ -179,6 +186,59 @@ impl Session {
         let Some(participant) = self.txn.participants.get_mut(&group) else { return Ok(false) };
         participant.lease.copy_data(bytes);
         if participant.lease.is_full() { self.push_copy(group).await } else { Ok(false) }
+    }
+
+    /// The client's next message of a COPY. While it is silent, servers get what there is for them, and are heard.
+    /// None: one of them has failed.
+    pub(super) async fn copy_message(&mut self, groups: &[GroupId]) -> Result<Option<Frame>> {
+        let mut is_silent = false;
+        loop {
+            if let Some(frame) = self.client.take_frame()? {
+                return Ok(Some(frame));
+            }
+            if !is_silent {
+                match tokio::time::timeout(SILENCE, self.client.fill()).await {
+                    Ok(filled) => filled?,
+                    Err(_) => is_silent = true,
+                }
+                continue;
+            }
+            for group in groups {
+                if self.push_copy(*group).await? {
+                    return Ok(None);
+                }
+            }
+            self.client.flush().await?;
+            let asked = {
+                let mut servers: Vec<_> = self
+                    .txn
+                    .participants
+                    .iter_mut()
+                    .filter(|(group, _)| groups.contains(group))
+                    .map(|(_, participant)| Box::pin(participant.lease.listen()))
+                    .collect();
+                let said = poll_fn(|cx| match servers.iter_mut().any(|server| server.as_mut().poll(cx).is_ready()) {
+                    true => Poll::Ready(()),
+                    false => Poll::Pending,
+                });
+                tokio::select! {
+                    biased;
+                    // What was lost shows again when it is pushed.
+                    () = said => None,
+                    Some(batch) = next_batch(&mut self.callbacks) => Some(batch),
+                    filled = self.client.fill() => {
+                        filled?;
+                        is_silent = false;
+                        None
+                    }
+                }
+            };
+            if let Some(batch) = asked {
+                let mut participant = self.take(COORDINATOR_GROUP)?;
+                self.answer(batch, &mut participant).await;
+                self.put_back(COORDINATOR_GROUP, participant);
+            }
+        }
     }
 
     async fn push_copy(&mut self, group: GroupId) -> Result<bool> {

@@ -40,12 +40,12 @@ impl Session {
         let mut followed = None;
         let sql = match (&call.prepared.statement, kind) {
             (Some(statement), StatementKind::DeclareCursor { query, .. }) => {
-                let mut inserted = None;
+                let mut inserted = Vec::new();
                 if let Some((table, at, column)) = self.followed(&statement.text, *query).await? {
                     followed = Some(table);
-                    inserted = Some((at, column));
+                    inserted.push((pgherd_sql::Span { start: at, end: at }, column));
                 }
-                self.coordinator_text_with(statement, Some(call), inserted).await?
+                self.coordinator_text_with(statement, Some(call), &inserted).await?
             }
             _ => self.coordinator_text(call).await?,
         };

@@ -105,7 +105,7 @@ impl Session {
             }
             K::RefreshMatView { .. } => self.run_local_ddl(call).await,
             K::Ddl(info) => {
-                if let Some(done) = self.run_own_extension(info).await? {
+                if let Some(done) = self.run_own_extension(info, call.prepared.text()).await? {
                     return Ok(done);
                 }
                 let (fresh, mark) = (self.txn.block == Block::None, self.client.mark());
@@ -329,13 +329,14 @@ impl Session {
         {
             self.leave_database(name).await?;
         }
+        self.leave_schema(info).await?;
         let since = if drops_part(info) { self.coordinator_time().await? } else { String::new() };
         let mut affected = self.affected_tables(info).await?;
         if self.txn.catalog_lags && !affected.is_empty() {
             self.reload_catalog_in_block().await?;
             affected = self.affected_tables(info).await?;
         }
-        self.refuse_key_to_distributed(call.prepared.text(), info, &affected).await?;
+        let added_keys = self.keys_to_check(call.prepared.text(), info, &affected, false).await?;
         // DETACH PARTITION … CONCURRENTLY is carried out as DETACH PARTITION. Indexes of partitions are partitioned on
         // the coordinator, and are made and dropped likewise.
         let of_leaf = info.concurrently && info.object == "index" && self.names_leaf(info).await?;
@@ -399,7 +400,12 @@ impl Session {
         let drops = info.tag.starts_with("DROP");
         let meant = self.meant_objects(info).await?;
         let followed = Followed { meant, tables: before.iter().map(|(table, _)| table.oid).collect() };
-        let sql = self.coordinator_text(call).await?;
+        let sql = match (&call.prepared.statement, &added_keys) {
+            (Some(statement), Some(added)) => {
+                self.coordinator_text_with(statement, Some(call), &added.unchecked).await?
+            }
+            _ => self.coordinator_text(call).await?,
+        };
         self.pin |= self.makes_temporary(call);
         self.let_schema_follow(info, true).await?;
         self.definitions.outer = followed.tables.clone();
@@ -423,6 +429,10 @@ impl Session {
             self.follow_object(call.prepared.text(), info, followed.clone()).await?;
         }
         self.follow_tables(&before, info, call.prepared.text()).await?;
+        if let Some(added) = added_keys {
+            // The referenced tables have their foreign children again.
+            self.check_added_keys(added).await?;
+        }
         if drops {
             self.drop_on_workers().await?;
             let dropped = |name: &String| info.objects.iter().any(|o| o.schema.is_none() && o.name == *name);
@@ -566,41 +576,6 @@ impl Session {
         }
         let pass = if begins { self.schema_pass().await? } else { String::new() };
         self.run_quiet(COORDINATOR_GROUP, &format!("SET LOCAL pgherd.schema_follows = '{pass}'")).await
-    }
-
-    /// A foreign key of a local table would be checked against the coordinator's heap, which is always empty.
-    pub(super) async fn refuse_key_to_distributed(
-        &mut self,
-        text: &str,
-        info: &DdlInfo,
-        affected: &[Arc<Table>],
-    ) -> Result<()> {
-        if info.tag != "ALTER TABLE" || !text.to_ascii_lowercase().contains("references") {
-            return Ok(());
-        }
-        let Some(altered) = info.relations.first().or(info.objects.first()).cloned() else { return Ok(()) };
-        let Some(table) = affected.iter().find(|t| !t.is_reference()) else { return Ok(()) };
-        if self.distributed(&altered).await?.is_some() {
-            return Ok(());
-        }
-        // PostgreSQL would look for what its rows refer to in the heap.
-        let name = quote_name(altered.schema.as_deref(), &altered.name);
-        let has_rows = match text.to_ascii_lowercase().contains("not valid") {
-            true => false,
-            false => {
-                let found = self.ask_coordinator(&format!("SELECT FROM {name} LIMIT 1")).await?;
-                !found.rows.is_empty()
-            }
-        };
-        if has_rows || table.is_partitioned || table.is_leaf {
-            return Err(Failure::refused(format!(
-                "cannot create foreign key constraint: table \"{}\" is distributed and \"{}\" is not",
-                table.name, altered.name
-            ))
-            .detail("The rows that there are cannot be checked.")
-            .hint("Distribute the table first, or add the constraint NOT VALID."));
-        }
-        Ok(())
     }
 
     /// The tables whose description a statement may change: those it names, those whose index it names, or all.

@@ -233,7 +233,7 @@ impl Session {
         };
         self.refresh_temporary_names().await?;
         let affected = self.affected_tables(&info).await?;
-        self.refuse_key_to_distributed(&text, &info, &affected).await?;
+        self.keys_to_check(&text, &info, &affected, true).await?;
         // Workers have no such thing.
         if affected.is_empty() && matches!(info.object, "table" | "index") {
             return Ok(());

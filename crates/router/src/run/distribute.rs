@@ -34,6 +34,9 @@ pub struct OnWorker {
 impl Session {
     pub(super) async fn create_distributed_table(&mut self, arguments: &Arguments) -> Result<()> {
         let name = arguments.need("table_name")?;
+        if arguments.is_null("distribution_column") {
+            return self.keep_on_one_server(name, arguments).await;
+        }
         let key = arguments.need("distribution_column")?;
         if let Some(kind) = arguments.get("distribution_type")
             && kind != "hash"
@@ -116,6 +119,20 @@ impl Session {
             self.run_quiet(COORDINATOR_GROUP, &sql).await.map_err(super::own::without_position)?;
         }
         self.txn.changes_catalog(Reach::Shared);
+        Ok(())
+    }
+
+    /// A table of one shard, in Citus's words, is a local table.
+    async fn keep_on_one_server(&mut self, name: &str, arguments: &Arguments) -> Result<()> {
+        self.relation_oid(name).await?;
+        if arguments.get("shard_count").is_some() {
+            return Err(Failure::new(
+                "22023",
+                "shard_count can't be specified when the distribution column is null because in that case it's \
+                 automatically set to 1",
+            ));
+        }
+        self.notice(&format!("table {name} stays on the coordinator, whole"));
         Ok(())
     }
 

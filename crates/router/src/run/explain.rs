@@ -137,7 +137,7 @@ impl Session {
         let inner = &Call { staged: staged.as_ref(), ..*inner };
         let mut tasks = self.explain_tasks(inner, &plan, is_execute(call, inner)).await?;
         if analyze && !statement.samples.is_empty() && matches!(plan.tier, Tier::Federate { .. }) {
-            let sql = self.coordinator_text_with(statement, Some(inner), None).await?.as_written();
+            let sql = self.coordinator_text_with(statement, Some(inner), &[]).await?.as_written();
             tasks = vec![Task { group: COORDINATOR_GROUP, sql }];
         }
         let by_running = matches!(

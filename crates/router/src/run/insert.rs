@@ -271,7 +271,7 @@ impl Session {
         if samples || query.contains("pg_backend_pid") {
             let parsed = pgherd_sql::split(&query).ok().and_then(|mut s| s.pop());
             if let Some(statement) = parsed {
-                query = self.coordinator_text_with(&statement, Some(call), None).await?.as_written();
+                query = self.coordinator_text_with(&statement, Some(call), &[]).await?.as_written();
             }
         }
         let mut kept = Vec::new();
@@ -360,7 +360,7 @@ impl Session {
         self.join(COORDINATOR_GROUP).await?;
         self.mark_writer(COORDINATOR_GROUP);
         let sql = match &inner {
-            Some(statement) => self.coordinator_text_with(statement, Some(call), None).await?.as_written(),
+            Some(statement) => self.coordinator_text_with(statement, Some(call), &[]).await?.as_written(),
             None => sql,
         };
         let types = self.param_types(call).await?;

@@ -3,12 +3,17 @@
 //! client hears of the statement. What commits on several servers between the first of them and the last may be seen on
 //! some and not on others.
 
+use std::collections::BTreeMap;
+
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId};
 use pgherd_planner::{Plan, Tier};
-use pgherd_sql::{Name, StatementKind};
+use pgherd_sql::{Name, Splice, Statement, StatementKind};
 
+use super::{Call, Completion};
 use crate::error::{Failure, Result};
 use crate::session::Session;
+use crate::settings::quote_literal;
+use crate::shared::Exported;
 use crate::transaction::{Block, LogItem};
 
 const DEFAULT: &str = "default_transaction_isolation";
@@ -126,6 +131,36 @@ impl Session {
             self.txn.snapshots_asked.push((group, is_new));
         }
         Ok(())
+    }
+
+    /// `SELECT pg_export_snapshot()`, by which pg_dump has other sessions see what this one sees.
+    pub(super) fn exports_snapshot(&self, call: &Call<'_>) -> bool {
+        const CALL: &str = "pg_export_snapshot()";
+        let is_called = |statement: &Statement| {
+            let text: String = statement.text.to_ascii_lowercase().split_whitespace().collect();
+            let called = text.strip_prefix("select").map(|rest| rest.strip_prefix("pg_catalog.").unwrap_or(rest));
+            called == Some(CALL)
+        };
+        let exports = |s: &Statement| s.calls.iter().any(|(_, name)| name == "pg_export_snapshot") && is_called(s);
+        self.txn.block == Block::Explicit
+            && call.prepared.statement.as_ref().is_some_and(exports)
+            && !self.catalog().by_oid.is_empty()
+    }
+
+    /// Each server exports its own. They are known by the coordinator's, for as long as this transaction.
+    pub(super) async fn export_snapshots(&mut self, call: &Call<'_>) -> Result<Completion> {
+        self.take_snapshots().await?;
+        let mut ids = BTreeMap::new();
+        for group in std::iter::once(COORDINATOR_GROUP).chain(self.catalog().worker_groups()) {
+            self.join(group).await?;
+            let found = self.collect_on(group, "SELECT pg_catalog.pg_export_snapshot()").await?;
+            ids.insert(group, found.text(0, 0).unwrap_or_default().to_owned());
+        }
+        let id = ids.get(&COORDINATOR_GROUP).cloned().unwrap_or_default();
+        let exported = Exported::new(self.thread.shared.clone(), &id, ids);
+        self.txn.exported.push(exported);
+        let text = format!("SELECT {}::pg_catalog.text AS pg_export_snapshot", quote_literal(&id));
+        self.run_coordinator_plan(call, &Splice::verbatim(&text, 0), false, false).await
     }
 
     /// Reads the answers of those who were asked.

@@ -19,6 +19,7 @@ mod explain;
 mod extensions;
 mod insert;
 mod isolation;
+mod local_keys;
 mod nodes;
 mod objects;
 mod operation;
@@ -247,6 +248,11 @@ impl Session {
     async fn dispatch(&mut self, call: &Call<'_>, kind: &StatementKind) -> Result<Completion> {
         use StatementKind as K;
         self.take_snapshots_before(kind).await?;
+        let takes_query =
+            matches!(kind, K::Explain { .. } | K::CreateTableAs(_) | K::DeclareCursor { .. } | K::Call | K::Copy(_));
+        if takes_query && call.bound.is_none() && call.prepared.statement.as_ref().is_some_and(|s| s.params > 0) {
+            return self.refuse_parameters(call).await;
+        }
         match kind {
             K::Select | K::Insert | K::Update | K::Delete | K::Merge => self.run_planned(call).await,
             K::Begin(_)

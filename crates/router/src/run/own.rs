@@ -24,6 +24,11 @@ impl Arguments {
         self.values.iter().find(|(n, _)| n == name).and_then(|(_, v)| v.as_deref())
     }
 
+    /// It is given, as NULL.
+    pub fn is_null(&self, name: &str) -> bool {
+        self.values.iter().any(|(n, value)| n == name && value.is_none())
+    }
+
     pub fn need(&self, name: &str) -> Result<&str> {
         self.get(name).ok_or_else(|| Failure::new("22004", format!("{name} of {} cannot be NULL", self.function)))
     }

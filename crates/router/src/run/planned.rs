@@ -20,6 +20,9 @@ use crate::session::{Bound, Progress, Session};
 use crate::settings::{quote_ident, quote_literal};
 use crate::transaction::Block;
 
+/// Parameters of a statement, and columns of a result.
+const PARAMETERS_MAX: usize = 65535;
+const COLUMNS_MAX: usize = 1664;
 /// PostgreSQL's own `max_parallel_workers_per_gather`.
 const PARALLEL_DEFAULT: usize = 2;
 /// With more partitions on each server tables are not joined partition by partition: each join has memory of its own.
@@ -29,6 +32,9 @@ impl Session {
     pub(super) async fn run_planned(&mut self, call: &Call<'_>) -> Result<Completion> {
         if call.bound.is_none() && call.prepared.statement.as_ref().is_some_and(|s| s.params > 0) {
             return self.refuse_parameters(call).await;
+        }
+        if self.exports_snapshot(call) {
+            return self.export_snapshots(call).await;
         }
         if let Some(statement) = &call.prepared.statement
             && !pgherd_sql::own_calls(statement).is_empty()
@@ -113,7 +119,7 @@ impl Session {
         let is_coordinators = matches!(plan.tier, Tier::Coordinator { .. } | Tier::Federate { .. } | Tier::Refuse(_));
         let lacks_types = !is_coordinators && !self.workers_have_types(call).await?;
         self.take_snapshots_for(&plan).await?;
-        if lacks_types {
+        if lacks_types || leaves_no_room(call, &plan) {
             return self.run_federated(call, &plan, &copies_written(&plan)).await;
         }
         let is_whole =
@@ -784,6 +790,16 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// What the statement is run with besides are parameters behind the client's, and there is none left.
+fn leaves_no_room(call: &Call<'_>, plan: &Plan) -> bool {
+    let adds = match &plan.tier {
+        Tier::Scatter(scatter) => matches!(scatter.combine, Combine::Merge(_)),
+        Tier::Stage(_) | Tier::InsertSelect(_) => true,
+        _ => false,
+    };
+    adds && call.bound.is_some_and(|bound| bound.params.len() > PARAMETERS_MAX - COLUMNS_MAX)
 }
 
 /// The reference tables whose copies a write changes.

@@ -338,7 +338,8 @@ impl Session {
 
     /// Answers what the coordinator's foreign tables ask while it computes.
     pub(super) async fn answer(&mut self, batch: Batch, participant: &mut Participant) {
-        Box::pin(self.serve_callback(batch, participant.in_block)).await;
+        let ends_known = participant.in_block || self.txn.own.is_some();
+        Box::pin(self.serve_callback(batch, ends_known)).await;
         // A definition inside of it, perhaps.
         participant.wrote |= self.txn.changed_catalog;
     }

@@ -94,7 +94,11 @@ impl Session {
                 }
                 let completion = self.run_on_coordinator(call, text, false).await?;
                 if self.txn.block != Block::None {
-                    self.log(LogItem::Raw(text.to_owned()));
+                    let exported = set.values.first().and_then(|id| self.thread.shared.exported(id));
+                    self.log(match exported {
+                        Some(ids) => LogItem::Snapshots(ids),
+                        None => LogItem::Raw(text.to_owned()),
+                    });
                     self.told(COORDINATOR_GROUP);
                     // One that is given belongs to one server: the others are not asked.
                     self.txn.keeps_snapshot = Some(false);

@@ -616,7 +616,7 @@ impl Session {
                 let sql = sql.trim_start().to_ascii_lowercase();
                 !["set transaction", "set constraints"].iter().any(|of_transaction| sql.starts_with(of_transaction))
             }
-            LogItem::Savepoint { .. } | LogItem::Modes(_) | LogItem::Anchor(_) => false,
+            LogItem::Savepoint { .. } | LogItem::Modes(_) | LogItem::Snapshots(_) | LogItem::Anchor(_) => false,
         });
         let cacheable = self.txn.catalog.is_none() && !self.pin && !local && !self.definitions.is_asked();
         if cacheable

@@ -1,0 +1,189 @@
+//! COMMIT and ROLLBACK inside procedures and DO blocks. The coordinator runs such a body outside any block of ours and
+//! ends its transactions itself. postgres_fdw tells of each end right before it comes: what was written on workers is
+//! then committed, where the coordinator has written nothing; otherwise it is prepared, and whether the coordinator's
+//! own transaction was committed is asked of it by the transaction's number.
+
+use pgherd_catalog::{COORDINATOR_GROUP, GroupId};
+use pgherd_txn::{Gid, of_number};
+use tokio::sync::watch;
+
+use crate::error::{Failure, Result};
+use crate::finish::{Part, Process, Progress, Unfinished, ask_on};
+use crate::session::Session;
+use crate::settings::quote_literal;
+use crate::transaction::Block;
+
+/// Transactions that a body ends itself.
+pub struct OwnTransactions {
+    /// The coordinator's process that runs it.
+    pid: i32,
+    /// The workers' part of the last one is prepared, and ends as the coordinator's has ended.
+    ending: Option<watch::Receiver<Progress>>,
+}
+
+impl Session {
+    /// A body is run next that ends transactions itself. Where each would keep a snapshot it may not write on workers.
+    pub(crate) async fn begin_own_transactions(&mut self) -> Result<()> {
+        if self.txn.block != Block::None || self.keeps_one_snapshot() {
+            return Ok(());
+        }
+        self.join(COORDINATOR_GROUP).await?;
+        let key = self.txn.participants.get(&COORDINATOR_GROUP).and_then(|p| p.lease.cancel_key.as_ref());
+        self.txn.own = key.map(|key| OwnTransactions { pid: key.pid, ending: None });
+        Ok(())
+    }
+
+    /// The body has ended, and the last of its transactions with it.
+    pub(crate) async fn end_own_transactions(&mut self) {
+        self.await_inner_end().await;
+        self.txn.own = None;
+    }
+
+    /// The coordinator is about to commit: the workers' part.
+    pub(crate) async fn commit_inside(&mut self) -> Result<()> {
+        let Some(own) = &self.txn.own else { return Ok(()) };
+        let pid = own.pid;
+        if self.workers_taking_part().is_empty() {
+            return Ok(());
+        }
+        let result = self.commit_workers(pid).await;
+        self.cancel.set_committing(false);
+        if result.is_err() {
+            self.rollback_workers().await;
+        }
+        self.begin_next().await;
+        result
+    }
+
+    /// The coordinator has rolled back.
+    pub(crate) async fn rollback_inside(&mut self) {
+        if self.txn.own.is_some() {
+            self.rollback_workers().await;
+            self.begin_next().await;
+        }
+    }
+
+    fn workers_taking_part(&self) -> Vec<GroupId> {
+        self.txn.participants.keys().copied().filter(|group| *group != COORDINATOR_GROUP).collect()
+    }
+
+    async fn rollback_workers(&mut self) {
+        for group in self.workers_taking_part() {
+            self.rollback_participant(group).await;
+        }
+    }
+
+    async fn commit_workers(&mut self, pid: i32) -> Result<()> {
+        self.check_none_ended()?;
+        self.make_waiting().await?;
+        let number = match self.txn.participants.values().any(|participant| participant.wrote) {
+            true => self.number_of_transaction(pid).await?,
+            false => None,
+        };
+        match number {
+            Some(number) => self.prepare_workers(number).await,
+            None => self.commit_participants().await,
+        }
+    }
+
+    /// The number of the transaction that a process of the coordinator's is in, if it has written something.
+    async fn number_of_transaction(&self, pid: i32) -> Result<Option<u64>> {
+        let sql = format!(
+            "SELECT s.backend_xid, pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot()) \
+             FROM pg_catalog.pg_stat_get_activity({pid}) s"
+        );
+        let found = ask_on(&self.thread.shared, &self.db, COORDINATOR_GROUP, &sql).await?;
+        let Some(number) = found.text(0, 0).and_then(|text| text.parse().ok()) else { return Ok(None) };
+        let next = found.text(0, 1).and_then(|text| text.parse().ok());
+        let next =
+            next.ok_or_else(|| Failure::new("XX000", "the coordinator does not say which transaction is next"))?;
+        Ok(Some(whole_number(number, next)))
+    }
+
+    /// What was written on workers ends as the coordinator's transaction does.
+    async fn prepare_workers(&mut self, number: u64) -> Result<()> {
+        self.txn.settled = true;
+        self.cancel.set_committing(true);
+        let transaction = of_number(number);
+        let gid = |group| Gid { decider: COORDINATOR_GROUP, transaction: transaction.clone(), participant: group };
+        let processes: Vec<(GroupId, Option<Process>)> =
+            self.txn.participants.iter().map(|(group, p)| (*group, Process::of(&p.lease))).collect();
+        let (mut prepare, mut end) = (Vec::new(), Vec::new());
+        for (group, participant) in self.txn.participants.iter().filter(|(_, participant)| participant.in_block) {
+            match participant.wrote {
+                true => {
+                    prepare.push((*group, format!("PREPARE TRANSACTION {}", quote_literal(&gid(*group).to_string()))))
+                }
+                false => end.push((*group, "COMMIT".to_owned())),
+            }
+        }
+        let (mut parts, mut failure) = (Vec::new(), None);
+        for (group, result) in self.run_last(prepare).await {
+            let result = result.and_then(|tag| match tag == "PREPARE TRANSACTION" {
+                true => Ok(()),
+                false => Err(Failure::new("25P02", "transaction was aborted on the server")),
+            });
+            let process = processes.iter().find(|(of, _)| *of == group).and_then(|(_, process)| process.clone());
+            match self.event(group, result, &mut failure) {
+                pgherd_txn::Event::Failed(_) => {}
+                pgherd_txn::Event::Lost(_) => parts.push(Part { group, lost: process }),
+                _ => parts.push(Part { group, lost: None }),
+            }
+        }
+        let unfinished = Unfinished {
+            database: self.db.clone(),
+            transaction,
+            decider: COORDINATOR_GROUP,
+            committed: failure.is_some().then_some(false),
+            deciding: None,
+            parts,
+        };
+        let progress = unfinished.start(&self.thread.shared);
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+        self.run_last(end).await;
+        if let Some(own) = &mut self.txn.own {
+            own.ending = Some(progress);
+        }
+        Ok(())
+    }
+
+    /// What comes next sees what the last transaction has written on workers.
+    pub(crate) async fn await_inner_end(&mut self) {
+        let Some(mut progress) = self.txn.own.as_mut().and_then(|own| own.ending.take()) else { return };
+        let _ = tokio::time::timeout(self.commit_wait(), progress.wait_for(|progress| progress.finished)).await;
+        let reached = *progress.borrow();
+        if !reached.finished {
+            let message = "a transaction of this procedure is not carried out on all servers yet: until it is, what was \
+                           written there cannot be seen, and its rows stay locked";
+            self.warn("01000", message);
+        }
+    }
+}
+
+/// A transaction's number with its upper half, which is that of one that comes next, or nearly.
+fn whole_number(number: u32, next: u64) -> u64 {
+    const HALF: u64 = 1 << 31;
+    let near = next & !u64::from(u32::MAX) | u64::from(number);
+    if near > next + HALF {
+        near.saturating_sub(1 << 32)
+    } else if near + HALF < next {
+        near + (1 << 32)
+    } else {
+        near
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::whole_number;
+
+    #[test]
+    fn numbers_are_near_the_next() {
+        assert_eq!(whole_number(1000, 1003), 1000);
+        assert_eq!(whole_number(1005, 1003), 1005);
+        assert_eq!(whole_number(u32::MAX - 1, (7 << 32) + 5), (7 << 32) - 2);
+        assert_eq!(whole_number(4, (7 << 32) - 3), (7 << 32) + 4);
+    }
+}
