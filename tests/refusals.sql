@@ -116,6 +116,9 @@ DO $$ BEGIN ALTER TABLE local ADD FOREIGN KEY (id) REFERENCES d; END $$;
 CREATE TABLE unchecked (k int);
 INSERT INTO unchecked VALUES (1);
 ALTER TABLE unchecked ADD FOREIGN KEY (k) REFERENCES d NOT VALID;
+--@ refused: cannot validate foreign key constraints to distributed tables from inside the coordinator
+DO $$ BEGIN ALTER TABLE unchecked VALIDATE CONSTRAINT unchecked_k_fkey; END $$;
+DROP TABLE unchecked;
 CREATE TABLE top (k int PRIMARY KEY);
 CREATE TABLE middle (k int PRIMARY KEY REFERENCES top ON DELETE CASCADE);
 SELECT create_distributed_table('top', 'k'), create_distributed_table('middle', 'k');
@@ -221,9 +224,6 @@ SET default_transaction_isolation = 'repeatable read';
 --@ refused: writing distributed tables from a procedure or DO block that ends transactions itself is not supported
 DO $$ BEGIN UPDATE d SET n = 1; COMMIT; END $$;
 RESET default_transaction_isolation;
---@ refused: cannot validate foreign key constraints to distributed tables from inside the coordinator
-DO $$ BEGIN ALTER TABLE unchecked VALIDATE CONSTRAINT unchecked_k_fkey; END $$;
-DROP TABLE unchecked;
 CREATE ROLE refused_owner;
 CREATE ROLE refused_reader;
 GRANT CREATE ON SCHEMA public TO refused_owner;

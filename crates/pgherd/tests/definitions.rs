@@ -292,6 +292,36 @@ fn a_router_that_is_killed_leaves_nothing_that_the_same_statement_does_not_finis
     }
 }
 
+/// What a procedure has prepared when its router dies ends as its transaction on the coordinator has.
+#[test]
+fn a_router_that_is_killed_in_a_procedure_that_commits_leaves_whole_transactions() {
+    let (herd, _turn) = herd();
+    let [_, cluster] = herd.sides("dead_procedure");
+    let mut client = cluster.connect("dead_procedure").unwrap();
+    client.run("CREATE TABLE t (k int PRIMARY KEY, v int); CREATE TABLE here (n int)").unwrap();
+    client.run("SELECT create_distributed_table('t', 'k')").unwrap();
+    client.run("INSERT INTO t SELECT g, 0 FROM generate_series(1, 40) g").unwrap();
+    let body =
+        "BEGIN FOR i IN 1..100000 LOOP UPDATE t SET v = v + 1; INSERT INTO here VALUES (i); COMMIT; END LOOP; END";
+    client.run(&format!("CREATE PROCEDURE goes_on() LANGUAGE plpgsql AS $$ {body} $$")).unwrap();
+    for round in 0..3 {
+        let mut caller = cluster.connect("dead_procedure").unwrap();
+        caller.send(&query("CALL goes_on()")).unwrap();
+        std::thread::sleep(Duration::from_millis(400 + 53 * round));
+        herd.kill("router");
+        client = herd.up("dead_procedure");
+        let started = Instant::now();
+        let prepared = "SELECT count(*) FROM pg_prepared_xacts WHERE database = current_database()";
+        while on_workers(&mut client, prepared).iter().any(|count| count != "0") {
+            assert!(started.elapsed() < WAIT, "something stays prepared");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let sums = client.value("SELECT min(v) || ' ' || max(v) || ' ' || (SELECT count(*) FROM here) FROM t").unwrap();
+        let same: Vec<&str> = sums.split(' ').collect();
+        assert!(same.iter().all(|sum| *sum == same[0]), "not one transaction: {sums}");
+    }
+}
+
 /// A row of pseudo-random numbers: the same seed gives the same statements.
 struct Random(u64);
 

@@ -32,19 +32,23 @@ enum Worker {
 
 /// Ends every connection to the database on one worker.
 fn cut(side: &Side, database: &str, worker: Worker) {
+    assert_ne!(cut_now(side, database, worker), "0", "nothing was cut");
+}
+
+/// The same, if there are some. How many there were.
+fn cut_now(side: &Side, database: &str, worker: Worker) -> String {
     let order = match worker {
         Worker::First => "min",
         Worker::Last => "max",
     };
     let mut client = side.connect("postgres").unwrap();
     let port = client.value(&format!("SELECT {order}(node_port) FROM citus_get_active_worker_nodes()")).unwrap();
-    let ended = client
+    client
         .value(&format!(
             "SELECT sum(result::int) FROM run_command_on_workers($$SELECT count(pg_terminate_backend(pid, 5000)) \
              FROM pg_stat_activity WHERE datname = '{database}' AND current_setting('port') = '{port}'$$)"
         ))
-        .unwrap();
-    assert_ne!(ended, "0", "nothing was cut");
+        .unwrap()
 }
 
 fn sqlstate(reply: &Reply) -> String {
@@ -215,15 +219,57 @@ fn idle_connections_that_are_gone_are_not_used() {
 
 /// Ends the coordinator's part of everybody else.
 fn cut_coordinator(side: &Side, database: &str) {
+    assert_ne!(cut_coordinator_now(side, database), "0", "nothing was cut");
+}
+
+fn cut_coordinator_now(side: &Side, database: &str) -> String {
     let mut client = side.connect("postgres").unwrap();
-    let ended = client
+    client
         .value(&format!(
             "SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_get_activity(NULL) \
              WHERE datid = (SELECT oid FROM pg_database WHERE datname = '{database}') \
              AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
         ))
-        .unwrap();
-    assert_ne!(ended, "0", "nothing was cut");
+        .unwrap()
+}
+
+/// Each transaction of a procedure writes the same on workers and on the coordinator.
+#[test]
+fn lost_in_a_procedure_that_commits() {
+    let side = prepared("lost_procedure");
+    let mut client = side.connect("lost_procedure").unwrap();
+    let body =
+        "BEGIN FOR i IN 1..100000 LOOP UPDATE t SET v = v + 1; INSERT INTO local VALUES (i); COMMIT; END LOOP; END";
+    client.run(&format!("CREATE PROCEDURE goes_on() LANGUAGE plpgsql AS $$ {body} $$")).unwrap();
+    for cut_at in 0..4 {
+        let target = side.target.with_database("lost_procedure");
+        let called = std::thread::spawn(move || Client::connect(&target).unwrap().simple("CALL goes_on()", None));
+        std::thread::sleep(Duration::from_millis(300 + 37 * cut_at));
+        // Between two transactions it loses nothing.
+        while !called.is_finished() {
+            match cut_at {
+                0 => cut_now(&side, "lost_procedure", Worker::First),
+                1 => cut_now(&side, "lost_procedure", Worker::Last),
+                _ => cut_coordinator_now(&side, "lost_procedure"),
+            };
+            std::thread::sleep(Duration::from_millis(41));
+        }
+        let reply = called.join().unwrap();
+        assert!(reply.is_err() || reply.unwrap().error().is_some(), "the procedure came to its end");
+        let started = Instant::now();
+        let unsettled = "SELECT sum(result::int) FROM run_command_on_workers($$SELECT count(*) FROM pg_prepared_xacts \
+                         WHERE database = current_database()$$)";
+        let mut client = side.connect("lost_procedure").unwrap();
+        while client.value(unsettled).unwrap() != "0" {
+            assert!(started.elapsed() < Duration::from_secs(30), "something stays prepared");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let sums = client.value("SELECT min(v) || ' ' || max(v) || ' ' || (SELECT 100 + count(*) FROM local) FROM t");
+        let sums = sums.unwrap();
+        let same: Vec<&str> = sums.split(' ').collect();
+        assert!(same.iter().all(|sum| *sum == same[0]) && same[0] != "100", "not one transaction: {sums}");
+        client.run("UPDATE t SET v = 100; TRUNCATE local").unwrap();
+    }
 }
 
 #[test]

@@ -885,6 +885,105 @@ fn copy_in_ends_as_the_client_says() {
     ]);
 }
 
+/// A client that waits for an answer gets it, though it has not ended its data.
+#[test]
+fn copy_in_tells_of_an_error_while_the_client_waits() {
+    let data = |text: &str| message(b'd', text.as_bytes());
+    for table in ["p", "local"] {
+        let copy = |columns: &str| query(&format!("COPY {table} ({columns}) FROM STDIN"));
+        check(&[
+            Messages(copy("k, v"), 1),
+            Ready(data("201\ta\nx\tbad\n"), 1),
+            Ready([data("202\tb\n"), message(b'c', &[]), query("SELECT count(*) FROM p WHERE k > 200")].concat(), 1),
+            Messages(copy("v, k"), 1),
+            Ready(data("a\t201\nb\t99999999999\n"), 1),
+            Messages(copy("k, v"), 1),
+            Ready(data("203\tc\td\n"), 1),
+            Messages(
+                [
+                    parse("", &format!("COPY {table} FROM STDIN"), &[]),
+                    bind("", "", &[], &[], &[]),
+                    execute("", 0),
+                    flush(),
+                ]
+                .concat(),
+                3,
+            ),
+            Messages(data("x\n"), 1),
+            Ready([data("204\te\n"), message(b'c', &[]), sync()].concat(), 1),
+            Ready(query(&format!("SELECT count(*) FROM {table} WHERE k > 200")), 1),
+        ]);
+    }
+}
+
+#[test]
+fn copy_freeze_is_for_new_tables() {
+    let data = |text: &str| [message(b'd', text.as_bytes()), message(b'c', &[])].concat();
+    let copy = "COPY frozen FROM STDIN (FREEZE)";
+    for side in [&sides().oracle, &sides().tested] {
+        let mut client = side.connect("protocol").unwrap();
+        client.run("CREATE TABLE frozen (k int)").unwrap();
+        if side.is_cluster {
+            client.run("SELECT create_distributed_table('frozen', 'k')").unwrap();
+        }
+    }
+    check(&[
+        Ready(query("BEGIN"), 1),
+        Ready([query(copy), data("1\n")].concat(), 1),
+        Ready(query("ROLLBACK"), 1),
+        Ready(query("BEGIN; TRUNCATE frozen"), 1),
+        Ready([query(copy), data("1\n2\n")].concat(), 1),
+        Ready(query("COMMIT; SELECT count(*) FROM frozen; DROP TABLE frozen"), 1),
+    ]);
+}
+
+#[test]
+fn a_statement_has_up_to_65535_parameters() {
+    let values: Vec<String> = (1..=65535).map(|n| n.to_string()).collect();
+    let values: Vec<&str> = values.iter().map(String::as_str).collect();
+    let list = |from: usize, to: usize| (from..=to).map(|n| format!("${n}")).collect::<Vec<_>>().join(",");
+    let rows = (1..=32767).map(|n| format!("(${}::int + 1000, ${})", 2 * n - 1, 2 * n)).collect::<Vec<_>>().join(",");
+    let reads = [
+        format!("SELECT count(*), sum(n) FROM p WHERE k IN ({})", list(1, 65535)),
+        format!("SELECT k, v FROM p WHERE k IN ({}) ORDER BY k LIMIT 3", list(1, 65535)),
+        format!("SELECT max(k) FROM p WHERE k IN (SELECT k FROM local) OR k IN ({})", list(1, 65535)),
+    ];
+    for sql in reads {
+        check(&[Ready([run(&sql, &values), sync()].concat(), 1)]);
+    }
+    let insert = format!("INSERT INTO p (k, v) VALUES {rows}");
+    let upsert = format!("{insert} ON CONFLICT (k) DO UPDATE SET v = excluded.v RETURNING 1");
+    check(&[
+        Ready(query("BEGIN"), 1),
+        Ready([run(&insert, &values[..65534]), sync()].concat(), 1),
+        Ready(
+            [parse("", &upsert, &[]), bind("", "", &[], &text(&values[..65534]), &[]), execute("", 1), sync()].concat(),
+            1,
+        ),
+        Ready(query("SELECT count(*), sum(k) FROM p; ROLLBACK"), 1),
+    ]);
+}
+
+#[test]
+fn a_query_has_no_parameters() {
+    for sql in [
+        "EXPLAIN SELECT $1",
+        "EXPLAIN SELECT * FROM p WHERE k = $1",
+        "CREATE TABLE made AS SELECT $1",
+        "DECLARE c CURSOR FOR SELECT $1",
+        "CALL p($1)",
+        "COPY (SELECT v FROM p WHERE k = $1) TO STDOUT",
+        "SELECT v FROM p WHERE k = $1",
+        "UPDATE p SET v = $1",
+    ] {
+        check(&[
+            Ready(query(sql), 1),
+            Ready(query(&format!("BEGIN; UPDATE p SET v = v; {sql}")), 1),
+            Ready(query("ROLLBACK"), 1),
+        ]);
+    }
+}
+
 #[test]
 fn copy_out() {
     check(&[

@@ -20,7 +20,7 @@ use crate::shared::Shared;
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_millis(400);
 /// A server that does not answer such a question by then is asked again.
-const DEADLINE: Duration = Duration::from_secs(2);
+pub const DEADLINE: Duration = Duration::from_secs(2);
 /// A server that has said nothing at the end of a transaction for so long is asked what it does.
 const QUIET: Duration = Duration::from_secs(2);
 /// An answer that was under way is here by then.

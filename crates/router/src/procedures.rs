@@ -3,12 +3,13 @@
 //! then committed, where the coordinator has written nothing; otherwise it is prepared, and whether the coordinator's
 //! own transaction was committed is asked of it by the transaction's number.
 
+use pgherd_backend::{Connection, connect};
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId};
 use pgherd_txn::{Gid, of_number};
 use tokio::sync::watch;
 
 use crate::error::{Failure, Result};
-use crate::finish::{Part, Process, Progress, Unfinished, ask_on};
+use crate::finish::{DEADLINE, Part, Process, Progress, Unfinished, within};
 use crate::session::Session;
 use crate::settings::quote_literal;
 use crate::transaction::Block;
@@ -17,6 +18,8 @@ use crate::transaction::Block;
 pub struct OwnTransactions {
     /// The coordinator's process that runs it.
     pid: i32,
+    /// A connection to the coordinator on which is asked for it.
+    asks: Option<Connection>,
     /// The workers' part of the last one is prepared, and ends as the coordinator's has ended.
     ending: Option<watch::Receiver<Progress>>,
 }
@@ -29,14 +32,16 @@ impl Session {
         }
         self.join(COORDINATOR_GROUP).await?;
         let key = self.txn.participants.get(&COORDINATOR_GROUP).and_then(|p| p.lease.cancel_key.as_ref());
-        self.txn.own = key.map(|key| OwnTransactions { pid: key.pid, ending: None });
+        self.txn.own = key.map(|key| OwnTransactions { pid: key.pid, asks: None, ending: None });
         Ok(())
     }
 
     /// The body has ended, and the last of its transactions with it.
     pub(crate) async fn end_own_transactions(&mut self) {
         self.await_inner_end().await;
-        self.txn.own = None;
+        if let Some(asks) = self.txn.own.take().and_then(|own| own.asks) {
+            asks.close().await;
+        }
     }
 
     /// The coordinator is about to commit: the workers' part.
@@ -86,18 +91,43 @@ impl Session {
         }
     }
 
-    /// The number of the transaction that a process of the coordinator's is in, if it has written something.
-    async fn number_of_transaction(&self, pid: i32) -> Result<Option<u64>> {
+    /// The number of the transaction that a process of the coordinator's is in, if it has written something. It waits
+    /// for us; one that has been ended meanwhile is an error.
+    async fn number_of_transaction(&mut self, pid: i32) -> Result<Option<u64>> {
+        let kept = self.txn.own.as_mut().and_then(|own| own.asks.take()).filter(|asks| !asks.is_broken());
+        let target = self.thread.shared.own_target_in(&self.db.snapshot(), COORDINATOR_GROUP, &self.db.name);
+        let mut asks = match kept {
+            Some(asks) => asks,
+            None => within(DEADLINE, &target, connect(&target)).await?,
+        };
         let sql = format!(
-            "SELECT s.backend_xid, pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot()) \
-             FROM pg_catalog.pg_stat_get_activity({pid}) s"
+            "SELECT pg_catalog.string_agg(l.transactionid::pg_catalog.text, ' '), \
+                 max(l.virtualtransaction) FILTER (WHERE l.locktype = 'virtualxid'), \
+                 pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot()) \
+             FROM pg_catalog.pg_locks l WHERE l.pid = {pid} AND l.granted AND l.mode = 'ExclusiveLock' \
+                 AND (l.locktype = 'transactionid' OR l.virtualxid = l.virtualtransaction)"
         );
-        let found = ask_on(&self.thread.shared, &self.db, COORDINATOR_GROUP, &sql).await?;
-        let Some(number) = found.text(0, 0).and_then(|text| text.parse().ok()) else { return Ok(None) };
-        let next = found.text(0, 1).and_then(|text| text.parse().ok());
-        let next =
-            next.ok_or_else(|| Failure::new("XX000", "the coordinator does not say which transaction is next"))?;
-        Ok(Some(whole_number(number, next)))
+        let found = within(DEADLINE, &target, asks.query(&sql)).await?;
+        let ended = || Failure::new("57P01", "the coordinator has ended the transaction");
+        let transaction = found.text(0, 1).ok_or_else(ended)?.to_owned();
+        let next: u64 = found.text(0, 2).and_then(|text| text.parse().ok()).ok_or_else(ended)?;
+        let numbers = found.text(0, 0).unwrap_or_default().split(' ').filter_map(|text| text.parse().ok());
+        // Those of subtransactions are higher.
+        let number = numbers.map(|number| whole_number(number, next)).min();
+        if number.is_none() {
+            // A transaction that ends gives up its virtual number first: where that is still there, there was no other.
+            let sql = format!(
+                "SELECT FROM pg_catalog.pg_locks l WHERE l.pid = {pid} AND l.granted AND l.virtualxid = {}",
+                quote_literal(&transaction)
+            );
+            if within(DEADLINE, &target, asks.query(&sql)).await?.rows.is_empty() {
+                return Err(ended());
+            }
+        }
+        if let Some(own) = &mut self.txn.own {
+            own.asks = Some(asks);
+        }
+        Ok(number)
     }
 
     /// What was written on workers ends as the coordinator's transaction does.
