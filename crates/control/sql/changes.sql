@@ -15,6 +15,12 @@ BEGIN
         -- Which objects are an extension's counts, too; what changes hands is not told of. By a cast, types may stand for others.
         INSERT INTO pgherd.change (class, object) VALUES (0, 0);
     ELSIF TG_EVENT = 'sql_drop' THEN
+        -- What leads to the router is of it.
+        IF EXISTS (SELECT FROM pg_event_trigger_dropped_objects() d
+                WHERE d.object_type = 'extension' AND d.object_name = 'postgres_fdw') THEN
+            RAISE EXCEPTION USING ERRCODE = 'PH001', MESSAGE = 'cannot drop extension postgres_fdw together with others',
+                DETAIL = 'Distributed tables need it.', HINT = 'Drop it by itself before, with a statement of its own.';
+        END IF;
         INSERT INTO pgherd.change (class, object)
         SELECT DISTINCT x.class, x.object
         FROM pg_event_trigger_dropped_objects() d, LATERAL (

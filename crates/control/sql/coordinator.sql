@@ -805,12 +805,6 @@ BEGIN
     END) THEN
         PERFORM pgherd.map_owners();
     END IF;
-    -- What leads to the router is of it.
-    IF TG_EVENT = 'sql_drop' AND EXISTS (SELECT FROM pg_event_trigger_dropped_objects() d
-            WHERE d.object_type = 'extension' AND d.object_name = 'postgres_fdw') THEN
-        RAISE EXCEPTION USING ERRCODE = 'PH001', MESSAGE = 'cannot drop extension postgres_fdw together with others',
-            DETAIL = 'Distributed tables need it.', HINT = 'Drop it by itself before, with a statement of its own.';
-    END IF;
     -- Local tables may have come to reference distributed ones.
     IF TG_EVENT = 'ddl_command_end' AND TG_TAG IN ('CREATE TABLE', 'ALTER TABLE', 'CREATE SCHEMA') THEN
         PERFORM pgherd.follow_keys(d.objid) FROM pg_event_trigger_ddl_commands() d

@@ -163,7 +163,6 @@ fn scripts_may_begin_with_the_extension() {
     // Ours is not in the way of users', and is not theirs to drop.
     for sql in [
         "CREATE EXTENSION IF NOT EXISTS postgres_fdw",
-        "CREATE EXTENSION postgres_fdw",
         "DO $$ BEGIN EXECUTE format('CREATE SERVER back FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host %L, port \
              %L, dbname %L)', \
          '127.0.0.1', current_setting('port'), current_database()); END $$",
@@ -174,8 +173,27 @@ fn scripts_may_begin_with_the_extension() {
     }
     assert_eq!(client.value("SELECT count(*) FROM pg_extension WHERE extname = 'postgres_fdw'").unwrap(), "1");
     assert!(state_of(&mut client, "DROP EXTENSION postgres_fdw").starts_with("2BP01"));
+    assert!(state_of(&mut client, "CREATE EXTENSION postgres_fdw").starts_with("42710"));
     client.run("DROP EXTENSION postgres_fdw CASCADE").unwrap();
     assert_eq!(client.value("SELECT count(*) FROM pg_extension WHERE extname = 'postgres_fdw'").unwrap(), "0");
+    assert!(state_of(&mut client, "DROP EXTENSION postgres_fdw").starts_with("42704"));
+    // It is where the user wants it, with its functions, and goes with its schema.
+    client.run("CREATE SCHEMA ext; CREATE EXTENSION postgres_fdw WITH SCHEMA ext").unwrap();
+    let home =
+        "SELECT coalesce(min(extnamespace::regnamespace::text), '') FROM pg_extension WHERE extname = 'postgres_fdw'";
+    assert_eq!(client.value(home).unwrap(), "ext");
+    client.run("SELECT * FROM ext.postgres_fdw_get_connections()").unwrap();
+    client.run("CREATE SERVER back FOREIGN DATA WRAPPER postgres_fdw").unwrap();
+    assert!(state_of(&mut client, "DROP SCHEMA ext").starts_with("2BP01"));
+    assert!(state_of(&mut client, "DO $$ BEGIN DROP SCHEMA ext CASCADE; END $$").starts_with("PH001"));
+    client.run("BEGIN; DROP SCHEMA ext CASCADE; ROLLBACK").unwrap();
+    assert_eq!(client.value(home).unwrap(), "ext");
+    client.run("DROP SCHEMA ext CASCADE").unwrap();
+    assert_eq!(client.value(home).unwrap(), "");
+    assert_eq!(client.value("SELECT count(*) FROM pg_foreign_server").unwrap(), "0");
+    client.run("CREATE ROLE citus_plain; SET ROLE citus_plain").unwrap();
+    assert!(state_of(&mut client, "CREATE EXTENSION postgres_fdw").starts_with("42501"));
+    client.run("RESET ROLE").unwrap();
     client.run("DO $$ BEGIN PERFORM count(*) FROM t; END $$").unwrap();
 }
 

@@ -128,6 +128,37 @@ fn restore(target: &Target, file: &Path, options: &[&str]) {
     run("pg_restore", target, &arguments);
 }
 
+/// What pg_dump's jobs rely on: sessions see on all servers what the one sees that has exported its snapshot.
+#[test]
+fn an_exported_snapshot_is_of_all_servers() {
+    let side = Cluster::shared(PROGRAM).side();
+    let database = side.create_database("dump_snapshots", "").unwrap();
+    let connect = || Client::connect(&database).unwrap();
+    let mut writer = connect();
+    writer.run("CREATE TABLE d (k int PRIMARY KEY, v int); CREATE TABLE l (v int)").unwrap();
+    writer.run("SELECT create_distributed_table('d', 'k')").unwrap();
+    writer.run("INSERT INTO d SELECT g, 1 FROM generate_series(1, 30) g; INSERT INTO l VALUES (1)").unwrap();
+    let mut exporter = connect();
+    exporter.run("BEGIN ISOLATION LEVEL REPEATABLE READ").unwrap();
+    let id = exporter.value("SELECT pg_catalog.pg_export_snapshot()").unwrap();
+    writer.run("BEGIN; UPDATE d SET v = 2; UPDATE l SET v = 2; COMMIT").unwrap();
+    let sums = "SELECT (SELECT sum(v) FROM d) || ' ' || (SELECT v FROM d WHERE k = 7) || ' ' || (SELECT sum(v) FROM l)";
+    let mut importer = connect();
+    importer.run("BEGIN ISOLATION LEVEL REPEATABLE READ").unwrap();
+    importer.run(&format!("SET TRANSACTION SNAPSHOT '{id}'")).unwrap();
+    assert_eq!(importer.value(sums).unwrap(), "30 1 1");
+    assert_eq!(exporter.value(sums).unwrap(), "30 1 1");
+    assert_eq!(writer.value(sums).unwrap(), "60 2 2");
+    importer.run("COMMIT").unwrap();
+    exporter.run("COMMIT").unwrap();
+    // It ends with its transaction.
+    importer.run("BEGIN ISOLATION LEVEL REPEATABLE READ").unwrap();
+    let gone = importer.simple(&format!("SET TRANSACTION SNAPSHOT '{id}'"), None).unwrap();
+    assert_eq!(gone.error().unwrap().sqlstate(), "22023");
+    importer.run("ROLLBACK").unwrap();
+    assert_eq!(importer.value(sums).unwrap(), "60 2 2");
+}
+
 #[test]
 fn a_dump_is_restored_with_the_same_rows_everywhere() {
     let cluster = Cluster::shared(PROGRAM);
@@ -146,11 +177,17 @@ fn a_dump_is_restored_with_the_same_rows_everywhere() {
     // What keeps pg_dump from views and foreign tables that it does not know does not keep it from these.
     let inserted = [&["--inserts"][..], &["--column-inserts", "--rows-per-insert=50"]]
         .map(|form| (form, run("pg_dump", &source, form)));
+    let directory = cluster.directory.join("dump.directory");
+    run("pg_dump", &source, &["--format=directory", "--jobs=2", &format!("--file={}", directory.display())]);
     let plain = Plain::like(&cluster.target).unwrap();
     let plain_target = plain.side("postgres").create_database("restored", "").unwrap();
     restore(&plain_target, &file, &[]);
     let expected = answers(&plain_target);
     assert_eq!(answers(&source), expected, "the cluster and the server that has its dump");
+
+    let by_jobs = plain.side("postgres").create_database("restored_by_jobs", "").unwrap();
+    restore(&by_jobs, &directory, &["--jobs=2"]);
+    assert_eq!(answers(&by_jobs), expected, "dumped by two sessions");
 
     let whole = side.create_database("dump_whole", "").unwrap();
     restore(&whole, &file, &[]);
