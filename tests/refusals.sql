@@ -118,6 +118,10 @@ INSERT INTO unchecked VALUES (1);
 ALTER TABLE unchecked ADD FOREIGN KEY (k) REFERENCES d NOT VALID;
 --@ refused: cannot validate foreign key constraints to distributed tables from inside the coordinator
 DO $$ BEGIN ALTER TABLE unchecked VALIDATE CONSTRAINT unchecked_k_fkey; END $$;
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+--@ refused: cannot check foreign keys to distributed tables in a transaction that keeps one snapshot
+ALTER TABLE unchecked VALIDATE CONSTRAINT unchecked_k_fkey;
+ROLLBACK;
 DROP TABLE unchecked;
 CREATE TABLE top (k int PRIMARY KEY);
 CREATE TABLE middle (k int PRIMARY KEY REFERENCES top ON DELETE CASCADE);

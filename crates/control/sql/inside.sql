@@ -377,7 +377,8 @@ BEGIN
             MESSAGE = format('cannot insert into distributed table "%s" while another statement does', given);
     END IF;
     SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum),
-        string_agg(format('quote_nullable(($1).%I::text)', a.attname), ', ' ORDER BY a.attnum)
+        string_agg(format('CASE num_nulls(($1).%1$I) WHEN 0 THEN quote_literal(concat(($1).%1$I)) ELSE ''NULL'' END', a.attname),
+            ', ' ORDER BY a.attnum)
         INTO STRICT names, expressions
         FROM pg_attribute a WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '';
     EXECUTE format('SELECT concat_ws('', '', %s)', expressions) INTO STRICT given USING proposed;

@@ -20,27 +20,29 @@ LANGUAGE sql STABLE AS $$
         AND d.classid = 'pg_catalog.pg_constraint'::pg_catalog.regclass AND k.confrelid = $1
 $$;
 
--- The values of a row's columns as text: what a condition compares with, and what PostgreSQL's error says.
+-- The values of a row's columns as text, by which they are told apart. As their types write them: a cast to text may be a
+-- function of anybody's.
 CREATE OR REPLACE FUNCTION pgherd.values_in(row_now anyelement, columns name[]) RETURNS text[]
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO, MDY' SET intervalstyle = 'postgres'
     SET extra_float_digits = 3 AS $$
 DECLARE
     found text[];
 BEGIN
-    EXECUTE (SELECT format('SELECT ARRAY[%s]', string_agg(format('($1).%I::text', c.name), ', ' ORDER BY c.number))
+    EXECUTE (SELECT format('SELECT ARRAY[%s]::text[]',
+            string_agg(format('CASE num_nulls(($1).%1$I) WHEN 0 THEN concat(($1).%1$I) END', c.name), ', ' ORDER BY c.number))
         FROM unnest(columns) WITH ORDINALITY c(name, number)) INTO found USING row_now;
     RETURN found;
 END
 $$;
 
--- The same as the session writes them.
+-- The same as the session writes them, for PostgreSQL's error.
 CREATE OR REPLACE FUNCTION pgherd.shown_in(row_now anyelement, columns name[]) RETURNS text
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
     found pg_catalog.text;
 BEGIN
     EXECUTE (SELECT pg_catalog.format('SELECT pg_catalog.concat_ws('', '', %s)',
-            pg_catalog.string_agg(pg_catalog.format('($1).%I::pg_catalog.text', c.name), ', ' ORDER BY c.number))
+            pg_catalog.string_agg(pg_catalog.format('pg_catalog.concat(($1).%I)', c.name), ', ' ORDER BY c.number))
         FROM pg_catalog.unnest(columns) WITH ORDINALITY c(name, number)) INTO found USING row_now;
     RETURN found;
 END
@@ -53,12 +55,13 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         JOIN pg_attribute a ON a.attrelid = relation AND a.attnum = n.number
 $$;
 
--- `x.a = 'value'::type AND …` by the operators of the key; the values are of the other side's columns.
-CREATE OR REPLACE FUNCTION pgherd.key_condition(key oid, of_referenced bool, given text[]) RETURNS text
+-- `x.a = ($1).b AND …` by the operators of the key: the parameter is a row of the other side.
+DROP FUNCTION IF EXISTS pgherd.key_condition(oid, bool, text[]);
+CREATE OR REPLACE FUNCTION pgherd.key_condition(key oid, of_referenced bool) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(CASE WHEN of_referenced
-            THEN format('x.%I OPERATOR(%I.%s) %L::%s', r.attname, n.nspname, o.oprname, given[at], format_type(f.atttypid, f.atttypmod))
-            ELSE format('%L::%s OPERATOR(%I.%s) x.%I', given[at], format_type(r.atttypid, r.atttypmod), n.nspname, o.oprname, f.attname)
+            THEN format('x.%I OPERATOR(%I.%s) ($1).%I', r.attname, n.nspname, o.oprname, f.attname)
+            ELSE format('($1).%I OPERATOR(%I.%s) x.%I', r.attname, n.nspname, o.oprname, f.attname)
         END, ' AND ' ORDER BY at)
     FROM pg_constraint k CROSS JOIN generate_subscripts(k.conkey, 1) at
         JOIN pg_attribute f ON f.attrelid = k.conrelid AND f.attnum = k.conkey[at]
@@ -87,6 +90,24 @@ BEGIN
 END
 $$;
 
+-- Whether reading a value of the type runs nothing that users have made: a domain has its checks, wherever it is inside. A
+-- domain itself is compared as what it stands on.
+CREATE OR REPLACE FUNCTION pgherd.reads_plainly(type oid, inside bool DEFAULT false) RETURNS bool
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    t record;
+BEGIN
+    SELECT y.typtype, y.typbasetype, CASE WHEN y.typsubscript = 'array_subscript_handler'::regproc THEN y.typelem ELSE 0 END AS element,
+            coalesce(r.rngsubtype, m.rngsubtype) AS part INTO t
+        FROM pg_type y LEFT JOIN pg_range r ON r.rngtypid = y.oid LEFT JOIN pg_range m ON m.rngmultitypid = y.oid WHERE y.oid = $1;
+    RETURN CASE
+        WHEN t.typtype = 'd' THEN NOT inside AND pgherd.reads_plainly(t.typbasetype, inside)
+        WHEN t.part IS NOT NULL THEN pgherd.reads_plainly(t.part, true)
+        WHEN t.element <> 0 THEN pgherd.reads_plainly(t.element, true)
+        ELSE t.typtype IN ('b', 'e') END;
+END
+$$;
+
 -- Whether the rows that a local table has keep to one of its keys. As the role that asks, whose operators these are: as in
 -- PostgreSQL it must see both tables.
 CREATE OR REPLACE FUNCTION pgherd.check_key(key oid) RETURNS void
@@ -107,7 +128,7 @@ BEGIN
             DETAIL = 'Policies hide rows from the role.';
     END IF;
     EXECUTE (SELECT format('SELECT concat_ws('', '', %s), NOT (%s) FROM %s %s f LEFT JOIN %s r ON %s WHERE (%s) AND r.%I IS NULL LIMIT 1',
-            string_agg(format('f.%I::text', f.attname), ', ' ORDER BY at),
+            string_agg(format('concat(f.%I)', f.attname), ', ' ORDER BY at),
             string_agg(format('f.%I IS NOT NULL', f.attname), ' AND '),
             CASE k.relkind WHEN 'r' THEN 'ONLY' ELSE '' END, k.conrelid::regclass, k.confrelid::regclass,
             string_agg(format('r.%I OPERATOR(%I.%s) f.%I%s', r.attname, n.nspname, o.oprname, f.attname,
@@ -129,19 +150,19 @@ BEGIN
 END
 $$;
 
--- A key whose rows were looked at. Only routers call this.
-CREATE OR REPLACE FUNCTION pgherd.key_is_valid(key oid) RETURNS void
+-- A key whose rows were looked at, or will be. Only routers call this.
+CREATE OR REPLACE FUNCTION pgherd.key_is_valid(key oid, valid bool) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET session_replication_role = replica AS $$
 DECLARE
     relation oid;
 BEGIN
-    UPDATE pg_constraint k SET convalidated = true WHERE k.oid = key AND k.oid IN (SELECT l.oid FROM pgherd.local_keys l)
+    UPDATE pg_constraint k SET convalidated = valid WHERE k.oid = key AND k.oid IN (SELECT l.oid FROM pgherd.local_keys l)
         RETURNING k.conrelid INTO relation;
     UPDATE pg_class c SET relname = c.relname WHERE c.oid = relation;
     PERFORM pgherd.note_change('pg_class'::regclass, relation);
 END
 $$;
-REVOKE EXECUTE ON FUNCTION pgherd.key_is_valid(oid) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION pgherd.key_is_valid(oid, bool) FROM PUBLIC;
 
 -- In place of RI_FKey_check_ins and RI_FKey_check_upd on the local table, under the constraint's own trigger: so its deferral, and
 -- SET CONSTRAINTS, are PostgreSQL's. The row that is referred to is locked on its worker until the transaction ends.
@@ -174,8 +195,8 @@ BEGIN
         RETURN NULL;
     END IF;
     PERFORM pgherd.check_stays(key.oid);
-    EXECUTE format('SELECT 1 FROM %s x WHERE %s FOR KEY SHARE OF x', key.confrelid::regclass, pgherd.key_condition(key.oid, true, given))
-        INTO is_there;
+    EXECUTE format('SELECT 1 FROM %s x WHERE %s FOR KEY SHARE OF x', key.confrelid::regclass, pgherd.key_condition(key.oid, true))
+        INTO is_there USING NEW;
     IF is_there IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = '23503',
             MESSAGE = format('insert or update on table "%s" violates foreign key constraint "%s"', TG_TABLE_NAME, key.conname),
@@ -228,20 +249,20 @@ BEGIN
     IF array_position(old_values, NULL) IS NOT NULL THEN
         RETURN NULL;
     END IF;
-    condition := pgherd.key_condition(key.oid, false, old_values);
+    condition := pgherd.key_condition(key.oid, false);
     IF action = 'c' AND TG_OP = 'DELETE' THEN
-        EXECUTE format('DELETE FROM %%s x WHERE %%s', key.conrelid::regclass, condition);
+        EXECUTE format('DELETE FROM %%s x WHERE %%s', key.conrelid::regclass, condition) USING OLD;
     ELSIF action = 'c' THEN
         EXECUTE (SELECT format('UPDATE %%s x SET %%s WHERE %%s', key.conrelid::regclass,
-            string_agg(format('%%I = %%L', c.name, new_values[c.at]), ', '), condition)
-            FROM unnest(referring) WITH ORDINALITY c(name, at));
+            string_agg(format('%%I = ($2).%%I', c.name, referenced[c.at]), ', '), condition)
+            FROM unnest(referring) WITH ORDINALITY c(name, at)) USING OLD, NEW;
     ELSIF action IN ('n', 'd') THEN
         EXECUTE (SELECT format('UPDATE %%s x SET %%s WHERE %%s', key.conrelid::regclass,
             string_agg(format('%%I = %%s', c.name, CASE action WHEN 'n' THEN 'NULL' ELSE 'DEFAULT' END), ', '), condition)
             FROM unnest(coalesce(CASE TG_OP WHEN 'DELETE' THEN (SELECT pgherd.names_of(key.conrelid, s.confdelsetcols)
-                FROM pg_constraint s WHERE s.oid = key.oid) END, referring)) WITH ORDINALITY c(name, at));
+                FROM pg_constraint s WHERE s.oid = key.oid) END, referring)) WITH ORDINALITY c(name, at)) USING OLD;
     ELSE
-        EXECUTE format('SELECT 1 FROM %%s x WHERE %%s LIMIT 1', key.conrelid::regclass, condition) INTO is_there;
+        EXECUTE format('SELECT 1 FROM %%s x WHERE %%s LIMIT 1', key.conrelid::regclass, condition) INTO is_there USING OLD;
         IF is_there IS NOT NULL THEN
             RAISE EXCEPTION USING ERRCODE = '23503',
                 MESSAGE = format('update or delete on table "%%s" violates foreign key constraint "%%s" on table "%%s"',
@@ -274,6 +295,13 @@ END
 $f$;
 REVOKE EXECUTE ON FUNCTION pgherd.create_key_action(oid) FROM PUBLIC;
 
+-- Those of earlier versions.
+DO $$
+BEGIN
+    PERFORM pgherd.create_key_action(l.oid) FROM pgherd.local_keys l WHERE pg_catalog.to_regclass('pgherd.ft_' || l.confrelid) IS NOT NULL;
+END
+$$;
+
 -- Brings what checks the foreign keys of a table, and those that lead to it, to what they are now. Whoever calls it changes
 -- nothing that is not wrong.
 CREATE OR REPLACE FUNCTION pgherd.follow_keys(relation oid) RETURNS void
@@ -283,6 +311,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET clie
 DECLARE
     key record;
     refers bool;
+    is_new bool;
     changed bool := false;
 BEGIN
     FOR key IN SELECT l.oid, l.conrelid, l.confrelid, l.conkey FROM pgherd.local_keys l
@@ -294,6 +323,16 @@ BEGIN
         IF refers THEN
             PERFORM pgherd.check_stays(key.oid);
         END IF;
+        -- What looks for rows does so with rights that the makers of types do not have.
+        IF NOT (SELECT bool_and(pgherd.reads_plainly(a.atttypid)) FROM pg_constraint k JOIN pg_attribute a
+                ON a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey) OR a.attrelid = k.confrelid AND a.attnum = ANY (k.confkey)
+                WHERE k.oid = key.oid) THEN
+            RAISE EXCEPTION USING ERRCODE = '0A000',
+                MESSAGE = format('cannot create foreign key constraint: table "%s" is distributed and "%s" is not',
+                    (SELECT c.relname FROM pg_class c WHERE c.oid = key.confrelid),
+                    (SELECT c.relname FROM pg_class c WHERE c.oid = key.conrelid)),
+                DETAIL = 'Reading values of its types may run functions of users''.', HINT = 'Distribute it, and add the key then.';
+        END IF;
         -- PostgreSQL looks for its own triggers where it makes partitions.
         IF EXISTS (SELECT FROM pg_class c WHERE c.oid = key.conrelid AND c.relkind = 'p') THEN
             RAISE EXCEPTION USING ERRCODE = '0A000',
@@ -304,7 +343,12 @@ BEGIN
         END IF;
         UPDATE pg_trigger t SET tgfoid = 'pgherd.find_key()'::regprocedure
             WHERE t.tgconstraint = key.oid AND t.tgrelid = key.conrelid AND t.tgfoid <> 'pgherd.find_key()'::regprocedure;
-        IF FOUND THEN
+        is_new := FOUND;
+        -- ALTER CONSTRAINT changes PostgreSQL's own.
+        UPDATE pg_trigger t SET tgdeferrable = k.condeferrable, tginitdeferred = k.condeferred
+            FROM pg_constraint k WHERE k.oid = key.oid AND t.tgconstraint = key.oid AND t.tgrelid = key.conrelid
+                AND (t.tgdeferrable, t.tginitdeferred) <> (k.condeferrable, k.condeferred);
+        IF FOUND OR is_new THEN
             UPDATE pg_class c SET relname = c.relname WHERE c.oid = key.conrelid;
             PERFORM pgherd.note_change('pg_class'::regclass, key.conrelid);
             changed := true;
@@ -354,4 +398,4 @@ $$;
 GRANT SELECT ON pgherd.local_keys TO PUBLIC;
 GRANT EXECUTE ON FUNCTION pgherd.follow_keys(oid), pgherd.values_in(anyelement, name[]),
     pgherd.shown_in(anyelement, name[]), pgherd.names_of(oid, int2[]),
-    pgherd.key_condition(oid, bool, text[]), pgherd.check_key(oid) TO PUBLIC;
+    pgherd.key_condition(oid, bool), pgherd.check_key(oid), pgherd.reads_plainly(oid, bool) TO PUBLIC;

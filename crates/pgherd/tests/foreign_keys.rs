@@ -233,3 +233,76 @@ fn what_refers_to_a_row_holds_it() {
     assert!(told(&mut second, "DELETE FROM parent WHERE k = 6").contains("23503"));
     assert_eq!(told(&mut second, "DELETE FROM parent WHERE k = 7"), "DELETE 1");
 }
+
+#[test]
+fn columns_of_tables_with_rows_come_and_change() {
+    let keys = "SELECT conname, condeferrable, convalidated, pg_get_constraintdef(oid) FROM pg_constraint \
+                WHERE conrelid = 'child'::regclass ORDER BY 1";
+    let statements = [
+        PARENT,
+        DISTRIBUTED,
+        "CREATE TABLE child (x int); INSERT INTO child VALUES (1)",
+        "ALTER TABLE child ADD COLUMN IF NOT EXISTS x int DEFAULT 2 REFERENCES parent",
+        "ALTER TABLE child ADD COLUMN IF NOT EXISTS a int DEFAULT 1 REFERENCES parent",
+        "ALTER TABLE child ADD COLUMN IF NOT EXISTS a int DEFAULT 1 REFERENCES parent",
+        "ALTER TABLE child ADD COLUMN s serial REFERENCES parent, ADD COLUMN u int REFERENCES parent (k) NOT NULL DEFAULT 2 \
+         CHECK (u > 0), ADD COLUMN z int DEFAULT 77 REFERENCES parent",
+        "ALTER TABLE child ADD COLUMN s serial REFERENCES parent, ADD COLUMN u int REFERENCES parent (k) NOT NULL DEFAULT 2 \
+         CHECK (u > 0)",
+        keys,
+        "ALTER TABLE child ALTER COLUMN a TYPE bigint",
+        "ALTER TABLE child ALTER COLUMN u TYPE bigint USING u + 100",
+        keys,
+        "INSERT INTO child VALUES (1, 1000)",
+        "ALTER TABLE child ALTER COLUMN u TYPE text",
+        "ALTER TABLE child ALTER CONSTRAINT child_a_fkey DEFERRABLE INITIALLY DEFERRED",
+        "BEGIN; INSERT INTO child (x, a) VALUES (2, 9000); INSERT INTO parent VALUES (9000); COMMIT",
+        "SELECT x, a FROM child ORDER BY 1",
+        "BEGIN; INSERT INTO child (x, a) VALUES (2, 99); COMMIT",
+        "ALTER TABLE child ADD CONSTRAINT nv FOREIGN KEY (x) REFERENCES parent NOT VALID",
+        "ALTER TABLE child ALTER COLUMN x TYPE bigint",
+        keys,
+        "SET default_transaction_isolation = 'repeatable read'",
+        "ALTER TABLE child ADD FOREIGN KEY (x) REFERENCES parent",
+    ];
+    same("fk_new_columns", &statements);
+}
+
+/// Values are read as their types write them: a cast to text may be a function of anybody's, and would be called with
+/// rights that it does not have.
+#[test]
+fn no_cast_of_the_users_is_called() {
+    let statements = [
+        "CREATE TYPE mood AS ENUM ('a', 'b')",
+        "CREATE FUNCTION told(mood) RETURNS text LANGUAGE plpgsql AS \
+         $$ BEGIN RAISE EXCEPTION 'called as %', current_user; END $$",
+        "CREATE CAST (mood AS text) WITH FUNCTION told(mood)",
+        "CREATE TABLE parent (k int, m mood, PRIMARY KEY (k, m))",
+        "only: SELECT create_distributed_table('parent', 'k', shard_count => 4)",
+        "INSERT INTO parent VALUES (1, 'a'), (2, 'b'), (3, 'a')",
+        "CREATE TABLE child (k int, m mood, FOREIGN KEY (k, m) REFERENCES parent ON DELETE SET NULL)",
+        "INSERT INTO child VALUES (1, 'a'), (2, NULL)",
+        "INSERT INTO child VALUES (1, 'b')",
+        "INSERT INTO parent VALUES (1, 'a') ON CONFLICT DO NOTHING",
+        "DO $$ BEGIN INSERT INTO parent VALUES (1, 'a'), (4, 'b') ON CONFLICT DO NOTHING; END $$",
+        "DELETE FROM parent WHERE k = 1",
+        "SELECT k, m FROM child ORDER BY k",
+        "ALTER TABLE child ADD CONSTRAINT again FOREIGN KEY (k, m) REFERENCES parent",
+        "INSERT INTO child VALUES (3, 'b')",
+    ];
+    same("fk_casts", &statements);
+    let (_plain, [_, cluster]) = sides();
+    let mut client = cluster.connect("fk_casts").unwrap();
+    // Nor are the checks of domains inside of others.
+    let function = "CREATE FUNCTION looks(int) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN RETURN true; END $$";
+    client.run(function).unwrap();
+    client.run("CREATE DOMAIN checked AS int CHECK (looks(VALUE)); CREATE TYPE pair AS (a checked)").unwrap();
+    client.run("CREATE TABLE pairs (k int, p pair, d checked, PRIMARY KEY (k, p), UNIQUE (k, d))").unwrap();
+    client.run("SELECT create_distributed_table('pairs', 'k')").unwrap();
+    client.run("INSERT INTO pairs VALUES (1, '(1)', 1)").unwrap();
+    let refused =
+        client.simple("CREATE TABLE refers (k int, p pair, FOREIGN KEY (k, p) REFERENCES pairs)", None).unwrap();
+    assert_eq!(refused.error().unwrap().sqlstate(), "0A000");
+    client.run("CREATE TABLE refers (k int, d checked, FOREIGN KEY (k, d) REFERENCES pairs (k, d))").unwrap();
+    client.run("INSERT INTO refers VALUES (1, 1)").unwrap();
+}

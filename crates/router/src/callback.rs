@@ -268,7 +268,7 @@ pub const COUNT_SCANS: &str = "count scans";
 /// Where a row is on its worker: partition and ctid.
 pub(crate) const PLACE: &str = "tableoid::pg_catalog.text || ' ' || ctid::pg_catalog.text";
 impl Session {
-    /// Answers one batch. `in_block`: what ends the coordinator's transaction is known here, so that writes made here commit
+    /// Answers one batch. `in_block`: the end of the coordinator's transaction is known here, so that writes commit
     /// with it.
     pub async fn serve_callback(&mut self, batch: Batch, in_block: bool) {
         self.cursors.role = batch.role;

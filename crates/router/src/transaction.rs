@@ -546,7 +546,6 @@ impl Session {
         let before = std::mem::replace(&mut self.txn, Transaction::new());
         self.txn = Transaction {
             out: before.out.into_keys().map(|group| (group, 0)).collect(),
-            settings_before: before.settings_before,
             body_settings: before.body_settings,
             dropped_temporary: before.dropped_temporary,
             changed_catalog: before.changed_catalog,

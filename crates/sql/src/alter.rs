@@ -8,11 +8,13 @@ use crate::ast::Span;
 use crate::kind::{Name, name_of};
 use crate::tokens::Tokens;
 
-/// The schema that CREATE EXTENSION names.
+/// The schema that CREATE EXTENSION names, or ALTER EXTENSION … SET SCHEMA.
 pub fn schema_of_extension(text: &str) -> Option<String> {
     let parsed = pg_query::parse(text, 0).ok()?;
-    let Some(NodeEnum::CreateExtensionStmt(create)) = parsed.protobuf.stmts.into_iter().next()?.stmt?.node else {
-        return None;
+    let create = match parsed.protobuf.stmts.into_iter().next()?.stmt?.node? {
+        NodeEnum::CreateExtensionStmt(create) => create,
+        NodeEnum::AlterObjectSchemaStmt(alter) => return Some(alter.newschema),
+        _ => return None,
     };
     create.options.into_iter().find_map(|option| match option.node {
         Some(NodeEnum::DefElem(option)) if option.defname == "schema" => match option.arg?.node? {
@@ -28,11 +30,23 @@ pub fn schema_of_extension(text: &str) -> Option<String> {
 pub struct CheckedKeys {
     /// Those of ADD FOREIGN KEY: the referenced table, and where NOT VALID would keep the rows from being looked at.
     pub added: Vec<(Name, usize)>,
-    /// Those of new columns that have a value in each row: the referenced table, where REFERENCES stands, where the
-    /// command ends, and the same key as a command of its own.
-    pub filled: Vec<(Name, Span, usize, String)>,
+    /// Those of new columns, which may have a default.
+    pub filled: Vec<NewColumnKey>,
     /// The constraints of VALIDATE CONSTRAINT.
     pub validated: Vec<String>,
+}
+
+/// REFERENCES of a column that ALTER TABLE adds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewColumnKey {
+    pub column: String,
+    pub if_not_exists: bool,
+    pub referenced: Name,
+    /// Where it stands, and where the command ends.
+    pub written: Span,
+    pub end: usize,
+    /// The same key as a command of its own, which goes there.
+    pub alone: String,
 }
 
 pub fn checked_keys(text: &str) -> CheckedKeys {
@@ -59,38 +73,38 @@ pub fn checked_keys(text: &str) -> CheckedKeys {
                     Some(NodeEnum::Constraint(constraint)) => Some(constraint),
                     _ => None,
                 });
-                let gives_value = |c: &pb::Constraint| {
+                let keys = constraints.clone().filter(|c| referenced(c).is_some());
+                found.filled.extend(keys.filter_map(|key| {
                     use pb::ConstrType as C;
-                    matches!(c.contype(), C::ConstrDefault | C::ConstrIdentity | C::ConstrGenerated)
-                };
-                if constraints.clone().any(|c| gives_value(c)) {
-                    let keys = constraints.clone().filter(|c| referenced(c).is_some());
-                    found.filled.extend(keys.filter_map(|key| {
-                        use pb::ConstrType as C;
-                        let start = key.location.max(0) as usize;
-                        let end = tokens.end_of_piece(start)?;
-                        let attribute = |c: &pb::Constraint| {
-                            matches!(
-                                c.contype(),
-                                C::ConstrAttrDeferrable
-                                    | C::ConstrAttrNotDeferrable
-                                    | C::ConstrAttrDeferred
-                                    | C::ConstrAttrImmediate
-                            )
-                        };
-                        let behind = constraints.clone().filter(|c| !attribute(c)).map(|c| c.location.max(0) as usize);
-                        let until = behind.filter(|at| *at > start).min().unwrap_or(end);
-                        let span = Span { start, end: until };
-                        let at = tokens.from(start);
-                        // CONSTRAINT and its name come first.
-                        let named = if tokens.kind(at) == Token::Constraint { at + 2 } else { at };
-                        let head = text.get(start..tokens.start_of(named))?;
-                        let rest = text.get(tokens.start_of(named)..until)?;
-                        let column = quote(&column.colname);
-                        let alone = format!(", ADD {head}FOREIGN KEY ({column}) {}", rest.trim_end());
-                        Some((referenced(key)?, span, end, alone))
-                    }));
-                }
+                    let start = key.location.max(0) as usize;
+                    let end = tokens.end_of_piece(start)?;
+                    let attribute = |c: &pb::Constraint| {
+                        matches!(
+                            c.contype(),
+                            C::ConstrAttrDeferrable
+                                | C::ConstrAttrNotDeferrable
+                                | C::ConstrAttrDeferred
+                                | C::ConstrAttrImmediate
+                        )
+                    };
+                    let behind = constraints.clone().filter(|c| !attribute(c)).map(|c| c.location.max(0) as usize);
+                    let collation = column.coll_clause.as_ref().map(|clause| clause.location.max(0) as usize);
+                    let until = behind.chain(collation).filter(|at| *at > start).min().unwrap_or(end);
+                    let at = tokens.from(start);
+                    // CONSTRAINT and its name come first.
+                    let named = if tokens.kind(at) == Token::Constraint { at + 2 } else { at };
+                    let head = text.get(start..tokens.start_of(named))?;
+                    let rest = text.get(tokens.start_of(named)..until)?;
+                    let alone = format!(", ADD {head}FOREIGN KEY ({}) {}", quote(&column.colname), rest.trim_end());
+                    Some(NewColumnKey {
+                        column: column.colname.clone(),
+                        if_not_exists: command.missing_ok,
+                        referenced: referenced(key)?,
+                        written: Span { start, end: until },
+                        end,
+                        alone,
+                    })
+                }));
             }
             _ if command.subtype == pb::AlterTableType::AtValidateConstraint as i32 => {
                 found.validated.push(command.name);
@@ -159,12 +173,14 @@ mod tests {
         let filled: Vec<_> = found
             .filled
             .iter()
-            .map(|(name, span, end, alone)| (name.name.as_str(), span.of(text), written(*end), alone.as_str()))
+            .map(|key| (key.referenced.name.as_str(), key.written.of(text), written(key.end), key.alone.as_str()))
             .collect();
         let whole =
             " COLUMN d int DEFAULT 1 CONSTRAINT k REFERENCES u ON DELETE CASCADE DEFERRABLE NOT NULL".to_owned();
         let alone = ", ADD CONSTRAINT k FOREIGN KEY (\"d\") REFERENCES u ON DELETE CASCADE DEFERRABLE";
-        assert_eq!(filled, [("u", "CONSTRAINT k REFERENCES u ON DELETE CASCADE DEFERRABLE ", whole, alone)]);
+        let plain =
+            ("t", "REFERENCES t", " COLUMN n int REFERENCES t".to_owned(), ", ADD FOREIGN KEY (\"n\") REFERENCES t");
+        assert_eq!(filled, [plain, ("u", "CONSTRAINT k REFERENCES u ON DELETE CASCADE DEFERRABLE ", whole, alone)]);
         assert_eq!(found.validated, ["v"]);
     }
 

@@ -20,7 +20,7 @@ mod tokens;
 mod unions;
 mod walk;
 
-pub use alter::{CheckedKeys, checked_keys, detached_concurrently, schema_of_extension, using_clauses};
+pub use alter::{CheckedKeys, NewColumnKey, checked_keys, detached_concurrently, schema_of_extension, using_clauses};
 pub use ast::Span;
 pub use bodies::{Body, procedures_called, read_body};
 pub use kind::*;

@@ -1,5 +1,6 @@
 //! Extensions that are here already. Citus's interface is ours: `CREATE EXTENSION citus` is taken as what Citus's
-//! scripts begin with, and shown. postgres_fdw is on the coordinator for our own use, in our schema: who makes it gets it in theirs.
+//! scripts begin with, and shown. postgres_fdw is on the coordinator for our own use, in our schema: who makes it gets
+//! it in theirs.
 
 use pgherd_catalog::COORDINATOR_GROUP;
 use pgherd_sql::DdlInfo;
@@ -21,6 +22,10 @@ impl Session {
         }
         let ours = |name: &str| matches!(name, CITUS | FDW);
         let Some(name) = info.objects.iter().map(|o| o.name.clone()).find(|name| ours(name)) else { return Ok(None) };
+        let is_moved = info.tag.starts_with("SET");
+        if name == FDW && !is_moved && !matches!(info.tag, "CREATE EXTENSION" | "DROP") {
+            return Ok(None);
+        }
         if info.objects.len() > 1 {
             return Err(Failure::refused(format!("cannot drop extension {name} together with others"))
                 .hint("Drop them one by one."));
@@ -33,7 +38,11 @@ impl Session {
             (CITUS, "DROP") => self.hide_citus(info).await?,
             (FDW, "CREATE EXTENSION") => self.show_fdw(info, text).await?,
             (FDW, "DROP") => self.hide_fdw(info).await?,
+            (FDW, _) => self.take_fdw(text).await?,
             _ => {}
+        }
+        if is_moved {
+            return Ok(Some(Completion::tag("ALTER EXTENSION")));
         }
         let verb = info.tag.split(' ').next().unwrap_or_default();
         Ok(Some(Completion::tag(format!("{verb} EXTENSION"))))
@@ -100,6 +109,19 @@ impl Session {
                 found.text(0, 0).ok_or_else(none)?.to_owned()
             }
         };
+        self.move_fdw(&schema).await
+    }
+
+    /// ALTER EXTENSION … SET SCHEMA.
+    async fn take_fdw(&mut self, text: &str) -> Result<()> {
+        let (is_made, is_superuser) = self.home_of_fdw().await?;
+        if !is_made {
+            return Err(Failure::new("42704", format!("extension \"{FDW}\" does not exist")));
+        }
+        if !is_superuser {
+            return Err(Failure::new("42501", format!("must be owner of extension {FDW}")));
+        }
+        let Some(schema) = pgherd_sql::schema_of_extension(text) else { return Ok(()) };
         self.move_fdw(&schema).await
     }
 

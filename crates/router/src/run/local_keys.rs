@@ -11,14 +11,15 @@ use super::own::without_position;
 use crate::error::{Failure, Result};
 use crate::session::Session;
 use crate::settings::{quote_ident, quote_literal, quote_name};
+use crate::transaction::Block;
 
-/// Keys that an ALTER TABLE adds to a local table.
+/// Keys of a local table that an ALTER TABLE adds, or makes anew with a column's type.
 pub struct AddedKeys {
     relation: Oid,
     /// What is written in the statement's text instead, so that PostgreSQL does not look at the rows.
     pub unchecked: Vec<(Span, String)>,
-    /// Those to distributed tables that are not valid before.
-    before: Vec<Oid>,
+    /// Those to distributed tables that are not valid before, by name, and are not to be called so.
+    before: Vec<String>,
 }
 
 impl Session {
@@ -31,25 +32,29 @@ impl Session {
         affected: &[Arc<Table>],
         inside: bool,
     ) -> Result<Option<AddedKeys>> {
-        let validates = info.subcommands.iter().any(|subcommand| subcommand == "validate_constraint");
+        let does = |what: &str| info.subcommands.iter().any(|subcommand| subcommand == what);
+        let (validates, retypes) = (does("validate_constraint"), does("alter_column_type"));
         let refers = text.to_ascii_lowercase().contains("references");
-        if info.tag != "ALTER TABLE" || !(validates || refers) || self.catalog().by_oid.is_empty() {
+        if info.tag != "ALTER TABLE" || !(validates || retypes || refers) || self.catalog().by_oid.is_empty() {
             return Ok(None);
         }
         let Some(altered) = info.relations.first().or(info.objects.first()).cloned() else { return Ok(None) };
         let referenced = affected.iter().find(|table| !table.is_reference());
-        if !validates && referenced.is_none() || self.distributed(&altered).await?.is_some() {
+        let may_add = refers && referenced.is_some();
+        if !(validates || retypes || may_add) || self.distributed(&altered).await?.is_some() {
             return Ok(None);
         }
         let name = quote_name(altered.schema.as_deref(), &altered.name);
-        let sql = format!("SELECT pg_catalog.to_regclass({})::pg_catalog.oid", quote_literal(&name));
-        let Some(relation) = self.oids(&sql).await?.first().copied() else { return Ok(None) };
+        let sql = format!(
+            "SELECT c.oid, c.relkind FROM pg_catalog.pg_class c WHERE c.oid = pg_catalog.to_regclass({})",
+            quote_literal(&name)
+        );
+        let found = self.ask_coordinator(&sql).await?;
+        let Some(relation) = found.text(0, 0).and_then(|oid| oid.parse::<Oid>().ok()) else { return Ok(None) };
+        let is_partitioned = found.text(0, 1) == Some("p");
         let keys = pgherd_sql::checked_keys(text);
-        if let Some(table) = referenced {
-            let has_rows = match keys.added.is_empty() && keys.filled.is_empty() {
-                true => false,
-                false => !self.ask_coordinator(&format!("SELECT FROM {name} LIMIT 1")).await?.rows.is_empty(),
-            };
+        let has_rows = !self.ask_coordinator(&format!("SELECT FROM {name} LIMIT 1")).await?.rows.is_empty();
+        if let Some(table) = referenced.filter(|_| !keys.added.is_empty() || !keys.filled.is_empty()) {
             let refused = |detail: &str| {
                 Failure::refused(format!(
                     "cannot create foreign key constraint: table \"{}\" is distributed and \"{}\" is not",
@@ -61,32 +66,27 @@ impl Session {
             if table.is_partitioned || table.is_leaf {
                 return Err(refused("The referenced table is partitioned."));
             }
+            if has_rows && is_partitioned {
+                return Err(refused("The referencing table is partitioned."));
+            }
             if has_rows && inside {
                 return Err(refused("The rows that there are cannot be checked."));
             }
-            if !has_rows && keys.validated.is_empty() {
-                return Ok(None);
-            }
         }
-        let of_relation = format!(
-            "SELECT k.oid FROM pg_catalog.pg_constraint k JOIN pgherd.local_keys l ON l.oid = k.oid \
-             WHERE k.conrelid = {relation} AND NOT k.convalidated"
-        );
-        if !keys.validated.is_empty() {
-            let names: Vec<String> = keys.validated.iter().map(|name| quote_literal(name)).collect();
-            let sql = format!("{of_relation} AND k.conname IN ({})", names.join(", "));
-            let found = self.oids(&sql).await?;
-            if inside && !found.is_empty() {
+        let invalid = self.keys_of(relation, false).await?;
+        let named = |(_, name): &&(Oid, String)| keys.validated.contains(name);
+        let validated: Vec<Oid> = invalid.iter().filter(named).map(|(oid, _)| *oid).collect();
+        if !validated.is_empty() {
+            if inside {
                 return Err(Failure::refused(
                     "cannot validate foreign key constraints to distributed tables from inside the coordinator",
                 ));
             }
-            if !found.is_empty() {
-                self.open_implicit_block();
-                self.join(COORDINATOR_GROUP).await?;
-                self.mark_writer(COORDINATOR_GROUP);
-                self.check_keys(&found).await?;
-            }
+            self.begin_checks().await?;
+            self.check_keys(&validated).await?;
+        }
+        if !has_rows {
+            return Ok(None);
         }
         let mut unchecked = Vec::new();
         for (name, at) in keys.added {
@@ -94,29 +94,68 @@ impl Session {
                 unchecked.push((Span { start: at, end: at }, " NOT VALID".to_owned()));
             }
         }
-        for (name, span, end, alone) in keys.filled {
-            if self.distributed(&name).await?.is_some_and(|table| !table.is_reference()) {
-                unchecked.push((span, String::new()));
-                unchecked.push((Span { start: end, end }, format!("{alone} NOT VALID")));
+        for key in keys.filled {
+            let leads_away = self.distributed(&key.referenced).await?.is_some_and(|table| !table.is_reference());
+            if leads_away && !(key.if_not_exists && self.has_column(relation, &key.column).await?) {
+                unchecked.push((key.written, String::new()));
+                unchecked.push((Span { start: key.end, end: key.end }, format!("{} NOT VALID", key.alone)));
             }
         }
-        if unchecked.is_empty() {
+        // PostgreSQL makes the keys of a column of another type anew, valid as they were.
+        let valid = if retypes && !inside { self.keys_of(relation, true).await? } else { Vec::new() };
+        if unchecked.is_empty() && valid.is_empty() {
             return Ok(None);
         }
-        let before = self.oids(&of_relation).await?;
-        Ok(Some(AddedKeys { relation, unchecked, before }))
+        self.begin_checks().await?;
+        for (key, _) in valid {
+            self.call_own(COORDINATOR_GROUP, &format!("SELECT pgherd.key_is_valid({key}, false)")).await?;
+        }
+        let stay = invalid.into_iter().filter(|(oid, _)| !validated.contains(oid)).map(|(_, name)| name);
+        Ok(Some(AddedKeys { relation, unchecked, before: stay.collect() }))
     }
 
     /// The statement has run: the rows of what it has added.
     pub(super) async fn check_added_keys(&mut self, added: AddedKeys) -> Result<()> {
-        let sql = format!(
-            "SELECT k.oid FROM pg_catalog.pg_constraint k JOIN pgherd.local_keys l ON l.oid = k.oid \
-             WHERE k.conrelid = {} AND NOT k.convalidated",
-            added.relation
-        );
-        let mut keys = self.oids(&sql).await?;
-        keys.retain(|key| !added.before.contains(key));
+        let mut keys = self.keys_of(added.relation, false).await?;
+        keys.retain(|(_, name)| !added.before.contains(name));
+        let keys: Vec<Oid> = keys.into_iter().map(|(oid, _)| oid).collect();
         self.check_keys(&keys).await
+    }
+
+    /// Rows that others have committed since the snapshot count, too.
+    async fn begin_checks(&mut self) -> Result<()> {
+        if self.txn.block == Block::Explicit && self.keeps_one_snapshot() {
+            return Err(Failure::refused(
+                "cannot check foreign keys to distributed tables in a transaction that keeps one snapshot",
+            )
+            .hint("Run it in READ COMMITTED."));
+        }
+        if self.txn.is_untouched() && self.keeps_one_snapshot() {
+            self.txn.begin = "BEGIN ISOLATION LEVEL READ COMMITTED".to_owned();
+        }
+        self.open_implicit_block();
+        self.join(COORDINATOR_GROUP).await?;
+        self.mark_writer(COORDINATOR_GROUP);
+        Ok(())
+    }
+
+    async fn has_column(&mut self, relation: Oid, column: &str) -> Result<bool> {
+        let sql = format!(
+            "SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid = {relation} AND a.attnum > 0 AND a.attname = {}",
+            quote_literal(column)
+        );
+        Ok(!self.ask_coordinator(&sql).await?.rows.is_empty())
+    }
+
+    /// The keys of a local table to distributed ones, valid or not: oid and name.
+    async fn keys_of(&mut self, relation: Oid, valid: bool) -> Result<Vec<(Oid, String)>> {
+        let sql = format!(
+            "SELECT k.oid, k.conname FROM pg_catalog.pg_constraint k JOIN pgherd.local_keys l ON l.oid = k.oid \
+             WHERE k.conrelid = {relation} AND k.convalidated = {valid}"
+        );
+        let found = self.ask_coordinator(&sql).await?;
+        let key = |row| Some((found.text(row, 0)?.parse().ok()?, found.text(row, 1)?.to_owned()));
+        Ok((0..found.rows.len()).filter_map(key).collect())
     }
 
     async fn oids(&mut self, sql: &str) -> Result<Vec<Oid>> {
@@ -138,7 +177,7 @@ impl Session {
                 self.run_everywhere(&format!("LOCK TABLE {name} IN SHARE ROW EXCLUSIVE MODE")).await?;
             }
             self.run_quiet(COORDINATOR_GROUP, &format!("SELECT pgherd.check_key({key})")).await.map_err(own_context)?;
-            self.call_own(COORDINATOR_GROUP, &format!("SELECT pgherd.key_is_valid({key})")).await?;
+            self.call_own(COORDINATOR_GROUP, &format!("SELECT pgherd.key_is_valid({key}, true)")).await?;
         }
         Ok(())
     }
