@@ -223,7 +223,8 @@ END
 $$;
 
 -- Roles with their memberships and settings, and rights on this database: shared objects, of whose changes no event trigger
--- tells. By number, '0' for all roles. Passwords only with a pass.
+-- tells. By number, '0' for all roles. Passwords only with a pass. Not how many sessions a role may have: the router sees to that,
+-- and its connections to workers are others.
 CREATE OR REPLACE FUNCTION pgherd.roles_now(pass text DEFAULT '') RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO, MDY' SET timezone = 'UTC' AS $$
 DECLARE
@@ -242,7 +243,7 @@ BEGIN
             'options', (SELECT string_agg(CASE WHEN o.has THEN '' ELSE 'NO' END || o.word, ' ' ORDER BY o.word)
                 FROM (VALUES (r.rolsuper, 'SUPERUSER'), (r.rolinherit, 'INHERIT'), (r.rolcreaterole, 'CREATEROLE'),
                     (r.rolcreatedb, 'CREATEDB'), (r.rolcanlogin, 'LOGIN'), (r.rolreplication, 'REPLICATION'),
-                    (r.rolbypassrls, 'BYPASSRLS')) o(has, word)) || ' CONNECTION LIMIT ' || r.rolconnlimit,
+                    (r.rolbypassrls, 'BYPASSRLS')) o(has, word)),
             'of', (SELECT coalesce(jsonb_agg(to_jsonb(m) - '{oid,roleid,member,grantor}'::text[]
                     || jsonb_build_object('role', g.rolname) ORDER BY g.rolname, m.grantor), '[]')
                 FROM pg_auth_members m JOIN pg_authid g ON g.oid = m.roleid WHERE m.member = r.oid),

@@ -381,6 +381,10 @@ BEGIN
                     AND NOT ('password=' || s.secret) = ANY (m.umoptions);
         END IF;
     END LOOP;
+    -- Of keys.sql, which comes later.
+    IF to_regprocedure('pgherd.own_keys()') IS NOT NULL THEN
+        EXECUTE 'SELECT pgherd.own_keys()';
+    END IF;
 END
 $$;
 SELECT pgherd.map_owners();

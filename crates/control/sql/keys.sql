@@ -61,8 +61,10 @@ CREATE OR REPLACE FUNCTION pgherd.key_condition(key oid, of_referenced bool) RET
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(CASE WHEN of_referenced
             THEN format('x.%I OPERATOR(%I.%s) ($1).%I', r.attname, n.nspname, o.oprname, f.attname)
-            ELSE format('($1).%I OPERATOR(%I.%s) x.%I', r.attname, n.nspname, o.oprname, f.attname)
-        END, ' AND ' ORDER BY at)
+            ELSE format('($1).%I OPERATOR(%I.%s) x.%I', r.attname, n.nspname, o.oprname, f.attname) END
+        -- The referenced column's counts, as in PostgreSQL.
+        || CASE WHEN f.attcollation <> r.attcollation AND f.attcollation <> 0 AND r.attcollation <> 0
+            THEN ' COLLATE ' || r.attcollation::regcollation ELSE '' END, ' AND ' ORDER BY at)
     FROM pg_constraint k CROSS JOIN generate_subscripts(k.conkey, 1) at
         JOIN pg_attribute f ON f.attrelid = k.conrelid AND f.attnum = k.conkey[at]
         JOIN pg_attribute r ON r.attrelid = k.confrelid AND r.attnum = k.confkey[at]
@@ -108,6 +110,20 @@ BEGIN
 END
 $$;
 
+-- Whether the operator of a key takes the referring column's values as they are, or as a cast of PostgreSQL's own makes them.
+CREATE OR REPLACE FUNCTION pgherd.compares_plainly(key oid) RETURNS bool
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    WITH RECURSIVE column_type AS (
+        SELECT a.atttypid AS type, o.oprright AS wanted FROM pg_constraint k CROSS JOIN generate_subscripts(k.conkey, 1) at
+            JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = k.conkey[at] JOIN pg_operator o ON o.oid = k.conpfeqop[at]
+            WHERE k.oid = key
+        UNION ALL
+        SELECT t.typbasetype, c.wanted FROM column_type c JOIN pg_type t ON t.oid = c.type WHERE t.typtype = 'd'
+    )
+    SELECT NOT EXISTS (SELECT FROM column_type c JOIN pg_cast p ON p.castsource = c.type AND p.casttarget = c.wanted
+        WHERE c.type <> c.wanted AND p.castfunc >= 16384)
+$$;
+
 -- Whether the rows that a local table has keep to one of its keys. As the role that asks, whose operators these are: as in
 -- PostgreSQL it must see both tables.
 CREATE OR REPLACE FUNCTION pgherd.check_key(key oid) RETURNS void
@@ -132,7 +148,7 @@ BEGIN
             string_agg(format('f.%I IS NOT NULL', f.attname), ' AND '),
             CASE k.relkind WHEN 'r' THEN 'ONLY' ELSE '' END, k.conrelid::regclass, k.confrelid::regclass,
             string_agg(format('r.%I OPERATOR(%I.%s) f.%I%s', r.attname, n.nspname, o.oprname, f.attname,
-                CASE WHEN f.attcollation <> r.attcollation AND r.attcollation <> 0 THEN ' COLLATE ' || r.attcollation::regcollation
+                CASE WHEN f.attcollation <> r.attcollation AND f.attcollation <> 0 AND r.attcollation <> 0 THEN ' COLLATE ' || r.attcollation::regcollation
                 ELSE '' END), ' AND '),
             string_agg(format('f.%I IS NOT NULL', f.attname), CASE k.confmatchtype WHEN 'f' THEN ' OR ' ELSE ' AND ' END),
             k.keys[1])
@@ -172,7 +188,7 @@ DECLARE
     key record;
     columns name[];
     given text[];
-    is_there int;
+    is_there bool;
 BEGIN
     SELECT k.* INTO key FROM pg_trigger t JOIN pgherd.local_keys k ON k.oid = t.tgconstraint
         WHERE t.tgrelid = TG_RELID AND t.tgname = TG_NAME;
@@ -195,8 +211,7 @@ BEGIN
         RETURN NULL;
     END IF;
     PERFORM pgherd.check_stays(key.oid);
-    EXECUTE format('SELECT 1 FROM %s x WHERE %s FOR KEY SHARE OF x', key.confrelid::regclass, pgherd.key_condition(key.oid, true))
-        INTO is_there USING NEW;
+    EXECUTE format('SELECT pgherd.key_lookup_%s($1)', key.oid) INTO is_there USING NEW;
     IF is_there IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = '23503',
             MESSAGE = format('insert or update on table "%s" violates foreign key constraint "%s"', TG_TABLE_NAME, key.conname),
@@ -208,18 +223,43 @@ BEGIN
 END
 $$;
 
--- AFTER DELETE OR UPDATE of the foreign child of the referenced table: what the key says is to become of the rows that refer to
--- the old one. As the owner of the local table, as PostgreSQL does it: there is one such function for each key.
+-- For each key two functions, as PostgreSQL does it: one looks for the row that another refers to, as the owner of the
+-- referenced table; and AFTER DELETE OR UPDATE of the foreign child of that table one does what the key says is to become of the
+-- rows that refer to the old one, as the owner of the local table. What is read on the way (domains have checks) runs as these.
+CREATE OR REPLACE FUNCTION pgherd.own_keys() RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET session_replication_role = replica AS $$
+DECLARE
+    changed record;
+BEGIN
+    FOR changed IN SELECT p.oid::regprocedure AS name, pg_get_userbyid(c.relowner) AS owner
+        FROM pgherd.local_keys l, LATERAL (VALUES ('key_action_' || l.oid, l.conrelid), ('key_lookup_' || l.oid, l.confrelid)) f(name, relation)
+            JOIN pg_class c ON c.oid = f.relation JOIN pg_proc p ON p.proname = f.name AND p.pronamespace = 'pgherd'::regnamespace
+        WHERE p.proowner <> c.relowner
+    LOOP
+        EXECUTE format('ALTER FUNCTION %s OWNER TO %I', changed.name, changed.owner);
+    END LOOP;
+END
+$$;
+
 CREATE OR REPLACE FUNCTION pgherd.create_key_action(key oid) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
     k pgherd.local_keys;
-    function oid;
     trigger oid;
     child text;
 BEGIN
     SELECT l.* INTO STRICT k FROM pgherd.local_keys l WHERE l.oid = key;
     child := format('pgherd.%I', 'ft_' || k.confrelid);
+    EXECUTE format('CREATE OR REPLACE FUNCTION pgherd.key_lookup_%s(referring anyelement) RETURNS bool
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS %L', key, format($$
+DECLARE
+    is_there pg_catalog.bool;
+BEGIN
+    EXECUTE (SELECT format('SELECT true FROM %%s x WHERE %%s FOR KEY SHARE OF x', l.confrelid::regclass, pgherd.key_condition(l.oid, true))
+        FROM pgherd.local_keys l WHERE l.oid = %s) INTO is_there USING referring;
+    RETURN is_there;
+END
+$$, key));
     EXECUTE format('CREATE OR REPLACE FUNCTION pgherd.key_action_%s() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS %L', key, format($$
 DECLARE
@@ -277,20 +317,18 @@ BEGIN
     RETURN NULL;
 END
 $$, key));
-    function := to_regprocedure(format('pgherd.key_action_%s()', key));
-    EXECUTE format('ALTER FUNCTION pgherd.key_action_%s() OWNER TO %I', key,
-        (SELECT pg_get_userbyid(c.relowner) FROM pg_class c WHERE c.oid = k.conrelid));
-    EXECUTE format('REVOKE EXECUTE ON FUNCTION pgherd.key_action_%s() FROM PUBLIC', key);
+    EXECUTE format('REVOKE EXECUTE ON FUNCTION pgherd.key_action_%1$s(), pgherd.key_lookup_%1$s(anyelement) FROM PUBLIC', key);
+    PERFORM pgherd.own_keys();
     EXECUTE format('DROP TRIGGER IF EXISTS pgherd_key_%s ON %s', key, child);
     EXECUTE format('CREATE TRIGGER pgherd_key_%s AFTER DELETE OR UPDATE OF %s ON %s FOR EACH ROW EXECUTE FUNCTION pgherd.key_action_%s()',
         key, (SELECT string_agg(quote_ident(c), ', ') FROM unnest(pgherd.names_of(k.confrelid, k.confkey)) c), child, key);
     SELECT t.oid INTO STRICT trigger FROM pg_trigger t WHERE t.tgrelid = child::regclass AND t.tgname = 'pgherd_key_' || key;
-    -- Both go with the constraint.
-    DELETE FROM pg_depend d WHERE d.refclassid = 'pg_constraint'::regclass AND d.refobjid = key
-        AND d.classid = 'pg_proc'::regclass AND d.objid = function;
+    -- All go with the constraint.
+    DELETE FROM pg_depend d WHERE d.refclassid = 'pg_constraint'::regclass AND d.refobjid = key AND d.classid = 'pg_proc'::regclass;
     INSERT INTO pg_depend (classid, objid, objsubid, refclassid, refobjid, refobjsubid, deptype)
-        VALUES ('pg_proc'::regclass, function, 0, 'pg_constraint'::regclass, key, 0, 'a'),
-            ('pg_trigger'::regclass, trigger, 0, 'pg_constraint'::regclass, key, 0, 'a');
+        SELECT 'pg_proc'::regclass, p.oid, 0, 'pg_constraint'::regclass, key, 0, 'a'::"char" FROM pg_proc p
+            WHERE p.pronamespace = 'pgherd'::regnamespace AND p.proname IN ('key_action_' || key, 'key_lookup_' || key)
+        UNION ALL VALUES ('pg_trigger'::regclass::oid, trigger, 0, 'pg_constraint'::regclass::oid, key, 0, 'a'::"char");
 END
 $f$;
 REVOKE EXECUTE ON FUNCTION pgherd.create_key_action(oid) FROM PUBLIC;
@@ -324,7 +362,7 @@ BEGIN
             PERFORM pgherd.check_stays(key.oid);
         END IF;
         -- What looks for rows does so with rights that the makers of types do not have.
-        IF NOT (SELECT bool_and(pgherd.reads_plainly(a.atttypid)) FROM pg_constraint k JOIN pg_attribute a
+        IF NOT pgherd.compares_plainly(key.oid) OR NOT (SELECT bool_and(pgherd.reads_plainly(a.atttypid)) FROM pg_constraint k JOIN pg_attribute a
                 ON a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey) OR a.attrelid = k.confrelid AND a.attnum = ANY (k.confkey)
                 WHERE k.oid = key.oid) THEN
             RAISE EXCEPTION USING ERRCODE = '0A000',
@@ -332,6 +370,14 @@ BEGIN
                     (SELECT c.relname FROM pg_class c WHERE c.oid = key.confrelid),
                     (SELECT c.relname FROM pg_class c WHERE c.oid = key.conrelid)),
                 DETAIL = 'Reading values of its types may run functions of users''.', HINT = 'Distribute it, and add the key then.';
+        END IF;
+        -- PostgreSQL's own checks do not ask policies; ours are the owner's.
+        IF EXISTS (SELECT FROM pg_class c WHERE c.oid = key.conrelid AND c.relrowsecurity AND c.relforcerowsecurity) THEN
+            RAISE EXCEPTION USING ERRCODE = '0A000',
+                MESSAGE = format('cannot create foreign key constraint: table "%s" is distributed and "%s" is not',
+                    (SELECT c.relname FROM pg_class c WHERE c.oid = key.confrelid),
+                    (SELECT c.relname FROM pg_class c WHERE c.oid = key.conrelid)),
+                DETAIL = 'Policies hide rows from its owner.', HINT = 'Distribute it, and add the key then.';
         END IF;
         -- PostgreSQL looks for its own triggers where it makes partitions.
         IF EXISTS (SELECT FROM pg_class c WHERE c.oid = key.conrelid AND c.relkind = 'p') THEN
@@ -360,6 +406,7 @@ BEGIN
             changed := true;
         END IF;
     END LOOP;
+    PERFORM pgherd.own_keys();
     -- Those that are no longer a local table's are checked where both tables are.
     FOR key IN SELECT DISTINCT k.oid, k.conrelid FROM pg_constraint k JOIN pg_trigger t ON t.tgconstraint = k.oid AND t.tgrelid = k.conrelid
         WHERE k.conrelid = relation AND k.contype = 'f' AND t.tgfoid = 'pgherd.find_key()'::regprocedure
@@ -369,7 +416,7 @@ BEGIN
                 ELSE 'pg_catalog."RI_FKey_check_upd"()'::regprocedure END
             WHERE t.tgconstraint = key.oid AND t.tgrelid = key.conrelid;
         UPDATE pg_class c SET relname = c.relname WHERE c.oid = key.conrelid;
-        EXECUTE format('DROP FUNCTION IF EXISTS pgherd.key_action_%s() CASCADE', key.oid);
+        EXECUTE format('DROP FUNCTION IF EXISTS pgherd.key_action_%1$s(), pgherd.key_lookup_%1$s(anyelement) CASCADE', key.oid);
         PERFORM pgherd.note_change('pg_class'::regclass, key.conrelid);
         changed := true;
     END LOOP;
@@ -389,6 +436,12 @@ BEGIN
     IF NOT EXISTS (SELECT FROM pgherd.pg_dist_partition p WHERE p.logicalrelid = relation AND p.partmethod = 'h') THEN
         RAISE EXCEPTION USING ERRCODE = '42809', MESSAGE = format('table %s is not distributed', relation);
     END IF;
+    IF EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = relation AND NOT t.tgisinternal AND t.tgtype & 32 <> 0
+            AND t.tgenabled IN ('A', 'R')) THEN
+        RAISE EXCEPTION USING ERRCODE = '0A000',
+            MESSAGE = format('cannot distribute table "%s"', (SELECT c.relname FROM pg_class c WHERE c.oid = relation)),
+            DETAIL = 'A TRUNCATE trigger of it is enabled ALWAYS or REPLICA.';
+    END IF;
     WITH keys AS (UPDATE pg_constraint k SET contype = 'x' WHERE k.confrelid = relation AND k.contype = 'f' RETURNING oid)
         SELECT array_agg(oid) INTO hidden FROM keys;
     EXECUTE format('TRUNCATE ONLY %s', relation);
@@ -398,4 +451,4 @@ $$;
 GRANT SELECT ON pgherd.local_keys TO PUBLIC;
 GRANT EXECUTE ON FUNCTION pgherd.follow_keys(oid), pgherd.values_in(anyelement, name[]),
     pgherd.shown_in(anyelement, name[]), pgherd.names_of(oid, int2[]),
-    pgherd.key_condition(oid, bool), pgherd.check_key(oid), pgherd.reads_plainly(oid, bool) TO PUBLIC;
+    pgherd.key_condition(oid, bool), pgherd.check_key(oid), pgherd.reads_plainly(oid, bool), pgherd.compares_plainly(oid) TO PUBLIC;

@@ -231,9 +231,9 @@ pub(crate) fn unique_constraint_has_key(constraint: &Constraint, key: &str) -> b
     }
 }
 
-fn check_table(table: &TableDescription, state: &ClusterState) -> Result<(), Refusal> {
+/// That it is a table, of the caller's, and not distributed yet.
+pub fn check_ordinary(table: &TableDescription, state: &ClusterState) -> Result<(), Refusal> {
     let name = &table.name;
-    let refuse = |why: &str| Err(Refusal::unsupported(format!("cannot distribute table \"{name}\"")).detail(why));
     if table.is_catalog {
         return Err(Refusal::new("42501", format!("permission denied: \"{name}\" is a system catalog")));
     }
@@ -247,6 +247,13 @@ fn check_table(table: &TableDescription, state: &ClusterState) -> Result<(), Ref
     if state.table(table.oid).is_some() {
         return Err(Refusal::new("42P16", format!("table \"{name}\" is already distributed")));
     }
+    Ok(())
+}
+
+fn check_table(table: &TableDescription, state: &ClusterState) -> Result<(), Refusal> {
+    check_ordinary(table, state)?;
+    let name = &table.name;
+    let refuse = |why: &str| Err(Refusal::unsupported(format!("cannot distribute table \"{name}\"")).detail(why));
     if table.persistence == 't' {
         return refuse("It is temporary.");
     }

@@ -656,7 +656,7 @@ fn definitions_of_others_do_not_stop_a_merge_between_its_parts() {
 const RIGHTS: &str = "(SELECT concat_ws(' ', pg_get_userbyid(c.relowner), c.relacl, \
         c.relrowsecurity, (SELECT string_agg(p.polname || pg_get_expr(p.polqual, p.polrelid), ', ' ORDER BY p.polname) \
             FROM pg_policy p WHERE p.polrelid = c.oid)) FROM pg_class c WHERE c.oid = x.oid)";
-const ROLES: &str = "SELECT string_agg(concat_ws(' ', r.rolname, r.rolinherit, r.rolcanlogin, r.rolconnlimit, r.rolvaliduntil, \
+const ROLES: &str = "SELECT string_agg(concat_ws(' ', r.rolname, r.rolinherit, r.rolcanlogin, r.rolvaliduntil, \
         (SELECT sha256(a.rolpassword::bytea) FROM pg_authid a WHERE a.oid = r.oid), r.rolconfig, \
         (SELECT string_agg(g.rolname || m.admin_option, ',' ORDER BY g.rolname) FROM pg_auth_members m \
             JOIN pg_roles g ON g.oid = m.roleid WHERE m.member = r.oid), \

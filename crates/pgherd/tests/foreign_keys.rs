@@ -305,4 +305,25 @@ fn no_cast_of_the_users_is_called() {
     assert_eq!(refused.error().unwrap().sqlstate(), "0A000");
     client.run("CREATE TABLE refers (k int, d checked, FOREIGN KEY (k, d) REFERENCES pairs (k, d))").unwrap();
     client.run("INSERT INTO refers VALUES (1, 1)").unwrap();
+    // An implicit cast is one, too; what is read of the referenced row on the way is read as its owner.
+    for sql in [
+        "CREATE ROLE fk_low; GRANT ALL ON SCHEMA public TO fk_low; SET ROLE fk_low",
+        "CREATE TYPE tone AS ENUM ('x'); CREATE FUNCTION told(tone) RETURNS text LANGUAGE sql AS $$ SELECT 'x' $$",
+        "CREATE CAST (tone AS text) WITH FUNCTION told(tone) AS IMPLICIT",
+        "CREATE TABLE tones (k text PRIMARY KEY); SELECT create_distributed_table('tones', 'k')",
+        "CREATE FUNCTION sees(int) RETURNS bool LANGUAGE plpgsql AS \
+         $$ BEGIN RAISE NOTICE 'as %', current_user; RETURN true; END $$",
+        "CREATE DOMAIN watched AS int CHECK (sees(VALUE))",
+        "CREATE TABLE watches (k int PRIMARY KEY, w watched); SELECT create_distributed_table('watches', 'k')",
+        "INSERT INTO watches VALUES (1, 1); CREATE TABLE watcher (k int REFERENCES watches)",
+        "RESET ROLE",
+    ] {
+        client.run(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+    let refused = client.simple("CREATE TABLE toned (t tone REFERENCES tones)", None).unwrap();
+    assert_eq!(refused.error().unwrap().sqlstate(), "0A000");
+    let reply = client.simple("INSERT INTO watcher VALUES (1)", None).unwrap();
+    let said: Vec<String> = reply.notices.iter().map(|notice| notice.message().to_owned()).collect();
+    assert!(reply.error().is_none() && said.iter().all(|said| said == "as fk_low"), "{said:?}");
+    client.run("DROP OWNED BY fk_low CASCADE; DROP ROLE fk_low").unwrap();
 }

@@ -555,3 +555,31 @@ fn triggers_of_definitions_use_no_names_of_users() {
     }
     assert_eq!(client.value("SELECT count(*) FROM evil.log").unwrap(), "0");
 }
+
+/// How many sessions a role may have is counted where they are: the router's connections to workers are others.
+#[test]
+fn a_limit_of_sessions_is_none_of_connections_to_workers() {
+    let (side, _client) = prepared("rights_limit");
+    let mut admin = side.connect("rights_limit").unwrap();
+    admin.run("CREATE ROLE rights_limited LOGIN CONNECTION LIMIT 1; GRANT SELECT ON wages TO rights_limited").unwrap();
+    admin.run("CREATE ROLE rights_limited_too CONNECTION LIMIT 2").unwrap();
+    let mut target = side.target.with_database("rights_limit");
+    "rights_limited".clone_into(&mut target.user);
+    let mut limited = Client::connect(&target).unwrap();
+    assert_eq!(limited.value("SELECT count(*) FROM wages").unwrap(), "30");
+    assert!(Client::connect(&target).is_err(), "a second session is let in");
+    // Sessions that are open go on, with new connections to workers, too.
+    admin.run("ALTER ROLE rights_limited CONNECTION LIMIT 0").unwrap();
+    admin
+        .run(
+            "SELECT run_command_on_workers('SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity \
+               WHERE usename = ''rights_limited''')",
+        )
+        .unwrap();
+    assert_eq!(limited.value("SELECT count(*) FROM wages").unwrap(), "30");
+    limited.run("BEGIN; SELECT sum(cents) FROM wages; SELECT cents FROM wages WHERE k = 3; COMMIT").unwrap();
+    let limits = "SELECT string_agg(rolconnlimit::text, ' ' ORDER BY rolname) FROM pg_roles WHERE rolname LIKE 'rights\\_limited%'";
+    assert_eq!(admin.value(limits).unwrap(), "0 2");
+    drop(limited);
+    admin.run("DROP OWNED BY rights_limited; DROP ROLE rights_limited, rights_limited_too").unwrap();
+}

@@ -231,11 +231,19 @@ pub async fn ask_decider(shared: &Shared, database: &Database, decider: GroupId,
     }
 }
 
+/// Whatever a server has written of others is on its disk after that, whether they wait for it or not.
+pub const FLUSH: &str = "BEGIN; SET LOCAL synchronous_commit TO on; \
+     SELECT pg_catalog.pg_logical_emit_message(true, 'pgherd', ''); COMMIT";
+
 /// The same of a transaction of the decider's own. While it is in progress nobody knows.
 async fn ask_by_number(shared: &Shared, database: &Database, decider: GroupId, number: u64) -> DeciderSays {
     let sql = format!("SELECT pg_catalog.pg_xact_status('{number}'::pg_catalog.xid8)");
     match ask_on(shared, database, decider, &sql).await.as_ref().map(|found| found.text(0, 0)) {
-        Ok(Some("committed")) => DeciderSays::Committed,
+        // It may have been told not to wait for its disk.
+        Ok(Some("committed")) => match ask_on(shared, database, decider, FLUSH).await {
+            Ok(_) => DeciderSays::Committed,
+            Err(_) => DeciderSays::Unreachable,
+        },
         Ok(Some("aborted")) => DeciderSays::Aborted,
         Ok(_) => DeciderSays::Unreachable,
         Err(error) => {

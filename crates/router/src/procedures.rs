@@ -9,7 +9,7 @@ use pgherd_txn::{Gid, of_number};
 use tokio::sync::watch;
 
 use crate::error::{Failure, Result};
-use crate::finish::{DEADLINE, Part, Process, Progress, Unfinished, within};
+use crate::finish::{DEADLINE, FLUSH, Part, Process, Progress, Unfinished, within};
 use crate::session::Session;
 use crate::settings::quote_literal;
 use crate::transaction::Block;
@@ -123,6 +123,10 @@ impl Session {
             if within(DEADLINE, &target, asks.query(&sql)).await?.rows.is_empty() {
                 return Err(ended());
             }
+        }
+        if number.is_some() {
+            // A server that fails before it has written of the number gives it to another transaction.
+            within(DEADLINE, &target, asks.query(FLUSH)).await?;
         }
         if let Some(own) = &mut self.txn.own {
             own.asks = Some(asks);

@@ -34,6 +34,8 @@ pub struct CheckedKeys {
     pub filled: Vec<NewColumnKey>,
     /// The constraints of VALIDATE CONSTRAINT.
     pub validated: Vec<String>,
+    /// The columns that get another type.
+    pub retyped: Vec<String>,
 }
 
 /// REFERENCES of a column that ALTER TABLE adds.
@@ -67,6 +69,9 @@ pub fn checked_keys(text: &str) -> CheckedKeys {
                     let end = tokens.end_of_piece(key.location.max(0) as usize);
                     found.added.extend(end.map(|end| (name, end)));
                 }
+            }
+            Some(NodeEnum::ColumnDef(_)) if command.subtype == pb::AlterTableType::AtAlterColumnType as i32 => {
+                found.retyped.push(command.name);
             }
             Some(NodeEnum::ColumnDef(column)) => {
                 let constraints = column.constraints.iter().filter_map(|each| match &each.node {
@@ -162,7 +167,7 @@ mod tests {
                     ADD COLUMN d int DEFAULT 1 CONSTRAINT k REFERENCES u ON DELETE CASCADE DEFERRABLE NOT NULL, \
                     VALIDATE CONSTRAINT v, \
                     ADD CONSTRAINT w FOREIGN KEY (a) REFERENCES t NOT VALID, ADD CHECK (a > 0), \
-                    ADD CONSTRAINT x FOREIGN KEY (a) REFERENCES t MATCH FULL DEFERRABLE /* later */ ;";
+                    ALTER COLUMN e TYPE bigint USING e + 1, ADD CONSTRAINT x FOREIGN KEY (a) REFERENCES t MATCH FULL DEFERRABLE /* later */ ;";
         let found = checked_keys(text);
         let written = |end: usize| text[..end].rsplit(", ADD").next().unwrap_or_default().to_owned();
         let added: Vec<(String, String)> =
@@ -181,7 +186,7 @@ mod tests {
         let plain =
             ("t", "REFERENCES t", " COLUMN n int REFERENCES t".to_owned(), ", ADD FOREIGN KEY (\"n\") REFERENCES t");
         assert_eq!(filled, [plain, ("u", "CONSTRAINT k REFERENCES u ON DELETE CASCADE DEFERRABLE ", whole, alone)]);
-        assert_eq!(found.validated, ["v"]);
+        assert_eq!((found.validated, found.retyped), (vec!["v".to_owned()], vec!["e".to_owned()]));
     }
 
     #[test]

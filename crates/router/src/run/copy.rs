@@ -279,6 +279,8 @@ impl Session {
                         matches!(c.default, ColumnDefault::Expression { immutable: false, .. })
                             && !columns.contains(&c.name)
                     })),
+            // It knows best whether it is frozen.
+            options_here: (reference && info.options.freeze).then(|| options_of(info, text).into_owned()),
             ..CopyIn::new(&table, &columns)
         };
         copy.columns.extend(times.into_iter().map(|t| t.column));
@@ -364,7 +366,9 @@ impl Session {
                         frontend::FrontendMessage::CopyFail { message } => message.to_owned(),
                         _ => String::new(),
                     };
-                    return Ok(Feed::Failed(Failure::new("57014", format!("COPY from stdin failed: {message}"))));
+                    let context = format!("COPY {}, line {}", table.name, last_line + 1);
+                    let failure = Failure::new("57014", format!("COPY from stdin failed: {message}"));
+                    return Ok(Feed::Failed(failure.with(b'W', &context)));
                 }
                 b'H' | b'S' => continue,
                 other => return Err(unexpected(other)),

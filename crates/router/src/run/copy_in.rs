@@ -27,6 +27,8 @@ pub struct CopyIn {
     pub table: Arc<Table>,
     pub(super) columns: Vec<String>,
     pub(super) options: String,
+    /// Those for the coordinator, where they are others.
+    pub(super) options_here: Option<String>,
     /// Bytes put before the first line on each worker (the binary header, or a header line once it is known).
     pub(super) header: Vec<u8>,
     /// Bytes put after the last (the binary trailer).
@@ -49,6 +51,7 @@ impl CopyIn {
             table: table.clone(),
             columns: columns.to_vec(),
             options: String::new(),
+            options_here: None,
             header: Vec::new(),
             trailer: Vec::new(),
             started: BTreeMap::new(),
@@ -89,7 +92,8 @@ impl Session {
         self.join(group).await?;
         self.fence_table(group, &copy.table, &catalog);
         self.mark_writer(group);
-        self.begin_copy(group, &format!("{}{}", copy.prefix(), copy.options)).await?;
+        let here = copy.options_here.as_ref().filter(|_| group == COORDINATOR_GROUP);
+        self.begin_copy(group, &format!("{}{}", copy.prefix(), here.unwrap_or(&copy.options))).await?;
         if !copy.header.is_empty()
             && let Some(participant) = self.txn.participants.get_mut(&group)
         {

@@ -124,7 +124,10 @@ impl Session {
 
     /// A table of one shard, in Citus's words, is a local table.
     async fn keep_on_one_server(&mut self, name: &str, arguments: &Arguments) -> Result<()> {
-        self.relation_oid(name).await?;
+        let oid = self.relation_oid(name).await?;
+        let table = self.describe_table(oid).await?;
+        let state = self.cluster_state().await?;
+        distribute::check_ordinary(&table, &state).map_err(refusal)?;
         if arguments.get("shard_count").is_some() {
             return Err(Failure::new(
                 "22023",

@@ -46,7 +46,8 @@ impl Session {
         }
         let name = quote_name(altered.schema.as_deref(), &altered.name);
         let sql = format!(
-            "SELECT c.oid, c.relkind FROM pg_catalog.pg_class c WHERE c.oid = pg_catalog.to_regclass({})",
+            "SELECT c.oid, c.relkind FROM pg_catalog.pg_class c WHERE c.oid = pg_catalog.to_regclass({}) \
+             AND c.relkind IN ('r', 'p')",
             quote_literal(&name)
         );
         let found = self.ask_coordinator(&sql).await?;
@@ -102,7 +103,7 @@ impl Session {
             }
         }
         // PostgreSQL makes the keys of a column of another type anew, valid as they were.
-        let valid = if retypes && !inside { self.keys_of(relation, true).await? } else { Vec::new() };
+        let valid = if inside { Vec::new() } else { self.keys_with(relation, &keys.retyped).await? };
         if unchecked.is_empty() && valid.is_empty() {
             return Ok(None);
         }
@@ -145,6 +146,23 @@ impl Session {
             quote_literal(column)
         );
         Ok(!self.ask_coordinator(&sql).await?.rows.is_empty())
+    }
+
+    /// The valid keys that have one of these columns.
+    async fn keys_with(&mut self, relation: Oid, columns: &[String]) -> Result<Vec<(Oid, String)>> {
+        let mut keys = Vec::new();
+        for (key, name) in if columns.is_empty() { Vec::new() } else { self.keys_of(relation, true).await? } {
+            let names: Vec<String> = columns.iter().map(|column| quote_literal(column)).collect();
+            let sql = format!(
+                "SELECT FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_attribute a ON a.attrelid = k.conrelid \
+                 AND a.attnum = ANY (k.conkey) WHERE k.oid = {key} AND a.attname IN ({})",
+                names.join(", ")
+            );
+            if !self.ask_coordinator(&sql).await?.rows.is_empty() {
+                keys.push((key, name));
+            }
+        }
+        Ok(keys)
     }
 
     /// The keys of a local table to distributed ones, valid or not: oid and name.

@@ -282,7 +282,6 @@ impl Session {
                 let no = if roles.text(row, column + 1) == Some("t") { "" } else { "NO" };
                 options.push_str(&format!(" {no}{word}"));
             }
-            options.push_str(&format!(" CONNECTION LIMIT {}", roles.text(row, 8).unwrap_or("-1")));
             if let Some(password) = roles.text(row, 9) {
                 options.push_str(&format!(" PASSWORD {}", quote_literal(password)));
             }

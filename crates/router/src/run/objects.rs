@@ -184,11 +184,22 @@ impl Session {
         Ok(())
     }
 
+    /// How many sessions a role may have is for the router to see to: its connections to a worker are others.
+    async fn lift_limits(&mut self, info: &DdlInfo) -> Result<()> {
+        for name in &info.objects {
+            self.run_everywhere(&format!("ALTER ROLE {} CONNECTION LIMIT -1", quote_ident(&name.name))).await?;
+        }
+        Ok(())
+    }
+
     /// After a definition that was run on the coordinator: the same on the workers that it concerns.
     pub(super) async fn follow_object(&mut self, text: &str, info: &DdlInfo, followed: Followed) -> Result<()> {
         if ON_EVERY_NODE.contains(&info.object) || is_role_grant(info) {
             let bare = self.bare_schema(info, text).await?;
             self.run_everywhere(bare.as_deref().unwrap_or(text)).await?;
+            if info.object == "role" && text.to_ascii_lowercase().contains("limit") {
+                self.lift_limits(info).await?;
+            }
             return if info.gives_password { self.follow_passwords(text).await } else { Ok(()) };
         }
         match info.tag {

@@ -8,10 +8,11 @@
 //! (`pgherd.sampled_text`). What is planned as it was written nevertheless is refused there (`pgherd.unsampled`).
 //! ONLY, by which a distributed table would be its empty heap on the coordinator, goes the same way.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use bytes::{Buf, Bytes};
-use pgherd_catalog::{COORDINATOR_GROUP, Resolved, Snapshot, Table};
+use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Resolved, Snapshot, Table};
 use pgherd_planner::Tier;
 use pgherd_sql::{Edits, Sample, Span, Statement, StatementKind};
 use pgherd_wire::backend;
@@ -262,9 +263,9 @@ impl Session {
         columns: &[String],
         call: Option<&Call<'_>>,
     ) -> Result<String> {
-        // Values pass as text: settings that shorten or reorder it would change them.
-        if self.has_styles() {
-            return Err(refused("The session has settings for how values are written."));
+        // Values pass as text, and NULL among them as a word.
+        if self.in_force("array_nulls").is_some_and(|value| value != "on") {
+            return Err(refused("The session has array_nulls turned off."));
         }
         let relation = &statement.relations[sample.relation];
         let list: Vec<String> = columns.iter().map(|c| quote_ident(c)).collect();
@@ -296,7 +297,21 @@ impl Session {
         let none = Prepared::new(Some(drawing.clone()), &sql, types.clone());
         let nothing = Call::simple(&none);
         let capture = Capture::rows(fields.len(), BYTES_MAX);
+        // Settings that shorten or reorder their text would change values.
+        let mut styled: BTreeSet<GroupId> = BTreeSet::new();
+        if self.has_styles() {
+            styled.extend(plan.tables.iter().flat_map(|table| catalog.groups_of(table)));
+        }
+        for group in &styled {
+            self.join(*group).await?;
+            self.with_plain_styles(*group).await?;
+        }
         let drawn = self.run_captured(call.unwrap_or(&nothing), drawing, types, capture).await;
+        if drawn.is_ok() {
+            for group in &styled {
+                self.with_client_styles(*group).await?;
+            }
+        }
         if let (Err(failure), Some(call)) = (&drawn, call)
             && matches!(failure.sqlstate().get(..2), Some("22"))
             && matches!(statement.kind, StatementKind::Select)
