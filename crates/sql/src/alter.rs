@@ -167,7 +167,8 @@ mod tests {
                     ADD COLUMN d int DEFAULT 1 CONSTRAINT k REFERENCES u ON DELETE CASCADE DEFERRABLE NOT NULL, \
                     VALIDATE CONSTRAINT v, \
                     ADD CONSTRAINT w FOREIGN KEY (a) REFERENCES t NOT VALID, ADD CHECK (a > 0), \
-                    ALTER COLUMN e TYPE bigint USING e + 1, ADD CONSTRAINT x FOREIGN KEY (a) REFERENCES t MATCH FULL DEFERRABLE /* later */ ;";
+                    ALTER COLUMN e TYPE bigint USING e + 1, \
+                    ADD CONSTRAINT x FOREIGN KEY (a) REFERENCES t MATCH FULL DEFERRABLE /* later */ ;";
         let found = checked_keys(text);
         let written = |end: usize| text[..end].rsplit(", ADD").next().unwrap_or_default().to_owned();
         let added: Vec<(String, String)> =
