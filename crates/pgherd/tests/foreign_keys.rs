@@ -308,8 +308,8 @@ fn no_cast_of_the_users_is_called() {
     // An implicit cast is one, too; what is read of the referenced row on the way is read as its owner.
     for sql in [
         "CREATE ROLE fk_low; GRANT ALL ON SCHEMA public TO fk_low; SET ROLE fk_low",
-        "CREATE TYPE tone AS ENUM ('x'); CREATE FUNCTION tone_told(tone) RETURNS text LANGUAGE sql AS $$ SELECT 'x' $$",
-        "CREATE CAST (tone AS text) WITH FUNCTION tone_told(tone) AS IMPLICIT",
+        "CREATE TYPE tone AS ENUM ('x'); CREATE FUNCTION told(tone) RETURNS text LANGUAGE sql AS $$ SELECT 'x' $$",
+        "CREATE CAST (tone AS text) WITH FUNCTION told(tone) AS IMPLICIT",
         "CREATE TABLE tones (k text PRIMARY KEY); SELECT create_distributed_table('tones', 'k')",
         "CREATE FUNCTION sees(int) RETURNS bool LANGUAGE plpgsql AS \
          $$ BEGIN RAISE NOTICE 'as %', current_user; RETURN true; END $$",

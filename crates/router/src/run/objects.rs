@@ -313,8 +313,8 @@ impl Session {
         Ok(found)
     }
 
-    /// A trigger or a default on a worker may use the function that this replaces. Its body was checked on the
-    /// coordinator; a worker does not have all that it names.
+    /// A trigger or a default on a worker may use the function that this replaces; others of the name may be other
+    /// roles'. Its body was checked on the coordinator; a worker does not have all that it names.
     async fn replace_function(&mut self, info: &DdlInfo) -> Result<()> {
         let groups = self.groups_with("pg_proc", "proname", info).await?;
         let Some(name) = info.objects.first().filter(|_| !groups.is_empty()) else { return Ok(()) };
@@ -322,7 +322,8 @@ impl Session {
         let sql = format!(
             "SELECT pg_catalog.pg_get_functiondef(p.oid) FROM pg_catalog.pg_proc p \
              JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace \
-             WHERE p.proname = {} AND p.prokind <> 'a' AND n.nspname = {schema} AND n.nspname !~ '^pg_temp_'",
+             WHERE p.proname = {} AND p.prokind <> 'a' AND n.nspname = {schema} AND n.nspname !~ '^pg_temp_' \
+                 AND pg_catalog.pg_has_role(p.proowner, 'USAGE')",
             quote_literal(&name.name)
         );
         let defined = self.collect_on(COORDINATOR_GROUP, &sql).await?;
