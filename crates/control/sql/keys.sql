@@ -349,6 +349,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET clie
 DECLARE
     key record;
     refers bool;
+    why text;
     is_new bool;
     changed bool := false;
 BEGIN
@@ -361,31 +362,23 @@ BEGIN
         IF refers THEN
             PERFORM pgherd.check_stays(key.oid);
         END IF;
-        -- What looks for rows does so with rights that the makers of types do not have.
-        IF NOT pgherd.compares_plainly(key.oid) OR NOT (SELECT bool_and(pgherd.reads_plainly(a.atttypid)) FROM pg_constraint k JOIN pg_attribute a
-                ON a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey) OR a.attrelid = k.confrelid AND a.attnum = ANY (k.confkey)
-                WHERE k.oid = key.oid) THEN
+        SELECT CASE
+            -- What looks for rows does so with rights that the makers of types do not have.
+            WHEN NOT pgherd.compares_plainly(key.oid) OR NOT (SELECT bool_and(pgherd.reads_plainly(a.atttypid))
+                FROM pg_constraint k JOIN pg_attribute a
+                    ON a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey) OR a.attrelid = k.confrelid AND a.attnum = ANY (k.confkey)
+                WHERE k.oid = key.oid) THEN 'Reading values of its types may run functions of users''.'
+            -- PostgreSQL's own checks do not ask policies; ours are the owner's.
+            WHEN c.relrowsecurity AND c.relforcerowsecurity THEN 'Policies hide rows from its owner.'
+            -- PostgreSQL looks for its own triggers where it makes partitions.
+            WHEN c.relkind = 'p' THEN 'The referencing table is partitioned.' END INTO why
+            FROM pg_class c WHERE c.oid = key.conrelid;
+        IF why IS NOT NULL THEN
             RAISE EXCEPTION USING ERRCODE = '0A000',
                 MESSAGE = format('cannot create foreign key constraint: table "%s" is distributed and "%s" is not',
                     (SELECT c.relname FROM pg_class c WHERE c.oid = key.confrelid),
                     (SELECT c.relname FROM pg_class c WHERE c.oid = key.conrelid)),
-                DETAIL = 'Reading values of its types may run functions of users''.', HINT = 'Distribute it, and add the key then.';
-        END IF;
-        -- PostgreSQL's own checks do not ask policies; ours are the owner's.
-        IF EXISTS (SELECT FROM pg_class c WHERE c.oid = key.conrelid AND c.relrowsecurity AND c.relforcerowsecurity) THEN
-            RAISE EXCEPTION USING ERRCODE = '0A000',
-                MESSAGE = format('cannot create foreign key constraint: table "%s" is distributed and "%s" is not',
-                    (SELECT c.relname FROM pg_class c WHERE c.oid = key.confrelid),
-                    (SELECT c.relname FROM pg_class c WHERE c.oid = key.conrelid)),
-                DETAIL = 'Policies hide rows from its owner.', HINT = 'Distribute it, and add the key then.';
-        END IF;
-        -- PostgreSQL looks for its own triggers where it makes partitions.
-        IF EXISTS (SELECT FROM pg_class c WHERE c.oid = key.conrelid AND c.relkind = 'p') THEN
-            RAISE EXCEPTION USING ERRCODE = '0A000',
-                MESSAGE = format('cannot create foreign key constraint: table "%s" is distributed and "%s" is not',
-                    (SELECT c.relname FROM pg_class c WHERE c.oid = key.confrelid),
-                    (SELECT c.relname FROM pg_class c WHERE c.oid = key.conrelid)),
-                DETAIL = 'The referencing table is partitioned.', HINT = 'Distribute it, and add the key then.';
+                DETAIL = why, HINT = 'Distribute it, and add the key then.';
         END IF;
         UPDATE pg_trigger t SET tgfoid = 'pgherd.find_key()'::regprocedure
             WHERE t.tgconstraint = key.oid AND t.tgrelid = key.conrelid AND t.tgfoid <> 'pgherd.find_key()'::regprocedure;

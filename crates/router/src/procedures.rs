@@ -12,7 +12,7 @@ use crate::error::{Failure, Result};
 use crate::finish::{DEADLINE, FLUSH, Part, Process, Progress, Unfinished, within};
 use crate::session::Session;
 use crate::settings::quote_literal;
-use crate::transaction::Block;
+use crate::transaction::{Block, was_done};
 
 /// Transactions that a body ends itself.
 pub struct OwnTransactions {
@@ -153,10 +153,7 @@ impl Session {
         }
         let (mut parts, mut failure) = (Vec::new(), None);
         for (group, result) in self.run_last(prepare).await {
-            let result = result.and_then(|tag| match tag == "PREPARE TRANSACTION" {
-                true => Ok(()),
-                false => Err(Failure::new("25P02", "transaction was aborted on the server")),
-            });
+            let result = result.and_then(|tag| was_done(&tag, "PREPARE TRANSACTION"));
             let process = processes.iter().find(|(of, _)| *of == group).and_then(|(_, process)| process.clone());
             match self.event(group, result, &mut failure) {
                 pgherd_txn::Event::Failed(_) => {}

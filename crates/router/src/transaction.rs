@@ -1468,7 +1468,7 @@ pub const READ_ONLY: &str = "pgherd_read_only";
 pub const PARTS: &str = "pgherd_parts";
 
 /// The end of a failed transaction answers with the tag ROLLBACK and is no error: the tag is what counts.
-fn was_done(tag: &str, expected: &str) -> Result<()> {
+pub fn was_done(tag: &str, expected: &str) -> Result<()> {
     match tag == expected {
         true => Ok(()),
         false => Err(Failure::new("25P02", "transaction was aborted on the server")),

@@ -5,7 +5,7 @@ use pg_query::NodeEnum;
 use pg_query::protobuf::{self as pb, Token};
 
 use crate::ast::Span;
-use crate::kind::{Name, name_of};
+use crate::kind::{Name, name_of, quoted};
 use crate::tokens::Tokens;
 
 /// The schema that CREATE EXTENSION names, or ALTER EXTENSION … SET SCHEMA.
@@ -100,7 +100,7 @@ pub fn checked_keys(text: &str) -> CheckedKeys {
                     let named = if tokens.kind(at) == Token::Constraint { at + 2 } else { at };
                     let head = text.get(start..tokens.start_of(named))?;
                     let rest = text.get(tokens.start_of(named)..until)?;
-                    let alone = format!(", ADD {head}FOREIGN KEY ({}) {}", quote(&column.colname), rest.trim_end());
+                    let alone = format!(", ADD {head}FOREIGN KEY ({}) {}", quoted(&column.colname), rest.trim_end());
                     Some(NewColumnKey {
                         column: column.colname.clone(),
                         if_not_exists: command.missing_ok,
@@ -143,10 +143,6 @@ pub fn detached_concurrently(text: &str) -> Option<Span> {
     let tokens = Tokens::scan(text)?;
     let at = (0..tokens.list.len()).rev().find(|i| tokens.kind(*i) == Token::Concurrently)?;
     Some(tokens.span(at, at + 1))
-}
-
-fn quote(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 /// The name that an identifier stands for.

@@ -1217,7 +1217,7 @@ fn signature_of(n: &Node) -> Option<Signature> {
     }
 }
 
-fn quoted(name: &str) -> String {
+pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 

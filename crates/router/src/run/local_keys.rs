@@ -74,7 +74,7 @@ impl Session {
                 return Err(refused("The rows that there are cannot be checked."));
             }
         }
-        let invalid = self.keys_of(relation, false).await?;
+        let invalid = self.keys_of(relation, false, &[]).await?;
         let named = |(_, name): &&(Oid, String)| keys.validated.contains(name);
         let validated: Vec<Oid> = invalid.iter().filter(named).map(|(oid, _)| *oid).collect();
         if !validated.is_empty() {
@@ -103,7 +103,10 @@ impl Session {
             }
         }
         // PostgreSQL makes the keys of a column of another type anew, valid as they were.
-        let valid = if inside { Vec::new() } else { self.keys_with(relation, &keys.retyped).await? };
+        let valid = match inside || keys.retyped.is_empty() {
+            true => Vec::new(),
+            false => self.keys_of(relation, true, &keys.retyped).await?,
+        };
         if unchecked.is_empty() && valid.is_empty() {
             return Ok(None);
         }
@@ -117,7 +120,7 @@ impl Session {
 
     /// The statement has run: the rows of what it has added.
     pub(super) async fn check_added_keys(&mut self, added: AddedKeys) -> Result<()> {
-        let mut keys = self.keys_of(added.relation, false).await?;
+        let mut keys = self.keys_of(added.relation, false, &[]).await?;
         keys.retain(|(_, name)| !added.before.contains(name));
         let keys: Vec<Oid> = keys.into_iter().map(|(oid, _)| oid).collect();
         self.check_keys(&keys).await
@@ -148,28 +151,21 @@ impl Session {
         Ok(!self.ask_coordinator(&sql).await?.rows.is_empty())
     }
 
-    /// The valid keys that have one of these columns.
-    async fn keys_with(&mut self, relation: Oid, columns: &[String]) -> Result<Vec<(Oid, String)>> {
-        let mut keys = Vec::new();
-        for (key, name) in if columns.is_empty() { Vec::new() } else { self.keys_of(relation, true).await? } {
-            let names: Vec<String> = columns.iter().map(|column| quote_literal(column)).collect();
-            let sql = format!(
-                "SELECT FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_attribute a ON a.attrelid = k.conrelid \
-                 AND a.attnum = ANY (k.conkey) WHERE k.oid = {key} AND a.attname IN ({})",
+    /// The keys of a local table to distributed ones, valid or not: oid and name. Those that have one of the columns,
+    /// where some are named.
+    async fn keys_of(&mut self, relation: Oid, valid: bool, columns: &[String]) -> Result<Vec<(Oid, String)>> {
+        let names: Vec<String> = columns.iter().map(|column| quote_literal(column)).collect();
+        let have_columns = match names.is_empty() {
+            true => String::new(),
+            false => format!(
+                " AND EXISTS (SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid = k.conrelid \
+                 AND a.attnum = ANY (k.conkey) AND a.attname IN ({}))",
                 names.join(", ")
-            );
-            if !self.ask_coordinator(&sql).await?.rows.is_empty() {
-                keys.push((key, name));
-            }
-        }
-        Ok(keys)
-    }
-
-    /// The keys of a local table to distributed ones, valid or not: oid and name.
-    async fn keys_of(&mut self, relation: Oid, valid: bool) -> Result<Vec<(Oid, String)>> {
+            ),
+        };
         let sql = format!(
             "SELECT k.oid, k.conname FROM pg_catalog.pg_constraint k JOIN pgherd.local_keys l ON l.oid = k.oid \
-             WHERE k.conrelid = {relation} AND k.convalidated = {valid}"
+             WHERE k.conrelid = {relation} AND k.convalidated = {valid}{have_columns}"
         );
         let found = self.ask_coordinator(&sql).await?;
         let key = |row| Some((found.text(row, 0)?.parse().ok()?, found.text(row, 1)?.to_owned()));
