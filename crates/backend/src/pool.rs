@@ -153,7 +153,7 @@ impl Pool {
         let deadline = Instant::now() + self.inner.limits.wait;
         loop {
             let room = self.room(&server, &target.address).await?;
-            match connect(target).await {
+            match Box::pin(connect(target)).await {
                 Ok(mut connection) => {
                     connection.room = Some(room);
                     return Ok(self.wrap(key, connection, place));

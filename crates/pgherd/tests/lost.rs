@@ -244,7 +244,13 @@ fn lost_in_a_procedure_that_commits() {
     for cut_at in 0..4 {
         let target = side.target.with_database("lost_procedure");
         let called = std::thread::spawn(move || Client::connect(&target).unwrap().simple("CALL goes_on()", None));
-        std::thread::sleep(Duration::from_millis(300 + 37 * cut_at));
+        // Something has committed before it is cut, however slow the machine.
+        let begun = Instant::now();
+        while client.value("SELECT count(*) FROM local").unwrap() == "0" {
+            assert!(begun.elapsed() < Duration::from_secs(30) && !called.is_finished(), "nothing commits");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        std::thread::sleep(Duration::from_millis(100 + 37 * cut_at));
         // Between two transactions it loses nothing.
         while !called.is_finished() {
             match cut_at {

@@ -122,7 +122,7 @@ impl Session {
         // Parameters keep the types that the client was told.
         let before = prepared.last_described();
         let types = before.as_ref().map_or(&prepared.declared, |b| &b.param_types);
-        let described = Rc::new(self.describe_on_coordinator(&text, types).await?);
+        let described = Rc::new(Box::pin(self.describe_on_coordinator(&text, types)).await?);
         if let Some(before) = before
             && !same_columns(&before.fields, &described.fields)
         {

@@ -272,7 +272,7 @@ impl Awaited {
             if let Ok(answer) = tokio::time::timeout(QUIET, answer.as_mut()).await {
                 return Some(answer);
             }
-            match self.works_at_it().await {
+            match Box::pin(self.works_at_it()).await {
                 Ok(true) => unheard_since = Instant::now(),
                 Ok(false) => return tokio::time::timeout(UNDER_WAY, answer).await.ok(),
                 Err(_) if unheard_since.elapsed() < self.at_most => {}

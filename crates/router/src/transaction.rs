@@ -359,7 +359,7 @@ impl Session {
     async fn lease(&mut self, group: GroupId) -> Result<Participant> {
         match self.try_lease(group).await {
             Err(failure) if is_refused_login(&failure) => {
-                self.let_in(group, failure).await?;
+                Box::pin(self.let_in(group, failure)).await?;
                 self.try_lease(group).await.map_err(|failure| self.no_login(group, failure))
             }
             other => other,
@@ -722,7 +722,7 @@ impl Session {
             self.txn.catalog = known;
             self.txn.catalog_lags = self.txn.catalog.is_some();
             if self.txn.block == Block::Explicit && self.txn.participants.contains_key(&COORDINATOR_GROUP) {
-                self.reload_catalog_in_block().await?;
+                Box::pin(self.reload_catalog_in_block()).await?;
             }
         }
         Ok(())
@@ -1023,8 +1023,8 @@ impl Session {
         }
         if committed && changed_catalog {
             let loaded = match epoch {
-                Some(_) => self.db.reload_since(&self.thread.shared, epoch).await,
-                None => self.db.reload_announced(&self.thread.shared).await,
+                Some(_) => Box::pin(self.db.reload_since(&self.thread.shared, epoch)).await,
+                None => Box::pin(self.db.reload_announced(&self.thread.shared)).await,
             };
             if let Err(error) = loaded {
                 tracing::warn!("could not load the catalog of database {} again: {error}", self.db.name);
@@ -1119,7 +1119,7 @@ impl Session {
                 }
                 Action::Decide(group) => {
                     let awaited = self.awaited(*group);
-                    let recorded = self.record_and_commit(*group, &transaction);
+                    let recorded = Box::pin(self.record_and_commit(*group, &transaction));
                     let result = match awaited {
                         Some(awaited) => awaited.answer(recorded).await,
                         None => Some(recorded.await),
@@ -1132,7 +1132,7 @@ impl Session {
                             let ending = Ending { transaction: &transaction, decider, lost: &lost };
                             let prepared = participants.iter().filter(|p| p.wrote && p.group != group);
                             let parts = prepared.map(|p| Part { group: p.group, lost: None }).collect();
-                            match self.finish(&ending, None, parts).await {
+                            match Box::pin(self.finish(&ending, None, parts)).await {
                                 Some(true) => Event::Succeeded(group),
                                 Some(false) => Event::Failed(group),
                                 None => Event::Lost(group),
@@ -1150,7 +1150,7 @@ impl Session {
                 Action::CommitPrepared(groups) | Action::RollbackPrepared(groups) => {
                     let commits = matches!(action, Action::CommitPrepared(_));
                     let ending = Ending { transaction: &transaction, decider, lost: &lost };
-                    self.end_prepared(&ending, &groups.clone(), commits).await;
+                    Box::pin(self.end_prepared(&ending, &groups.clone(), commits)).await;
                     events.push(Event::Finished);
                 }
                 Action::Rollback(groups) => {

@@ -184,14 +184,14 @@ impl Session {
         }
         self.catch_up(Some(&statement.kind)).await?;
         if !self.temp.is_empty() && !is_transaction_control(&statement.kind) {
-            self.refresh_temporary_names().await?;
+            Box::pin(self.refresh_temporary_names()).await?;
         }
         self.cursors.rights.clear();
         self.check_encoding_of(call)?;
         let mut start = self.start_of(call, &statement.kind);
         let mut result = self.dispatch(call, &statement.kind).await;
         while let Some(start) = &mut start
-            && self.begins_again(start, &result).await
+            && Box::pin(self.begins_again(start, &result)).await
         {
             result = self.dispatch(call, &statement.kind).await;
         }
@@ -245,13 +245,14 @@ impl Session {
         Ok(changes)
     }
 
+    /// What is not of the short way is boxed, here and below: what is awaited has room in the future of each message.
     async fn dispatch(&mut self, call: &Call<'_>, kind: &StatementKind) -> Result<Completion> {
         use StatementKind as K;
         self.take_snapshots_before(kind).await?;
         let takes_query =
             matches!(kind, K::Explain { .. } | K::CreateTableAs(_) | K::DeclareCursor { .. } | K::Call | K::Copy(_));
         if takes_query && call.bound.is_none() && call.prepared.statement.as_ref().is_some_and(|s| s.params > 0) {
-            return self.refuse_parameters(call).await;
+            return Box::pin(self.refuse_parameters(call)).await;
         }
         match kind {
             K::Select | K::Insert | K::Update | K::Delete | K::Merge => self.run_planned(call).await,
@@ -262,29 +263,33 @@ impl Session {
             | K::Release(_)
             | K::RollbackTo(_) => self.run_transaction_control(call, kind).await,
             K::PrepareTransaction(_) | K::CommitPrepared(_) | K::RollbackPrepared(_) => {
-                self.run_two_phase(call, kind).await
+                Box::pin(self.run_two_phase(call, kind)).await
             }
             K::Set(_)
             | K::Show { .. }
             | K::Reset { .. }
             | K::Discard(_)
             | K::SetConstraints { .. }
-            | K::AlterSystem(_) => self.run_state(call, kind).await,
-            K::Prepare { .. } | K::Execute { .. } | K::Deallocate { .. } => self.run_sql_prepared(call, kind).await,
-            K::DeclareCursor { .. } | K::Fetch { .. } | K::CloseCursor { .. } => self.run_cursor(call, kind).await,
+            | K::AlterSystem(_) => Box::pin(self.run_state(call, kind)).await,
+            K::Prepare { .. } | K::Execute { .. } | K::Deallocate { .. } => {
+                Box::pin(self.run_sql_prepared(call, kind)).await
+            }
+            K::DeclareCursor { .. } | K::Fetch { .. } | K::CloseCursor { .. } => {
+                Box::pin(self.run_cursor(call, kind)).await
+            }
             K::Listen(_) | K::Unlisten(_) => {
                 self.pin = true;
-                self.run_on_coordinator(call, call.prepared.text(), true).await
+                Box::pin(self.run_on_coordinator(call, call.prepared.text(), true)).await
             }
             K::Notify { .. } | K::Call | K::Do { .. } | K::Checkpoint | K::Other(_) => {
-                self.run_procedural(call, kind).await
+                Box::pin(self.run_procedural(call, kind)).await
             }
-            K::Copy(info) => self.run_copy(call, info).await,
-            K::Explain { options, inner } => self.run_explain(call, options, *inner).await,
+            K::Copy(info) => Box::pin(self.run_copy(call, info)).await,
+            K::Explain { options, inner } => Box::pin(self.run_explain(call, options, *inner)).await,
             K::CreateDatabase { .. } | K::DropDatabase { .. } | K::AlterDatabase { .. } | K::AlterRoleSet { .. } => {
-                self.run_database(call, kind).await
+                Box::pin(self.run_database(call, kind)).await
             }
-            _ => self.run_ddl(call, kind).await,
+            _ => Box::pin(self.run_ddl(call, kind)).await,
         }
     }
 }

@@ -31,18 +31,20 @@ const PARTITIONWISE_MAX: usize = 16;
 impl Session {
     pub(super) async fn run_planned(&mut self, call: &Call<'_>) -> Result<Completion> {
         if call.bound.is_none() && call.prepared.statement.as_ref().is_some_and(|s| s.params > 0) {
-            return self.refuse_parameters(call).await;
+            return Box::pin(self.refuse_parameters(call)).await;
         }
         if self.exports_snapshot(call) {
-            return self.export_snapshots(call).await;
+            return Box::pin(self.export_snapshots(call)).await;
         }
         if let Some(statement) = &call.prepared.statement
             && !pgherd_sql::own_calls(statement).is_empty()
-            && let Some(completion) = self.run_own(call).await?
+            && let Some(completion) = Box::pin(self.run_own(call)).await?
         {
             return Ok(completion);
         }
-        if let Some(completion) = self.run_current_of(call).await? {
+        if call.prepared.statement.as_ref().is_some_and(|statement| super::current_row::current_of(statement).is_some())
+            && let Some(completion) = Box::pin(self.run_current_of(call)).await?
+        {
             return Ok(completion);
         }
         let read = self.without_numbers(call).await?;
@@ -94,9 +96,9 @@ impl Session {
                 } else {
                     self.release_autocommit().await;
                 }
-                self.db.reload(&self.thread.shared).await?;
+                Box::pin(self.db.reload(&self.thread.shared)).await?;
                 self.forget_search_path();
-                self.run_plan_once(call).await
+                Box::pin(self.run_plan_once(call)).await
             }
             other => other,
         }
@@ -113,14 +115,14 @@ impl Session {
         }
         if self.txn.block == Block::Explicit && !plan.locked_copies.is_empty() {
             // As the changes that follow will: who waits for these rows would have the table's lock.
-            self.lock_reference_copies(&plan.locked_copies, &[COORDINATOR_GROUP]).await?;
+            Box::pin(self.lock_reference_copies(&plan.locked_copies, &[COORDINATOR_GROUP])).await?;
         }
         let text = call.prepared.text();
         let is_coordinators = matches!(plan.tier, Tier::Coordinator { .. } | Tier::Federate { .. } | Tier::Refuse(_));
         let lacks_types = !is_coordinators && !self.workers_have_types(call).await?;
         self.take_snapshots_for(&plan).await?;
         if lacks_types || leaves_no_room(call, &plan) {
-            return self.run_federated(call, &plan, &copies_written(&plan)).await;
+            return Box::pin(self.run_federated(call, &plan, &copies_written(&plan))).await;
         }
         let is_whole =
             matches!(plan.tier, Tier::Route(_) | Tier::Coordinator { .. } | Tier::Federate { .. } | Tier::Refuse(_));
@@ -130,7 +132,7 @@ impl Session {
         let is_spread = matches!(plan.tier, Tier::Route(_) | Tier::Scatter(_) | Tier::Stage(_));
         if is_spread && !plan.writes && self.gives_numbers(call).await? {
             self.take_snapshots().await?;
-            return self.federate(call).await;
+            return Box::pin(self.federate(call)).await;
         }
         match &plan.tier {
             Tier::Refuse(refusal) => {
@@ -145,22 +147,22 @@ impl Session {
                     return Box::pin(self.run_plan_once(call)).await;
                 }
                 self.note_session_calls(call);
-                let sql = self.coordinator_text(call).await?;
-                self.run_coordinator_plan(call, &sql, plan.writes || *in_block, *in_block).await
+                let sql = Box::pin(self.coordinator_text(call)).await?;
+                Box::pin(self.run_coordinator_plan(call, &sql, plan.writes || *in_block, *in_block)).await
             }
-            Tier::Federate { copies, .. } => self.run_federated(call, &plan, copies).await,
+            Tier::Federate { copies, .. } => Box::pin(self.run_federated(call, &plan, copies)).await,
             Tier::Route(route) => {
                 let result = self.run_route(call, &plan, route, id).await;
                 // Where an error came before the statement was sent.
                 self.await_snapshots().await.and(result)
             }
-            Tier::Scatter(scatter) => self.run_scatter(call, &plan, scatter, id).await,
-            Tier::Stage(stage) => self.run_stage(call, &plan, stage, fresh).await,
-            Tier::InsertRows(insert) => self.run_insert_rows(call, &plan, insert).await,
-            Tier::InsertSelect(insert) => self.run_insert_select(call, &plan, insert).await,
-            Tier::ReplicateWrite { sql, reads } => self.run_replicate(call, &plan, sql, *reads).await,
+            Tier::Scatter(scatter) => Box::pin(self.run_scatter(call, &plan, scatter, id)).await,
+            Tier::Stage(stage) => Box::pin(self.run_stage(call, &plan, stage, fresh)).await,
+            Tier::InsertRows(insert) => Box::pin(self.run_insert_rows(call, &plan, insert)).await,
+            Tier::InsertSelect(insert) => Box::pin(self.run_insert_select(call, &plan, insert)).await,
+            Tier::ReplicateWrite { sql, reads } => Box::pin(self.run_replicate(call, &plan, sql, *reads)).await,
             Tier::ReplicateRows { table, sql, returning } => {
-                self.run_replicate_rows(call, table, sql, *returning, text).await
+                Box::pin(self.run_replicate_rows(call, table, sql, *returning, text)).await
             }
         }
     }
@@ -269,8 +271,8 @@ impl Session {
         };
         let Some(remainder) = pinned else {
             self.take_snapshots().await?;
-            let sql = self.coordinator_text(call).await?;
-            return self.run_coordinator_plan(call, &sql, plan.writes, true).await;
+            let sql = Box::pin(self.coordinator_text(call)).await?;
+            return Box::pin(self.run_coordinator_plan(call, &sql, plan.writes, true)).await;
         };
         let shard =
             route.table.shards().get(remainder).ok_or_else(|| {

@@ -533,12 +533,12 @@ impl Session {
         tables: &[Arc<Table>],
     ) -> Result<Vec<FieldDescription>> {
         for field in fields.iter_mut().filter(|f| f.type_oid >= FIRST_USER_OID) {
-            field.type_oid = self.coordinator_type(group, field.type_oid).await?;
+            field.type_oid = Box::pin(self.coordinator_type(group, field.type_oid)).await?;
         }
         for field in fields.iter_mut().filter(|f| f.table_oid >= FIRST_USER_OID) {
             let origin = match tables {
                 [table] if tells_origin(tables) => Some((table.oid, field.column_id)),
-                _ => self.coordinator_column(group, field.table_oid, field.column_id).await?,
+                _ => Box::pin(self.coordinator_column(group, field.table_oid, field.column_id)).await?,
             };
             (field.table_oid, field.column_id) = origin.unwrap_or((0, 0));
         }

@@ -151,7 +151,7 @@ impl Session {
             if !matches!(self.txn.block, Block::Explicit | Block::Failed) {
                 self.open_implicit_block_for_pending();
             }
-            self.run_pending().await?;
+            Box::pin(self.run_pending()).await?;
         }
         Ok(())
     }
@@ -160,7 +160,9 @@ impl Session {
         self.run_waiting().await?;
         let frame = &self.client.decoded(frame)?;
         match parse_frontend(frame)? {
-            FrontendMessage::Parse { name, sql, param_types } => self.parse_message(name, sql, param_types).await,
+            FrontendMessage::Parse { name, sql, param_types } => {
+                Box::pin(self.parse_message(name, sql, param_types)).await
+            }
             FrontendMessage::Bind(bind) => {
                 let (portal, statement) = (bind.portal, bind.statement);
                 self.catch_up_for(self.named(statement)).await?;
@@ -172,7 +174,7 @@ impl Session {
                     _ => self.portals.get(name).map(|portal| portal.prepared.clone()),
                 };
                 self.catch_up_for(prepared).await?;
-                self.describe_message(kind, name).await
+                Box::pin(self.describe_message(kind, name)).await
             }
             FrontendMessage::Execute { portal, max_rows } => {
                 if !self.portals.contains_key(portal) {
@@ -187,7 +189,7 @@ impl Session {
                     if self.txn.block == Block::None {
                         self.open_implicit_block();
                     }
-                    self.run_pending().await?;
+                    Box::pin(self.run_pending()).await?;
                 }
                 Ok(())
             }
@@ -195,7 +197,7 @@ impl Session {
                 if kind == b'S' {
                     self.statements.remove(name);
                 } else if !self.portals.contains_key(name) && self.declared_cursors.contains_key(name) {
-                    self.close_cursor(name).await?;
+                    Box::pin(self.close_cursor(name)).await?;
                 } else {
                     self.remove_portal(name);
                 }
@@ -484,7 +486,7 @@ impl Session {
         // Its commit is next, as after the last statement of a Query.
         self.last_of_query = true;
         let completion = match self.pending.take() {
-            Some(pending) => Some(self.execute_portal(pending).await),
+            Some(pending) => Some(Box::pin(self.execute_portal(pending)).await),
             None => None,
         };
         self.last_of_query = false;

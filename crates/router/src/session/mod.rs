@@ -362,7 +362,7 @@ impl Session {
                         self.cancel.finish();
                     }
                     if self.generation != self.thread.shared.generation() && self.txn.block == Block::None {
-                        self.keep_initial().await;
+                        Box::pin(self.keep_initial()).await;
                     }
                     // What brought it here is served here.
                     if !std::mem::take(&mut self.moved)
@@ -466,7 +466,10 @@ impl Session {
             Block::None => ("idle_session_timeout", "57P05", "idle-session"),
             _ => ("idle_in_transaction_session_timeout", "25P03", "idle-in-transaction"),
         };
-        let limit = self.in_force(name).and_then(crate::settings::time).filter(|limit| !limit.is_zero())?;
+        let limit = self.in_force(name).filter(|limit| *limit != "0").and_then(crate::settings::time)?;
+        if limit.is_zero() {
+            return None;
+        }
         Some((Failure::fatal(sqlstate, format!("terminating connection due to {what} timeout")), limit))
     }
 
@@ -529,7 +532,7 @@ impl Session {
         let matters = kind.is_none_or(|kind| !crate::run::needs_no_news(kind));
         if matters || self.db.snapshot().epoch > self.catalog().epoch {
             self.check_none_ended()?;
-            self.reload_catalog_in_block().await?;
+            Box::pin(self.reload_catalog_in_block()).await?;
         }
         Ok(())
     }
@@ -688,7 +691,7 @@ impl Session {
     pub async fn lease_aside(&mut self, group: GroupId) -> Result<Lease> {
         match self.try_lease_aside(group).await {
             Err(failure) if is_refused_login(&failure) => {
-                self.let_in(group, failure).await?;
+                Box::pin(self.let_in(group, failure)).await?;
                 self.try_lease_aside(group).await.map_err(|failure| self.no_login(group, failure))
             }
             other => other,
@@ -706,5 +709,26 @@ impl Session {
         }
         crate::settings::note_made(&mut lease, self.settings.keys().map(String::as_str));
         Ok(lease)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+
+    use pgherd_wire::Frame;
+
+    use super::Session;
+
+    fn size_of<'a, F: Future + 'a>(_: impl Fn(&'a mut Session, &'a Frame) -> F) -> usize {
+        std::mem::size_of::<F>()
+    }
+
+    /// The future of each message is copied into its box, room for what it may await included: branches that are not
+    /// of the short way belong in boxes of their own.
+    #[test]
+    fn futures_of_messages_are_small() {
+        assert!(size_of(Session::extended_message) <= 4096, "{}", size_of(Session::extended_message));
+        assert!(size_of(Session::query_message) <= 8192, "{}", size_of(Session::query_message));
     }
 }

@@ -41,7 +41,7 @@ impl Session {
             Ok(()) if self.txn.block == Block::None => {
                 // The client has its answer first.
                 self.ready().await?;
-                self.learn_query(&sql).await;
+                Box::pin(self.learn_query(&sql)).await;
                 return Ok(());
             }
             Ok(()) => {}
