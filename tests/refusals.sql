@@ -133,8 +133,10 @@ CREATE TABLE beside (k int REFERENCES top);
 --@ refused: cannot run this … on the distributed table "…"
 MERGE INTO top USING beside ON top.k = beside.k WHEN MATCHED THEN DELETE;
 DROP TABLE beside;
+CREATE TABLE copied (k int);
+SELECT create_reference_table('copied');
 --@ refused: foreign key "…" of table "…" must reference a reference table
-ALTER TABLE ref ADD CONSTRAINT to_local FOREIGN KEY (id) REFERENCES local;
+ALTER TABLE copied ADD CONSTRAINT to_spread FOREIGN KEY (k) REFERENCES top;
 CREATE TABLE alike (k int NOT NULL);
 --@ refused: distributed table "…" cannot take part in inheritance
 ALTER TABLE d INHERIT alike;

@@ -142,6 +142,8 @@ pub struct Snapshot {
     pub set_returning_functions: NameSet,
     /// Numbers on the coordinator of the roles that own distributed tables, by table.
     pub owners: HashMap<Oid, Oid>,
+    /// Views of users' that read catalogs and nothing else, by [`qualified`] name.
+    pub catalog_views: HashMap<String, CatalogView>,
     /// Names of those that callbacks tell apart ([`Self::owners`] and the first superuser).
     pub told_apart: HashMap<Oid, String>,
     /// Roles with views or SECURITY DEFINER functions, through which others may reach tables.
@@ -196,6 +198,15 @@ pub struct ForeignKey {
     pub on_update: bool,
     pub to_columns: Vec<String>,
     pub from_columns: Vec<String>,
+}
+
+/// A view of a user's over catalogs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CatalogView {
+    pub owner: String,
+    /// Everybody may read it.
+    pub is_public: bool,
+    pub query: String,
 }
 
 /// A kind of name, and a name.
@@ -447,7 +458,7 @@ impl Snapshot {
             if let Resolved::Table(table) = self.lookup(schema, name) {
                 return Resolved::Table(table);
             }
-            if self.other_relations.contains(qualified(schema, name).as_str()) {
+            if self.is_other(schema, name) {
                 return Resolved::Other;
             }
         }
@@ -459,6 +470,11 @@ impl Snapshot {
             Some(table) => Resolved::Table(table),
             None => Resolved::Other,
         }
+    }
+
+    /// A relation that is not distributed has the name.
+    pub fn is_other(&self, schema: &str, name: &str) -> bool {
+        self.other_relations.contains(qualified(schema, name).as_str())
     }
 
     /// Schemas and names of [`Self::other_relations`], in no order.

@@ -194,7 +194,18 @@ BEGIN
         WHERE a.attnum > 0 AND r.relkind IN ('r', 'v', 'm', 'f', 'p')
             AND (a.attcollation NOT IN (0, 100) OR a.attcollation = 0 AND a.atttypid >= 16384) AND NOT r.is_distributed
     UNION ALL SELECT DISTINCT 'd', pg_get_userbyid(w.relowner)::text, w.oid FROM rule w
-        WHERE NOT coalesce(w.reloptions && '{security_invoker=true,security_invoker=on,security_invoker=1}', false);
+        WHERE NOT coalesce(w.reloptions && '{security_invoker=true,security_invoker=on,security_invoker=1}', false)
+    -- Views of catalogs that everybody may read, and of nothing else: the router reads what they say.
+    UNION ALL SELECT 'K', concat_ws(E'\x01', r.nspname, r.relname, pg_get_userbyid(r.relowner),
+            EXISTS (SELECT FROM pg_class c, aclexplode(c.relacl) g WHERE c.oid = r.oid AND g.grantee = 0 AND g.privilege_type = 'SELECT'),
+            pg_get_viewdef(r.oid)), r.oid
+        FROM rel r JOIN pg_rewrite w ON w.ev_class = r.oid AND w.rulename = '_RETURN'
+        WHERE r.relkind = 'v' AND r.nspname !~ '^pg_temp' AND (
+            SELECT bool_and(c.oid < 16384 AND has_table_privilege('public', c.oid, 'SELECT')) AND bool_or(EXISTS (SELECT FROM pg_class h
+                WHERE h.relnamespace = 'pgherd'::regnamespace AND h.relkind = 'v'
+                    AND h.relname IN (c.relname, 'information_schema_' || c.relname)))
+            FROM (SELECT DISTINCT m[1]::oid AS oid FROM regexp_matches(w.ev_action::text, ':relid (\d+) ', 'g') m) m
+                JOIN pg_class c USING (oid) WHERE c.oid <> r.oid);
     -- Views that call, or that read such.
     IF EXISTS (SELECT FROM unnest(which) w(oid) JOIN pg_class c ON c.oid = w.oid WHERE c.relkind = 'v') THEN
         RETURN QUERY

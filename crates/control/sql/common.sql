@@ -21,9 +21,9 @@ DECLARE
     found int;
 BEGIN
     SELECT max(version) INTO found FROM pgherd.schema_version;
-    IF found > 20 THEN
+    IF found > 21 THEN
         RAISE EXCEPTION USING ERRCODE = '55000',
-            MESSAGE = format('schema "pgherd" of this database has version %s, newer than this program''s version 20', found),
+            MESSAGE = format('schema "pgherd" of this database has version %s, newer than this program''s version 21', found),
             HINT = 'Use the newer program.';
     END IF;
 END
@@ -409,6 +409,20 @@ BEGIN
             EXECUTE format('ALTER INDEX %s RENAME TO %I', holder, 'pgherd_' || holder::regclass::oid);
         END IF;
         EXECUTE format('ALTER INDEX %I.%I RENAME TO %I', misnamed.relation, misnamed.parent, misnamed.wanted);
+    END LOOP;
+END
+$$;
+
+-- ALTER TABLE … DISABLE TRIGGER ALL, and ENABLE, of what it does to foreign keys, with the rights that it needs.
+CREATE OR REPLACE FUNCTION pgherd.fire_keys(relation regclass, fires bool) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    name name;
+BEGIN
+    FOR name IN SELECT t.tgname FROM pg_trigger t JOIN pg_constraint k ON k.oid = t.tgconstraint
+        WHERE t.tgrelid = relation AND t.tgisinternal AND k.contype = 'f' AND (t.tgenabled = 'D') = fires
+    LOOP
+        EXECUTE format('ALTER TABLE ONLY %s %s TRIGGER %I', relation, CASE WHEN fires THEN 'ENABLE' ELSE 'DISABLE' END, name);
     END LOOP;
 END
 $$;

@@ -671,6 +671,15 @@ $$;
 
 -- A table of another form takes the place of a partition of the user's: this takes the old one, with its rows, out of its tree
 -- and into a schema of its own. Gives the sequences that it owned.
+-- Views that read a relation; none may take another relation of the name and columns where it cannot be replaced in place.
+CREATE OR REPLACE FUNCTION pgherd.readers(relation regclass) RETURNS TABLE (view regclass, is_replaceable bool)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT v.oid::regclass, v.relkind = 'v' AND bool_and(r.rulename = '_RETURN') AND pg_get_viewdef(v.oid) !~ '\m(ONLY|TABLESAMPLE)\M'
+        FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid JOIN pg_class v ON v.oid = r.ev_class
+        WHERE d.classid = 'pg_rewrite'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = relation AND v.oid <> relation
+        GROUP BY v.oid ORDER BY v.oid
+$$;
+
 CREATE OR REPLACE FUNCTION pgherd.set_aside(relation regclass) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
 DECLARE
@@ -680,9 +689,7 @@ DECLARE
     sequence text;
 BEGIN
     PERFORM pgherd.require_owner(relation);
-    SELECT r.ev_class::regclass INTO view_name
-        FROM pg_depend d JOIN pg_rewrite r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
-        WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = relation AND r.ev_class <> relation LIMIT 1;
+    SELECT v.view INTO view_name FROM pgherd.readers(relation) v WHERE NOT v.is_replaceable LIMIT 1;
     IF view_name IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = '0A000',
             MESSAGE = format('cannot distribute table "%s"', (SELECT c.relname FROM pg_class c WHERE c.oid = relation)),
@@ -723,10 +730,18 @@ CREATE OR REPLACE FUNCTION pgherd.replace_aside(aside regclass, relation regclas
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
 DECLARE
     entry jsonb;
+    reader record;
 BEGIN
     PERFORM pgherd.require_owner(aside);
     PERFORM pgherd.require_owner(relation);
     PERFORM pgherd.require_aside(aside);
+    -- Views stay what they are, and who may read them, and read the new table.
+    FOR reader IN SELECT v.view, c.reloptions, pg_get_viewdef(v.view) AS definition FROM pgherd.readers(aside) v JOIN pg_class c ON c.oid = v.view
+    LOOP
+        EXECUTE format('CREATE OR REPLACE VIEW %s %s AS %s', reader.view, 'WITH (' || array_to_string(reader.reloptions, ', ') || ')',
+            replace(reader.definition, format('pgherd_aside_%s.', aside::oid), (SELECT format('%I.', c.relnamespace::regnamespace::name)
+                FROM pg_class c WHERE c.oid = relation)));
+    END LOOP;
     FOR entry IN SELECT x FROM jsonb_array_elements(owned) x LOOP
         IF NOT EXISTS (SELECT FROM pg_class s JOIN pg_class t ON t.oid = aside AND t.relowner = s.relowner
                 WHERE s.oid = (entry->>'sequence')::regclass AND s.relkind = 'S') THEN
@@ -2128,4 +2143,4 @@ REVOKE SELECT ON pgherd.pg_user_mapping FROM PUBLIC;
 REVOKE SELECT ON pgherd.secret, pgherd.remote_definition, pgherd.remote_command, pgherd.placement_epoch FROM PUBLIC;
 -- Other people's statements: the views show each his own.
 REVOKE SELECT ON pgherd.operation, pgherd.operation_step FROM PUBLIC;
-INSERT INTO pgherd.schema_version (version) VALUES (20) ON CONFLICT DO NOTHING;
+INSERT INTO pgherd.schema_version (version) VALUES (21) ON CONFLICT DO NOTHING;

@@ -362,19 +362,82 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         format('CREATE EXTENSION %I SCHEMA %I', $1, $2), $1, $3, format(' VERSION %L', $3), $4))
 $$;
 
--- Extensions with operators of built-in types. Nothing but an operator's name tells that a statement needs one, so all
--- workers have them. 'guard' is as of a prerequisite: none is made where it is not installed, or by who may not.
-CREATE OR REPLACE VIEW pgherd.worker_extensions AS
-SELECT e.oid, e.extname AS name, e.extnamespace AS schema,
-    pgherd.extension_ddl(e.extname, n.nspname, e.extversion, ' CASCADE') AS ddl,
-    pg_catalog.format('NOT EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = %1$L) AND EXISTS (
+-- Where none is made: where it is not installed, or by who may not.
+CREATE OR REPLACE FUNCTION pgherd.extension_guard(name name) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('NOT EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = %1$L) AND EXISTS (
         SELECT FROM pg_catalog.pg_available_extension_versions v JOIN pg_catalog.pg_roles r ON r.rolname = current_user
         WHERE v.name = %1$L AND (r.rolsuper OR NOT v.superuser
-            OR v.trusted AND pg_catalog.has_database_privilege(pg_catalog.current_database(), ''CREATE'')))', e.extname) AS guard
+            OR v.trusted AND pg_catalog.has_database_privilege(pg_catalog.current_database(), ''CREATE'')))', $1)
+$$;
+
+-- Extensions with operators of built-in types. Nothing but an operator's name tells that a statement needs one, so all
+-- workers have them. 'guard' is as of a prerequisite.
+CREATE OR REPLACE VIEW pgherd.worker_extensions AS
+SELECT e.oid, e.extname AS name, e.extnamespace AS schema,
+    pgherd.extension_ddl(e.extname, n.nspname, e.extversion, ' CASCADE') AS ddl, pgherd.extension_guard(e.extname) AS guard
 FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace
 WHERE EXISTS (SELECT FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_operator o ON o.oid = d.objid
     WHERE d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass AND d.refobjid = e.oid AND d.deptype = 'e'
         AND d.classid = 'pg_catalog.pg_operator'::pg_catalog.regclass AND o.oprleft < 16384 AND o.oprright < 16384);
+
+-- What users make for text search: constants, and settings of roles and databases, name it, so all workers have it, and the extensions
+-- that it is made of. Not what is made of parsers and templates of no extension.
+CREATE OR REPLACE VIEW pgherd.worker_text_search AS
+WITH member AS (
+    SELECT d.classid, d.objid, d.refobjid AS extension FROM pg_catalog.pg_depend d
+    WHERE d.deptype = 'e' AND d.classid IN ('pg_catalog.pg_ts_config'::pg_catalog.regclass, 'pg_catalog.pg_ts_dict'::pg_catalog.regclass,
+        'pg_catalog.pg_ts_parser'::pg_catalog.regclass, 'pg_catalog.pg_ts_template'::pg_catalog.regclass)
+), dictionary AS (
+    SELECT d.*, pgherd.qualified(d.dictnamespace, d.dictname) AS full_name FROM pg_catalog.pg_ts_dict d
+    WHERE d.oid >= 16384 AND NOT EXISTS (SELECT FROM member m WHERE m.classid = 'pg_catalog.pg_ts_dict'::pg_catalog.regclass AND m.objid = d.oid)
+        AND (d.dicttemplate < 16384 OR EXISTS (SELECT FROM member m
+            WHERE m.classid = 'pg_catalog.pg_ts_template'::pg_catalog.regclass AND m.objid = d.dicttemplate))
+), config AS (
+    SELECT c.*, pgherd.qualified(c.cfgnamespace, c.cfgname) AS full_name FROM pg_catalog.pg_ts_config c
+    WHERE c.oid >= 16384 AND NOT EXISTS (SELECT FROM member m WHERE m.classid = 'pg_catalog.pg_ts_config'::pg_catalog.regclass AND m.objid = c.oid)
+        AND (c.cfgparser < 16384 OR EXISTS (SELECT FROM member m
+            WHERE m.classid = 'pg_catalog.pg_ts_parser'::pg_catalog.regclass AND m.objid = c.cfgparser))
+        AND NOT EXISTS (SELECT FROM pg_catalog.pg_ts_config_map p WHERE p.mapcfg = c.oid AND p.mapdict >= 16384
+            AND NOT EXISTS (SELECT FROM dictionary d WHERE d.oid = p.mapdict) AND NOT EXISTS (SELECT FROM member m
+                WHERE m.classid = 'pg_catalog.pg_ts_dict'::pg_catalog.regclass AND m.objid = p.mapdict))
+), needed AS (
+    SELECT m.extension FROM member m WHERE (m.classid, m.objid) IN (
+        SELECT 'pg_catalog.pg_ts_template'::pg_catalog.regclass, d.dicttemplate FROM dictionary d
+        UNION ALL SELECT 'pg_catalog.pg_ts_parser'::pg_catalog.regclass, c.cfgparser FROM config c
+        UNION ALL SELECT 'pg_catalog.pg_ts_dict'::pg_catalog.regclass, p.mapdict FROM config c JOIN pg_catalog.pg_ts_config_map p ON p.mapcfg = c.oid)
+)
+SELECT 1 AS place, 'pg_catalog.pg_extension'::pg_catalog.regclass::oid AS classid, e.oid AS objid, e.extnamespace AS schema,
+    'extension' AS kind, e.extname::text AS name, pgherd.extension_guard(e.extname) AS guard,
+    pg_catalog.jsonb_build_array(pgherd.extension_ddl(e.extname, n.nspname, e.extversion, ' CASCADE')) AS ddl
+FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace
+WHERE e.oid IN (SELECT n.extension FROM needed n)
+UNION ALL
+SELECT 2, 'pg_catalog.pg_ts_dict'::pg_catalog.regclass, d.oid, d.dictnamespace, 'text search dictionary', d.full_name,
+    pg_catalog.format('NOT EXISTS (SELECT FROM pg_catalog.pg_ts_dict WHERE dictname = %L AND dictnamespace = to_regnamespace(%L)) AND '
+        'pg_catalog.pg_has_role(%L, ''USAGE'')', d.dictname, pg_catalog.quote_ident(d.dictnamespace::pg_catalog.regnamespace::name::text),
+        pg_catalog.pg_get_userbyid(d.dictowner)),
+    pg_catalog.jsonb_build_array(pg_catalog.format('CREATE TEXT SEARCH DICTIONARY %s (TEMPLATE = %s%s)', d.full_name,
+            pgherd.qualified(t.tmplnamespace, t.tmplname), ', ' || d.dictinitoption),
+        pg_catalog.format('ALTER TEXT SEARCH DICTIONARY %s OWNER TO %I', d.full_name, pg_catalog.pg_get_userbyid(d.dictowner)))
+FROM dictionary d JOIN pg_catalog.pg_ts_template t ON t.oid = d.dicttemplate
+UNION ALL
+SELECT 3, 'pg_catalog.pg_ts_config'::pg_catalog.regclass, c.oid, c.cfgnamespace, 'text search configuration', c.full_name,
+    pg_catalog.format('NOT EXISTS (SELECT FROM pg_catalog.pg_ts_config WHERE cfgname = %L AND cfgnamespace = to_regnamespace(%L)) AND '
+        'pg_catalog.pg_has_role(%L, ''USAGE'')', c.cfgname, pg_catalog.quote_ident(c.cfgnamespace::pg_catalog.regnamespace::name::text),
+        pg_catalog.pg_get_userbyid(c.cfgowner)),
+    pg_catalog.jsonb_build_array(pg_catalog.format('CREATE TEXT SEARCH CONFIGURATION %s (PARSER = %s)', c.full_name,
+            pgherd.qualified(p.prsnamespace, p.prsname)))
+        || coalesce((SELECT pg_catalog.jsonb_agg(pg_catalog.format('ALTER TEXT SEARCH CONFIGURATION %s ADD MAPPING FOR %I WITH %s', c.full_name,
+                t.alias, m.dictionaries) ORDER BY t.tokid)
+            FROM pg_catalog.ts_token_type(p.oid) t, LATERAL (
+                SELECT pg_catalog.string_agg(pgherd.qualified(d.dictnamespace, d.dictname), ', ' ORDER BY m.mapseqno) AS dictionaries
+                FROM pg_catalog.pg_ts_config_map m JOIN pg_catalog.pg_ts_dict d ON d.oid = m.mapdict
+                WHERE m.mapcfg = c.oid AND m.maptokentype = t.tokid) m
+            WHERE m.dictionaries IS NOT NULL), '[]')
+        || pg_catalog.jsonb_build_array(pg_catalog.format('ALTER TEXT SEARCH CONFIGURATION %s OWNER TO %I', c.full_name,
+            pg_catalog.pg_get_userbyid(c.cfgowner)))
+FROM config c JOIN pg_catalog.pg_ts_parser p ON p.oid = c.cfgparser;
 
 -- Makes a function that is no aggregate, with its owner and who may execute it. What the role that makes it has been given comes
 -- last: until then it is the owner.
@@ -429,6 +492,7 @@ BEGIN
         UNION ALL SELECT 'pg_statistic_ext'::pg_catalog.regclass, oid FROM pg_catalog.pg_statistic_ext
             WHERE stxrelid = $1 AND stxnamespace::pg_catalog.regnamespace::text !~ '^pg_temp_'
         UNION ALL SELECT 'pg_namespace'::pg_catalog.regclass, e.schema FROM pgherd.worker_extensions e
+        UNION ALL SELECT 'pg_namespace'::pg_catalog.regclass, w.schema FROM pgherd.worker_text_search w
     ),
     -- In place, where an index finds the few that are asked for: not joined, but asked (LATERAL … OFFSET 0), or it is scanned.
     edges(classid, objid, refclassid, refobjid) AS NOT MATERIALIZED (
@@ -478,6 +542,10 @@ BEGIN
             pg_catalog.jsonb_build_array(e.ddl) AS ddl
         FROM pgherd.worker_extensions e
         WHERE ('pg_extension'::pg_catalog.regclass::oid, e.oid) NOT IN (SELECT r.classid, r.objid FROM reached r)
+        UNION ALL
+        SELECT w.classid, w.objid, w.kind, w.name, w.guard, w.ddl FROM pgherd.worker_text_search w
+        WHERE w.kind <> 'extension' OR NOT EXISTS (SELECT FROM pgherd.worker_extensions e WHERE e.oid = w.objid)
+            AND (w.classid, w.objid) NOT IN (SELECT r.classid, r.objid FROM reached r)
         UNION ALL
         SELECT r.classid, r.objid, x.*
         FROM reached r, LATERAL (
@@ -597,6 +665,7 @@ BEGIN
                     'pg_class'::pg_catalog.regclass, 'pg_attrdef'::pg_catalog.regclass, 'pg_constraint'::pg_catalog.regclass,
                     'pg_trigger'::pg_catalog.regclass, 'pg_policy'::pg_catalog.regclass, 'pg_rewrite'::pg_catalog.regclass,
                     'pg_statistic_ext'::pg_catalog.regclass, 'pg_cast'::pg_catalog.regclass)
+                AND NOT EXISTS (SELECT FROM pgherd.worker_text_search w WHERE w.classid = r.classid AND w.objid = r.objid)
                 AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend e
                     WHERE e.classid = r.classid AND e.objid = r.objid AND e.deptype = 'e')
         ) x
@@ -678,6 +747,11 @@ BEGIN
         'incoming', pgherd.describe_incoming(c.oid),
         'indexes', pgherd.describe_indexes(c.oid),
         'triggers', pgherd.describe_triggers(c.oid),
+        -- DISABLE TRIGGER ALL. (See guard_partitioned for what is ours.)
+        'keys_off', EXISTS (SELECT FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_constraint k ON k.oid = t.tgconstraint
+                JOIN pg_catalog.pg_class r ON r.oid = k.conrelid
+            WHERE t.tgrelid = c.oid AND t.tgisinternal AND t.tgenabled = 'D' AND k.contype = 'f'
+                AND NOT (k.confrelid = c.oid AND r.relkind = 'p')),
         -- As it is, and as it is to be.
         'fires_here', EXISTS (SELECT FROM pgherd.fires_here h WHERE h.relation = c.oid),
         'to_fire_here', pgherd.fires_here(c.oid),

@@ -9,11 +9,12 @@
 
 use crate::Refusal;
 use crate::cluster_state::{ClusterState, ShardPlacement};
-use crate::describe::{Column, Constraint, IncomingKey, Index, Statistics, TableDescription};
+use crate::describe::{Column, Constraint, IncomingKey, Index, Referenced, Statistics, TableDescription};
 use crate::distribute::{
-    Leaf, STALE_GUARD, add_constraint, check_outgoing_key, check_prerequisites, check_triggers, column_definition,
-    create_index, create_policy, enable_clause, foreign_key_ddl, grants_ddl, options_text, owner_sql,
-    partitioning_refusal, prerequisite_ddl, stale_guard, statistics_ddl, unique_constraint_has_key, unique_refusal,
+    Leaf, STALE_GUARD, add_constraint, as_copied, check_outgoing_key, check_prerequisites, check_triggers,
+    column_definition, create_index, create_policy, enable_clause, fire_keys_sql, fits_reference, foreign_key_ddl,
+    grants_ddl, options_text, owner_sql, partitioning_refusal, prerequisite_ddl, stale_guard, statistics_ddl,
+    unique_constraint_has_key, unique_refusal,
 };
 use crate::quote::{qualified, quote_ident, quote_literal};
 use pgherd_catalog::{GroupId, Oid};
@@ -98,7 +99,7 @@ pub fn check_altered(
         ))
         .detail("They are not colocated, or have different distribution columns."));
     }
-    if let Some(why) = partitioning_refusal(after) {
+    if let Some(why) = partitioning_refusal(after, state) {
         return Err(Refusal::unsupported(format!(
             "cannot change the definition of distributed table \"{}\" so",
             after.name
@@ -161,11 +162,8 @@ pub fn check_altered_reference(after: &TableDescription, state: &ClusterState) -
     }
     check_prerequisites(after, state)?;
     for constraint in after.constraints.iter().filter(|c| c.kind == 'f') {
-        let fits = constraint
-            .referenced
-            .as_ref()
-            .is_some_and(|r| r.oid == after.oid || state.table(r.oid).is_some_and(|t| t.is_reference()));
-        if !fits {
+        let fits = |r: &Referenced| fits_reference(after.oid, r.oid, state);
+        if !constraint.referenced.as_ref().is_some_and(fits) {
             return Err(Refusal::unsupported(format!(
                 "foreign key \"{}\" of table \"{}\" must reference a reference table",
                 constraint.name, after.name
@@ -246,12 +244,13 @@ pub fn alter_ddl_parts(
 pub fn alter_reference_ddl(
     before: &TableDescription,
     after: &TableDescription,
+    state: &ClusterState,
     hints: Hints<'_>,
 ) -> Result<Vec<String>, Refusal> {
-    let state = ClusterState::default();
+    let (before, after) = (as_copied(before, state), as_copied(after, state));
     let leaf = |t: &TableDescription| vec![Leaf { schema: t.schema.clone(), name: t.qualified_name(), shard: None }];
-    let site = Site { is_reference: true, leaves: leaf(after), old_leaves: leaf(before), shards: &[], state: &state };
-    site.alter(before, after, hints).map(Alteration::all)
+    let site = Site { is_reference: true, leaves: leaf(&after), old_leaves: leaf(&before), shards: &[], state };
+    site.alter(&before, &after, hints).map(Alteration::all)
 }
 
 /// Where the statements go: a parent with its partitions, or one reference table.
@@ -447,6 +446,9 @@ impl Site<'_> {
             out.extend(names.iter().map(|name| format!("ALTER TABLE {name} {}", enable_clause(trigger))));
         }
         self.alter_grants(before, after, &mut out);
+        if before.keys_off != after.keys_off {
+            out.extend(self.names(after).map(|name| fire_keys_sql(&name, !after.keys_off)));
+        }
         Ok(Alteration { changes, additions: out })
     }
 

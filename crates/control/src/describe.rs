@@ -89,6 +89,9 @@ pub struct TableDescription {
     /// Those that no constraint owns.
     pub indexes: Vec<Index>,
     pub triggers: Vec<Trigger>,
+    /// Those of foreign keys, its own and others' to it, are disabled.
+    #[serde(default)]
+    pub keys_off: bool,
     /// They fire on the coordinator, and workers do not have them.
     #[serde(default)]
     pub fires_here: bool,

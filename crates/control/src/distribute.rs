@@ -184,6 +184,21 @@ pub fn check_distributable(
     Ok(())
 }
 
+/// A reference table may reference itself, another one, or a local table: its copy on the coordinator is checked then.
+pub(crate) fn fits_reference(table: Oid, referenced: Oid, state: &ClusterState) -> bool {
+    table == referenced || state.table(referenced).is_none_or(|t| t.is_reference())
+}
+
+/// What workers have of a reference table: without foreign keys to tables that only the coordinator has.
+pub fn as_copied(table: &TableDescription, state: &ClusterState) -> TableDescription {
+    let mut copied = table.clone();
+    copied.constraints.retain(|c| {
+        let is_there = |oid| oid == table.oid || state.table(oid).is_some();
+        c.referenced.as_ref().is_none_or(|referenced| is_there(referenced.oid))
+    });
+    copied
+}
+
 /// Whether a table can become a reference table.
 pub fn check_reference(table: &TableDescription, state: &ClusterState) -> Result<(), Refusal> {
     check_default_actions(table)?;
@@ -194,8 +209,7 @@ pub fn check_reference(table: &TableDescription, state: &ClusterState) -> Result
     check_table(table, state)?;
     for constraint in table.constraints.iter().filter(|c| c.kind == 'f') {
         let Some(referenced) = &constraint.referenced else { continue };
-        let is_reference = state.table(referenced.oid).is_some_and(|t| t.is_reference());
-        if referenced.oid != table.oid && !is_reference {
+        if !fits_reference(table.oid, referenced.oid, state) {
             return Err(Refusal::unsupported(format!(
                 "foreign key \"{}\" of table \"{}\" must reference a reference table",
                 constraint.name, table.name
@@ -263,7 +277,7 @@ fn check_table(table: &TableDescription, state: &ClusterState) -> Result<(), Ref
     if (!table.inherits.is_empty() && !table.is_partition) || (!table.children.is_empty() && !table.is_partitioned()) {
         return refuse("It takes part in inheritance.");
     }
-    if let Some(why) = partitioning_refusal(table) {
+    if let Some(why) = partitioning_refusal(table, state) {
         return refuse(why);
     }
     if let Some(extension) = &table.in_extension {
@@ -273,7 +287,7 @@ fn check_table(table: &TableDescription, state: &ClusterState) -> Result<(), Ref
 }
 
 /// What partitioned tables and their partitions cannot have here.
-pub(crate) fn partitioning_refusal(table: &TableDescription) -> Option<&'static str> {
+pub(crate) fn partitioning_refusal(table: &TableDescription, state: &ClusterState) -> Option<&'static str> {
     if !table.is_partitioned() && !table.is_partition && !table.is_leaf {
         return None;
     }
@@ -283,8 +297,8 @@ pub(crate) fn partitioning_refusal(table: &TableDescription) -> Option<&'static 
     if !table.rules.is_empty() {
         return Some("It is partitioned, or is or was a partition, and has rules.");
     }
-    if !table.incoming.is_empty() {
-        return Some("It is partitioned, or is or was a partition, and foreign keys reference it.");
+    if table.incoming.iter().any(|key| state.table(key.oid).is_none()) {
+        return Some("It is partitioned, or is or was a partition, and foreign keys of local tables reference it.");
     }
     if table.constraints.iter().any(|c| c.kind == 'f' && c.referenced.as_ref().is_some_and(|r| r.oid == table.oid)) {
         return Some("It is partitioned, or is or was a partition, and has a foreign key to itself.");
@@ -660,11 +674,19 @@ pub fn worker_ddl(
             out.extend(named.map(|name| format!("ALTER TABLE {name} {}", enable_clause(trigger))));
         }
     }
+    if table.keys_off {
+        out.extend(names.iter().map(|name| fire_keys_sql(name, false)));
+    }
     // No rules: the coordinator runs what they make of a statement.
     if table.is_changed_here(true) {
         out.push(stale_guard(table));
     }
     Ok(ddl)
+}
+
+/// On a worker: triggers of foreign keys of a table, and to it, are enabled or not.
+pub(crate) fn fire_keys_sql(name: &str, fires: bool) -> String {
+    format!("SELECT pgherd.fire_keys({}, {fires})", quote_literal(name))
 }
 
 /// On a worker, the trigger by which a router hears that it does not know yet that the coordinator runs what changes
@@ -778,6 +800,9 @@ pub fn reference_ddl_at(table: &TableDescription, colocation: ColocationId, epoc
     out.extend(leaf_identity(table, &leaf));
     out.extend(grants_ddl(table, &name));
     out.extend(policies_ddl(table, &name));
+    if table.keys_off {
+        out.push(fire_keys_sql(&name, false));
+    }
     // No triggers and no rules: they run on the coordinator, and the workers get the rows as they are then.
     ddl
 }
@@ -959,7 +984,7 @@ fn column_settings(table: &TableDescription, name: &str) -> Vec<String> {
     if actions.is_empty() { vec![] } else { vec![format!("ALTER TABLE ONLY {name} {}", actions.join(", "))] }
 }
 
-pub(crate) fn add_constraint(name: &str, constraint: &Constraint) -> String {
+pub fn add_constraint(name: &str, constraint: &Constraint) -> String {
     format!("ALTER TABLE {name} ADD CONSTRAINT {} {}", quote_ident(&constraint.name), constraint.definition)
 }
 
@@ -1023,8 +1048,10 @@ fn leaf_identity(table: &TableDescription, leaf: &Leaf) -> Vec<String> {
     out
 }
 
-/// A foreign key to a reference table is the parent's (one trigger on the referenced side); one to a colocated table
-/// goes from partition to partition; so does what a parent refuses (NOT VALID, before PostgreSQL 18).
+/// A foreign key to a reference table is the parent's (one trigger on the referenced side), and so is one to a table that
+/// the user has partitioned, of which shards have nothing in common. One to another colocated table goes from partition
+/// to partition; so does what a parent refuses (NOT VALID, before PostgreSQL 18, which is what lets users write it for a
+/// partitioned table).
 pub(crate) fn foreign_key_ddl(
     table: &TableDescription,
     constraint: &Constraint,
@@ -1043,13 +1070,14 @@ pub(crate) fn foreign_key_ddl(
     let partner_shards = if referenced.oid == table.oid {
         Some(own_shards)
     } else {
-        state.table(referenced.oid).filter(|t| !t.is_reference()).map(|t| t.shards())
+        state.table(referenced.oid).filter(|t| !t.is_reference() && !t.is_partitioned).map(|t| t.shards())
     };
     let Some(partner_shards) = partner_shards else {
         return Ok(match constraint.validated {
             // Comes with the parent's.
             _ if constraint.inherited => vec![],
             true => vec![add_constraint(parent, constraint)],
+            false if table.is_partitioned() => vec![add_constraint(parent, constraint)],
             false => leaves.iter().map(|leaf| add_constraint(&leaf.name, constraint)).collect(),
         });
     };

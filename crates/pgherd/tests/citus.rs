@@ -274,6 +274,12 @@ fn the_rest_of_the_interface_answers() {
                  count(*) FROM pg_dist_cleanup)",
             "0",
         ),
+        ("SELECT (SELECT count(*) FROM citus_stat_statements) + (SELECT count(*) FROM citus_stat_counters)", "0"),
+        (
+            "SELECT string_agg(event, '; ') FROM master_get_table_ddl_events('t') event",
+            "CREATE TABLE public.t (k integer NOT NULL, v integer); ALTER TABLE public.t OWNER TO postgres; \
+             ALTER TABLE public.t ADD CONSTRAINT t_pkey PRIMARY KEY (k)",
+        ),
     ] {
         assert_eq!(client.value(sql).unwrap_or_else(|error| panic!("{sql}: {error}")), expected, "{sql}");
     }
@@ -310,4 +316,57 @@ fn the_rest_of_the_interface_answers() {
     let missing =
         "SELECT count(*) FROM get_missing_time_partition_ranges('events', '1 month', '2024-06-10', '2024-03-15')";
     assert_eq!(client.value(missing).unwrap(), "2");
+}
+
+/// undistribute_table with what foreign keys lead to: rows, keys and what they do are as on one server.
+#[test]
+fn tables_are_undistributed_with_those_of_their_keys() {
+    let mut client = database("citus_undistribute");
+    client
+        .run(
+            "CREATE TABLE currencies (c text PRIMARY KEY); CREATE TABLE shops (s int PRIMARY KEY, c text REFERENCES currencies); \
+             CREATE TABLE orders (s int REFERENCES shops ON DELETE CASCADE, o int, c text REFERENCES currencies (c) ON UPDATE CASCADE, \
+                 PRIMARY KEY (s, o)); CREATE TABLE lines (s int, o int, n int, FOREIGN KEY (s, o) REFERENCES orders); \
+             CREATE TABLE notes (s int REFERENCES shops, n text); CREATE TABLE apart (k int PRIMARY KEY); \
+             SELECT create_reference_table('currencies'), create_distributed_table('shops', 's'), \
+                 create_distributed_table('orders', 's'), create_distributed_table('lines', 's'), \
+                 create_distributed_table('apart', 'k'); \
+             INSERT INTO currencies VALUES ('EUR'), ('USD'); INSERT INTO shops SELECT i, 'EUR' FROM generate_series(1, 9) i; \
+             INSERT INTO orders SELECT i % 9 + 1, i, 'USD' FROM generate_series(1, 30) i; \
+             INSERT INTO lines SELECT i % 9 + 1, i, 1 FROM generate_series(1, 20) i; INSERT INTO notes VALUES (1, 'one')",
+        )
+        .unwrap();
+    let error = state_of(&mut client, "SELECT undistribute_table('shops')");
+    assert!(error.starts_with("0A000 cannot undistribute table"), "{error}");
+    client.run("SELECT undistribute_table('orders', cascade_via_foreign_keys => true)").unwrap();
+    let kinds = "SELECT string_agg(table_name::text, ' ' ORDER BY 1) FROM citus_tables";
+    assert_eq!(client.value(kinds).unwrap(), "apart");
+    let keys = "SELECT string_agg(conname || ' ' || pg_get_constraintdef(oid), '; ' ORDER BY conname) FROM pg_constraint \
+                WHERE contype = 'f'";
+    assert_eq!(
+        client.value(keys).unwrap(),
+        "lines_s_o_fkey FOREIGN KEY (s, o) REFERENCES orders(s, o); notes_s_fkey FOREIGN KEY (s) REFERENCES shops(s); \
+         orders_c_fkey FOREIGN KEY (c) REFERENCES currencies(c) ON UPDATE CASCADE; \
+         orders_s_fkey FOREIGN KEY (s) REFERENCES shops(s) ON DELETE CASCADE; \
+         shops_c_fkey FOREIGN KEY (c) REFERENCES currencies(c)"
+    );
+    assert_eq!(
+        client.value("SELECT (SELECT count(*) FROM shops) || ' ' || (SELECT count(*) FROM orders) || ' ' || count(*) FROM lines").unwrap(),
+        "9 30 20"
+    );
+    assert!(state_of(&mut client, "DELETE FROM shops WHERE s = 2").starts_with("23503"));
+    client.run("DELETE FROM lines WHERE s = 2; DELETE FROM shops WHERE s = 2").unwrap();
+    assert_eq!(client.value("SELECT count(*) FROM orders WHERE s = 2").unwrap(), "0");
+    client.run("UPDATE currencies SET c = 'YEN' WHERE c = 'USD'").unwrap();
+    assert_eq!(client.value("SELECT count(DISTINCT c) || min(c) FROM orders").unwrap(), "1YEN");
+    // In a block, and back.
+    client.run("SELECT create_distributed_table('shops', 's')").unwrap_err();
+    client
+        .run(
+            "BEGIN; ALTER TABLE notes DROP CONSTRAINT notes_s_fkey; ALTER TABLE orders DROP CONSTRAINT orders_s_fkey; \
+              SELECT create_reference_table('currencies'), create_distributed_table('shops', 's'); \
+              SELECT undistribute_table('shops', true); COMMIT",
+        )
+        .unwrap();
+    assert_eq!(client.value(kinds).unwrap(), "apart");
 }

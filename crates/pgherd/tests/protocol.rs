@@ -594,6 +594,64 @@ fn a_query_in_a_pipeline_is_part_of_it() {
     ]);
 }
 
+/// What may not be in a transaction block, what has to be, and what ends transactions itself: first, in the middle and
+/// last of a pipeline.
+#[test]
+fn a_pipeline_may_have_what_is_no_part_of_a_transaction() {
+    let statements = [
+        "VACUUM p",
+        "ANALYZE p",
+        "DISCARD ALL",
+        "DISCARD TEMP",
+        "CREATE INDEX CONCURRENTLY piped ON p (v)",
+        "REINDEX INDEX CONCURRENTLY piped",
+        "REINDEX TABLE p",
+        "DROP INDEX CONCURRENTLY piped",
+        "CREATE DATABASE piped_database",
+        "DROP DATABASE IF EXISTS piped_database",
+        "LOCK TABLE p IN SHARE MODE",
+        "DECLARE piped CURSOR FOR SELECT v FROM p WHERE k = 1",
+        "SAVEPOINT piped",
+        "RELEASE piped",
+        "ROLLBACK TO piped",
+        "SET LOCAL statement_timeout = 0",
+        "COMMIT PREPARED 'nothing'",
+        "DO $$ BEGIN UPDATE p SET v = v WHERE k = 1; END $$",
+        "DO $$ BEGIN UPDATE p SET v = v WHERE k = 1; COMMIT; UPDATE p SET v = v WHERE k = 2; END $$",
+        "CALL piped_commits()",
+        "CALL piped_stays()",
+        "COMMIT",
+        "ROLLBACK",
+        "BEGIN",
+    ];
+    let update = |k: &str| run("UPDATE p SET v = v || '!' WHERE k = $1", &[k]);
+    let values = "SELECT v FROM p WHERE k IN (1, 2, 3) ORDER BY k";
+    let made = "CREATE PROCEDURE piped_commits() LANGUAGE plpgsql AS $$ BEGIN UPDATE p SET v = v WHERE k = 1; COMMIT; END $$; \
+                CREATE PROCEDURE piped_stays() LANGUAGE plpgsql AS $$ BEGIN UPDATE p SET v = v WHERE k = 1; END $$";
+    let mut steps = vec![Ready(query(made), 1)];
+    for statement in statements {
+        let it = || run(statement, &[]);
+        for pipeline in [
+            vec![it(), run("SELECT 1", &[])],
+            vec![it(), it()],
+            vec![update("1"), it()],
+            vec![it(), update("1"), run("SELECT 1 / 0", &[])],
+            vec![it(), update("2"), it(), update("3")],
+            vec![run("BEGIN", &[]), it(), run("COMMIT", &[])],
+        ] {
+            steps.push(Ready([pipeline, vec![sync()]].concat().concat(), 1));
+            steps.push(Ready(query("ROLLBACK"), 1));
+            steps.push(Ready(query(values), 1));
+        }
+        steps.push(Ready(query(&[statement, "; SELECT 1"].concat()), 1));
+        steps.push(Ready(query("ROLLBACK"), 1));
+        steps.push(Ready(query("DROP INDEX IF EXISTS piped"), 1));
+        steps.push(Ready(query("DROP DATABASE IF EXISTS piped_database"), 1));
+    }
+    steps.push(Ready(query("DROP PROCEDURE piped_commits, piped_stays"), 1));
+    check(&steps);
+}
+
 #[test]
 fn a_row_limit_holds_for_writes() {
     let insert = "INSERT INTO p (k, v) VALUES (11, 'a'), (12, 'b'), (13, 'c'), (14, 'd') RETURNING k";

@@ -119,6 +119,7 @@ fn differences(changed: &Snapshot, whole: &Snapshot) -> Vec<String> {
     compare!(owners);
     compare!(told_apart);
     compare!(behind_barriers);
+    compare!(catalog_views);
     compare!(held.marks);
     compare!(held.direct);
     compare!(held.calling);

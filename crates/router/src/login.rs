@@ -47,6 +47,8 @@ pub struct Login {
 pub struct Greeting {
     user: String,
     database: String,
+    /// What a client has given, and what that means.
+    given: Settings,
     pub settings: Settings,
     generation: u64,
     read: Instant,
@@ -204,7 +206,7 @@ impl Thread {
     pub fn greeting(&self, user: &str, database: &str, settings: &Settings) -> Option<Rc<Greeting>> {
         let generation = self.shared.generation();
         let greetings = self.greetings.borrow();
-        let found = greetings.iter().find(|g| g.user == user && g.database == database && g.settings == *settings)?;
+        let found = greetings.iter().find(|g| g.user == user && g.database == database && g.given == *settings)?;
         (found.generation == generation && found.read.elapsed() < LIFE).then(|| found.clone())
     }
 
@@ -212,13 +214,13 @@ impl Thread {
     pub fn remember_greeting(
         &self,
         (user, database): (&str, &str),
-        settings: &Settings,
+        (given, settings): (&Settings, &Settings),
         (generation, read): (u64, Instant),
         (server_version, initial): (&Rc<str>, &Rc<Initial>),
         parameters: &[u8],
     ) {
         let mut greetings = self.greetings.borrow_mut();
-        greetings.retain(|g| g.user != user || g.database != database || g.settings != *settings);
+        greetings.retain(|g| g.user != user || g.database != database || g.given != *given);
         if greetings.len() >= GREETINGS_MAX {
             greetings.retain(|g| g.generation == generation && g.read.elapsed() < LIFE);
             if greetings.len() >= GREETINGS_MAX {
@@ -228,6 +230,7 @@ impl Thread {
         greetings.push(Rc::new(Greeting {
             user: user.to_owned(),
             database: database.to_owned(),
+            given: given.clone(),
             settings: settings.clone(),
             generation,
             read,

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use pgherd_catalog::{Builtins, NameRow, NameSet, Oid, Part, Snapshot};
+use pgherd_catalog::{Builtins, CatalogView, NameRow, NameSet, Oid, Part, Snapshot, qualified};
 
 use crate::database::Source;
 
@@ -146,6 +146,17 @@ fn put(snapshot: &mut Snapshot, oid: Oid, (kind, name): &NameRow, there: bool) {
         'X' | 'W' => {
             let set = if *kind == 'X' { &mut snapshot.changing_triggers } else { &mut snapshot.firing_before };
             _ = if there { set.insert(oid) } else { set.remove(&oid) };
+            return;
+        }
+        'K' => {
+            let mut words = name.splitn(5, '\u{1}');
+            let mut word = || words.next().unwrap_or_default();
+            let name = qualified(word(), word());
+            let view = CatalogView { owner: word().to_owned(), is_public: word() == "t", query: word().to_owned() };
+            match there {
+                true => snapshot.catalog_views.insert(name, view),
+                false => snapshot.catalog_views.remove(&name),
+            };
             return;
         }
         mark => {

@@ -66,7 +66,7 @@ impl Pair {
         check_reference(&description, &state).unwrap();
         let registered =
             parse_registered(&self.server.run("coord", &register_reference_sql(&description, &state))).unwrap();
-        self.server.apply("worker", &reference_ddl(&description, registered.colocation).all());
+        self.server.apply("worker", &reference_ddl(&as_copied(&description, &state), registered.colocation).all());
     }
 
     /// Runs DDL on the coordinator's table and brings the worker after it.
@@ -82,7 +82,7 @@ impl Pair {
         let (after, state) = (self.describe_oid("coord", oid), self.state());
         let ddl = if table.is_reference() {
             check_altered_reference(&after, &state).map_err(|r| r.to_string())?;
-            alter_reference_ddl(&before, &after, hints)
+            alter_reference_ddl(&before, &after, &state, hints)
         } else {
             let key =
                 check_altered(&before, &after, table.key.as_deref().unwrap(), &state).map_err(|r| r.to_string())?;

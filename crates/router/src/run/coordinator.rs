@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use pgherd_backend::QueryResult;
-use pgherd_catalog::{COORDINATOR_GROUP, Resolved, Snapshot};
+use pgherd_catalog::{COORDINATOR_GROUP, Resolved, Snapshot, qualified};
 use pgherd_control::schema::{CATALOG_VIEWS, NOT_OURS};
 use pgherd_planner::SessionView;
 use pgherd_sql::ast::Tree;
@@ -16,6 +16,7 @@ use super::request::{Announce, Errors};
 use super::{Call, Completion};
 use crate::error::{Failure, Result};
 use crate::session::Session;
+use crate::settings::quote_ident;
 use crate::transaction::Block;
 
 /// Values for the transaction's time and the session's process; also in the query of CREATE TABLE AS, but not in what
@@ -134,7 +135,7 @@ impl Session {
         };
         let class_columns = self.catalog().class_columns.clone();
         let mut found = Vec::new();
-        let mut replaced: Vec<(&str, &str)> = Vec::new();
+        let mut replaced: Vec<(String, &str)> = Vec::new();
         for relation in statement.relations.iter().filter(|r| r.span.is_known()) {
             let schema = relation.schema.as_deref();
             if schema.is_none() && hidden(&relation.name) {
@@ -163,6 +164,18 @@ impl Session {
                 None if subqueries && schema.is_none_or(|s| s == "pg_catalog") => self.session_view(&relation.name),
                 _ => None,
             };
+            if stand_in.is_none()
+                && views
+                && let Some((home, query)) = self.view_of_catalogs(schema, &relation.name)
+            {
+                let alias = match has_alias(statement.text.get(relation.full_span.end..).unwrap_or("")) {
+                    true => String::new(),
+                    false => format!(" AS {}", quote_ident(&relation.name)),
+                };
+                found.push((relation.full_span, format!("({query}){alias}")));
+                replaced.push((home, &relation.name));
+                continue;
+            }
             let Some(mut stand_in) = stand_in else { continue };
             // The name by which columns are qualified stays.
             let same = view.is_some_and(|v| v == stand_in && v.rsplit('.').next() == Some(relation.name.as_str()));
@@ -172,15 +185,43 @@ impl Session {
             found.push((relation.full_span, stand_in));
             let home =
                 view.and_then(|view| CATALOG_VIEWS.iter().find(|(_, name, v)| *v == view && *name == relation.name));
-            replaced.push((home.map_or("pg_catalog", |(home, ..)| home), &relation.name));
+            replaced.push((home.map_or("pg_catalog", |(home, ..)| home).to_owned(), &relation.name));
         }
         if !replaced.is_empty() {
             // The stand-in is of another schema, or of none.
             let qualifiers = statement.qualifiers().into_iter();
-            let of_replaced = qualifiers.filter(|q| replaced.contains(&(q.schema.as_str(), q.table.as_str())));
+            let of_replaced =
+                qualifiers.filter(|q| replaced.iter().any(|(home, name)| *home == q.schema && *name == q.table));
             found.extend(of_replaced.map(|q| (q.span, q.table)));
         }
         found
+    }
+
+    /// Where a name is a view of a user's over catalogs, which this role may read: its schema, and its query over what
+    /// does not show our own objects.
+    fn view_of_catalogs(&self, schema: Option<&str>, name: &str) -> Option<(String, String)> {
+        let catalog = self.catalog();
+        if catalog.catalog_views.is_empty() || self.temp.contains(name) {
+            return None;
+        }
+        let path = self.search_path.clone().unwrap_or_default();
+        let listed: Vec<&str> = schema.map_or_else(|| path.iter().map(String::as_str).collect(), |schema| vec![schema]);
+        let is_there = |schema: &&&str| {
+            catalog.is_other(schema, name) || matches!(catalog.resolve(Some(schema), name, &[]), Resolved::Table(_))
+        };
+        let home = listed.iter().find(is_there)?;
+        let view = catalog.catalog_views.get(&qualified(home, name))?;
+        if !view.is_public && (view.owner != self.user || self.settings.get("role").is_some()) {
+            return None;
+        }
+        let query = view.query.trim_end().trim_end_matches(';');
+        let statement = pgherd_sql::split(query).ok()?.pop()?;
+        let mut edits = Edits::new();
+        for (span, stand_in) in self.stand_ins(&statement) {
+            edits.replace(span, stand_in);
+        }
+        let query = edits.apply(&statement.text).ok()?.as_written();
+        Some(((*home).to_owned(), query))
     }
 
     /// What the coordinator runs by itself must not say when workers check constraints.
@@ -468,7 +509,7 @@ impl Session {
     }
 
     /// Whether a procedure of these names, or one that it calls, may end transactions. None: what calls them does.
-    async fn procedures_end_transactions(&mut self, called: Option<Vec<String>>) -> Result<bool> {
+    pub async fn procedures_end_transactions(&mut self, called: Option<Vec<String>>) -> Result<bool> {
         let Some(mut waiting) = called else { return Ok(true) };
         let mut seen: HashSet<String> = waiting.iter().cloned().collect();
         while !waiting.is_empty() {

@@ -728,7 +728,7 @@ impl Session {
                 let fills = if table.is_reference() { Vec::new() } else { self.fills(group, old, new).await? };
                 let hints = Hints { using: &using, fills: &fills, sets_expression };
                 let statements = if table.is_reference() {
-                    ddl::alter_reference_ddl(old, &fixed, hints)
+                    ddl::alter_reference_ddl(old, &fixed, &state, hints)
                 } else {
                     let shards = known.map(|k| k.shards()).unwrap_or_default();
                     ddl::alter_ddl(old, &fixed, shards, group, &state, hints)

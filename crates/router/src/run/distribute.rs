@@ -12,6 +12,7 @@ use pgherd_control::distribute::{self, ColocateWith};
 use pgherd_wire::backend;
 use pgherd_wire::copy::{CopyFormat, CopyOptions, CopySplitter, KeyField};
 
+use super::Call;
 use super::own::Arguments;
 use super::request::Errors;
 use crate::error::{Failure, Result};
@@ -23,6 +24,13 @@ use crate::transaction::{Block, Reach};
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 /// How often a table is described anew that others change meanwhile.
 const LOOKS_MAX: usize = 20;
+
+const KEYS_HINT: &str = "Drop the foreign key first, or use cascade_via_foreign_keys.";
+
+/// From which table to which, and how each is dropped and made. Those of partitions come with their parents'.
+const FOREIGN_KEYS: &str = "SELECT conrelid, confrelid, conrelid::pg_catalog.regclass, pg_catalog.quote_ident(conname), \
+    pg_catalog.pg_get_constraintdef(oid) FROM pg_catalog.pg_constraint \
+    WHERE contype = 'f' AND conparentid = 0 AND connamespace <> 'pgherd'::pg_catalog.regnamespace ORDER BY oid";
 
 /// What one worker is to do: calls that only routers may make come first.
 pub struct OnWorker {
@@ -187,7 +195,13 @@ impl Session {
         let registered = self.call_own(COORDINATOR_GROUP, &distribute::register_reference_sql(&table, &state)).await?;
         let registered = distribute::parse_registered(&registered).map_err(garbled)?;
         self.mark_writer(COORDINATOR_GROUP);
-        let ddl = distribute::reference_ddl(&table, registered.colocation);
+        let mut ddl = distribute::reference_ddl(&distribute::as_copied(&table, &state), registered.colocation);
+        // Copies of other reference tables get their keys to this one, which was the coordinator's alone.
+        for key in table.incoming.iter().filter(|key| state.table(key.oid).is_some_and(|t| t.is_reference())) {
+            let from = self.describe_table(key.oid).await?;
+            let constraint = from.constraints.iter().find(|c| c.kind == 'f' && c.name == key.name);
+            ddl.after_rows.extend(constraint.map(|c| distribute::add_constraint(&from.qualified_name(), c)));
+        }
         let groups = state.worker_groups();
         self.force_policies(COORDINATOR_GROUP, &table, false).await?;
         let has_rows = self.has_rows(&table).await?;
@@ -351,15 +365,71 @@ impl Session {
     pub(super) async fn undistribute_table(&mut self, arguments: &Arguments) -> Result<()> {
         let name = arguments.need("table_name")?;
         let oid = self.relation_oid(name).await?;
+        match arguments.is_true("cascade_via_foreign_keys") {
+            true => self.undistribute_with_keys(oid).await,
+            false => self.undistribute_one(oid).await,
+        }
+    }
+
+    /// A table and all that foreign keys lead to from it, over distributed and reference tables. The keys are dropped
+    /// before, and made again of the coordinator's tables: PostgreSQL checks the rows.
+    async fn undistribute_with_keys(&mut self, oid: u32) -> Result<()> {
+        let state = self.cluster_state().await?;
+        if state.table(oid).is_none() {
+            return Err(not_distributed());
+        }
+        let found = self.collect_on(COORDINATOR_GROUP, FOREIGN_KEYS).await?;
+        let number = |row, column| found.text(row, column).and_then(|oid| oid.parse::<u32>().ok()).unwrap_or_default();
+        let mut tables = vec![oid];
+        let mut keys = BTreeSet::new();
+        let mut next = 0;
+        while let Some(table) = tables.get(next).copied() {
+            next += 1;
+            for row in 0..found.rows.len() {
+                let (from, to) = (number(row, 0), number(row, 1));
+                let other = match (from == table, to == table) {
+                    (true, _) => to,
+                    (_, true) => from,
+                    _ => continue,
+                };
+                keys.insert(row);
+                if !tables.contains(&other) && state.table(other).is_some() {
+                    tables.push(other);
+                }
+            }
+        }
+        let key = |row| {
+            let word = |column| found.text(row, column).unwrap_or_default();
+            (format!("ALTER TABLE {}", word(2)), word(3), word(4))
+        };
+        for (alter, name, _) in keys.iter().map(|row| key(*row)) {
+            self.run_text(&format!("{alter} DROP CONSTRAINT {name}")).await?;
+        }
+        for table in tables {
+            self.undistribute_one(table).await?;
+        }
+        for (alter, name, definition) in keys.iter().map(|row| key(*row)) {
+            self.run_text(&format!("{alter} ADD CONSTRAINT {name} {definition}")).await?;
+        }
+        Ok(())
+    }
+
+    /// A statement of ours, as if the client had sent it where this one stands.
+    async fn run_text(&mut self, sql: &str) -> Result<()> {
+        let prepared = self.prepare(sql, Vec::new()).await?;
+        Box::pin(self.execute(&Call::simple(&prepared))).await.map(drop)
+    }
+
+    async fn undistribute_one(&mut self, oid: u32) -> Result<()> {
         let table = self.describe_locked(oid).await?;
         let state = self.cluster_state().await?;
         let Some(known) = state.table(oid).cloned() else {
-            return Err(Failure::new("42P16", "cannot undistribute table because the table is not distributed"));
+            return Err(not_distributed());
         };
         if let Some(key) = table.incoming.iter().find(|k| k.oid != oid) {
             return Err(Failure::refused(format!("cannot undistribute table \"{}\"", table.name))
                 .detail(format!("Foreign key \"{}\" of table \"{}\" references it.", key.name, key.table))
-                .hint("Drop the foreign key first."));
+                .hint(KEYS_HINT));
         }
         if let Some(constraint) = table.constraints.iter().find(|c| c.kind == 'f')
             && !known.is_reference()
@@ -370,7 +440,7 @@ impl Session {
         {
             return Err(Failure::refused(format!("cannot undistribute table \"{}\"", table.name))
                 .detail(format!("Its foreign key \"{}\" references a distributed table.", constraint.name))
-                .hint("Drop the foreign key first."));
+                .hint(KEYS_HINT));
         }
         if table.is_partition {
             return Err(Failure::refused(format!("cannot undistribute table \"{}\"", table.name))
@@ -634,6 +704,10 @@ impl Session {
         self.txn.changes_catalog(Reach::Shared);
         self.reload_catalog_in_block().await
     }
+}
+
+fn not_distributed() -> Failure {
+    Failure::new("42P16", "cannot undistribute table because the table is not distributed")
 }
 
 pub fn refusal(refusal: pgherd_control::Refusal) -> Failure {

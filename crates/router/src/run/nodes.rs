@@ -95,7 +95,8 @@ impl Session {
             if known.is_reference() {
                 // A router that does not know the new copy yet must not write the others without it.
                 let epoch = self.next_placement_epoch(&state, known.colocation, group).await?;
-                let ddl = distribute::reference_ddl_at(&table, known.colocation, epoch);
+                let copied = distribute::as_copied(&table, &state);
+                let ddl = distribute::reference_ddl_at(&copied, known.colocation, epoch);
                 self.run_ddl_on(vec![(group, ddl.before_rows)]).await?;
                 self.copy_reference_rows(&table, &[group]).await?;
                 self.run_ddl_on(vec![(group, ddl.after_rows)]).await?;

@@ -30,7 +30,14 @@ const WHERE_PRESENT: &[(&str, &str, &str)] = &[
     ("operator", "pg_operator", "oprname"),
     ("collation", "pg_collation", "collname"),
     ("extension", "pg_extension", "extname"),
+    ("text search configuration", "pg_ts_config", "cfgname"),
+    ("text search dictionary", "pg_ts_dict", "dictname"),
 ];
+
+/// What users make for text search is on all workers: constants and settings name it.
+fn is_text_search(info: &DdlInfo) -> bool {
+    info.object.starts_with("text search")
+}
 
 /// The objects that a definition names and that there were before it.
 #[derive(Debug, Clone)]
@@ -54,7 +61,8 @@ pub(super) struct Followed {
 /// Whether statements of a command tag, as event triggers tell it, may define what workers have, and no table.
 pub(super) fn concerns_workers(tag: &str) -> bool {
     const OTHERS: &[&str] = &["GRANT", "REVOKE", "COMMENT", "DROP OWNED", "REASSIGN OWNED", "SECURITY LABEL"];
-    let makes = ["CREATE SCHEMA", "CREATE FUNCTION", "CREATE PROCEDURE", "CREATE EXTENSION"].contains(&tag);
+    let makes = ["CREATE SCHEMA", "CREATE FUNCTION", "CREATE PROCEDURE", "CREATE EXTENSION"].contains(&tag)
+        || tag.starts_with("CREATE TEXT SEARCH");
     let words = tag.split_once(' ').filter(|(verb, _)| matches!(*verb, "ALTER" | "DROP")).map(|(_, object)| object);
     let is_object =
         |object: &str| object == "SCHEMA" || WHERE_PRESENT.iter().any(|(known, ..)| known.eq_ignore_ascii_case(object));
@@ -67,6 +75,7 @@ impl Session {
     pub(super) async fn is_for_workers(&mut self, info: &DdlInfo) -> Result<bool> {
         if ON_EVERY_NODE.contains(&info.object)
             || info.tag == "CREATE EXTENSION"
+            || is_text_search(info)
             || !touches_unnamed(info) && !self.affected_tables(info).await?.is_empty()
         {
             return Ok(true);
@@ -227,6 +236,12 @@ impl Session {
         match info.tag {
             "CREATE FUNCTION" | "CREATE PROCEDURE" => self.replace_function(info).await,
             "CREATE EXTENSION" => self.follow_extension().await,
+            _ if is_text_search(info) => {
+                // A mapping may need dictionaries that no worker has yet.
+                self.follow_text_search().await?;
+                let groups = if creates { Vec::new() } else { self.catalog().worker_groups() };
+                self.run_where_present(&groups, text).await
+            }
             _ if creates => Ok(()),
             _ if let Some(meant) = &followed.meant => self.follow_meant(text, info, meant, &followed.tables).await,
             _ => {
@@ -238,21 +253,32 @@ impl Session {
 
     /// The extensions that all workers have; this may have made several.
     async fn follow_extension(&mut self) -> Result<()> {
-        let made = self
-            .collect_on(COORDINATOR_GROUP, "SELECT name, guard, ddl FROM pgherd.worker_extensions ORDER BY oid")
-            .await?;
+        let all = "SELECT 'extension', name, guard, pg_catalog.jsonb_build_array(ddl) FROM pgherd.worker_extensions \
+                   ORDER BY oid";
+        self.make_all_on_workers(all).await
+    }
+
+    /// What all workers have for text search, each after what it is made of.
+    async fn follow_text_search(&mut self) -> Result<()> {
+        let all = "SELECT kind, name, guard, ddl FROM pgherd.worker_text_search ORDER BY place, objid";
+        self.make_all_on_workers(all).await
+    }
+
+    /// `sql` tells of prerequisites: kind, name, guard and statements.
+    async fn make_all_on_workers(&mut self, sql: &str) -> Result<()> {
+        let made = self.collect_on(COORDINATOR_GROUP, sql).await?;
         let text = |row, column| made.text(row, column).unwrap_or_default().to_owned();
-        let extensions: Vec<Prerequisite> = (0..made.rows.len())
+        let objects: Vec<Prerequisite> = (0..made.rows.len())
             .map(|row| Prerequisite {
-                id: text(row, 0),
-                kind: "extension".to_owned(),
-                name: text(row, 0),
-                guard: text(row, 1),
-                ddl: Some(vec![Some(text(row, 2))]),
+                id: format!("{} {}", text(row, 0), text(row, 1)),
+                kind: text(row, 0),
+                name: text(row, 1),
+                guard: text(row, 2),
+                ddl: serde_json::from_str(&text(row, 3)).ok(),
                 depends_on: Vec::new(),
             })
             .collect();
-        self.make_on_workers(&extensions).await
+        self.make_on_workers(&objects).await
     }
 
     /// Workers that have the types have the cast, and its function.

@@ -33,6 +33,10 @@ impl Arguments {
         self.get(name).ok_or_else(|| Failure::new("22004", format!("{name} of {} cannot be NULL", self.function)))
     }
 
+    pub fn is_true(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|value| matches!(value, "t" | "true" | "on" | "yes" | "1"))
+    }
+
     pub fn number<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>> {
         let Some(text) = self.get(name) else { return Ok(None) };
         let parsed = text

@@ -299,7 +299,8 @@ impl Session {
     pub fn forward_aside(&mut self, group: GroupId, frame: &Frame) {
         // The client's encoding is told by the session itself.
         let encoding = frame.tag() == b'S' && frame.body().starts_with(b"client_encoding\0");
-        if group == COORDINATOR_GROUP && matches!(frame.tag(), b'S' | b'A') && !encoding {
+        let held = frame.tag() == b'S' && self.reported.is_some();
+        if group == COORDINATOR_GROUP && matches!(frame.tag(), b'S' | b'A') && !encoding && !held {
             let frame = self.of_session(frame);
             self.client.forward(&frame);
         }

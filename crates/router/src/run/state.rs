@@ -1,7 +1,7 @@
 //! SET, SHOW, RESET, DISCARD and ALTER SYSTEM: the coordinator checks and answers, the session remembers, the other
 //! servers are told when they are next used.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId};
 use pgherd_sql::{DiscardKind, Name, SetInfo, SetKind, StatementKind};
@@ -15,6 +15,34 @@ use crate::transaction::{Block, LogItem, READ_ONLY};
 
 impl Session {
     pub(super) async fn run_state(&mut self, call: &Call<'_>, kind: &StatementKind) -> Result<Completion> {
+        let puts_back = match kind {
+            StatementKind::Reset { .. } | StatementKind::Discard(DiscardKind::All) => true,
+            StatementKind::Set(set) => set.is_default,
+            _ => false,
+        };
+        if !puts_back || self.startup_settings.is_empty() {
+            return self.run_state_now(call, kind).await;
+        }
+        // The servers know the role's defaults, not what the client gave when it connected: it hears of the outcome only.
+        self.join(COORDINATOR_GROUP).await?;
+        self.reported = Some(self.coordinator_parameters());
+        let result = self.run_state_now(call, kind).await;
+        let before = self.reported.take().unwrap_or_default();
+        for (name, value) in self.coordinator_parameters() {
+            if before.get(&name) != Some(&value) && name != "client_encoding" {
+                backend::write_parameter_status(&mut self.client.out, &name, &value);
+            }
+        }
+        result
+    }
+
+    /// What the session's connection to the coordinator has reported.
+    fn coordinator_parameters(&self) -> BTreeMap<String, String> {
+        let participant = self.txn.participants.get(&COORDINATOR_GROUP);
+        participant.map(|participant| participant.lease.parameters.clone()).unwrap_or_default()
+    }
+
+    async fn run_state_now(&mut self, call: &Call<'_>, kind: &StatementKind) -> Result<Completion> {
         let text = call.prepared.text();
         match kind {
             StatementKind::Set(set) => self.run_set(call, set).await,

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::time::SystemTime;
 
 use bytes::Bytes;
-use pgherd_sql::StatementKind;
+use pgherd_sql::{DiscardKind, StatementKind};
 use pgherd_wire::backend;
 use pgherd_wire::frame::Frame;
 use pgherd_wire::frontend::{BindMessage, FrontendMessage, format_of, parse_frontend};
@@ -148,8 +148,8 @@ impl Session {
     /// Whatever comes now is not a Sync: the Execute that waited is part of a longer transaction.
     async fn run_waiting(&mut self) -> Result<()> {
         if self.pending.is_some() {
-            if !matches!(self.txn.block, Block::Explicit | Block::Failed) {
-                self.open_implicit_block_for_pending();
+            if !matches!(self.txn.block, Block::Explicit | Block::Failed) && !self.pending_is_alone().await? {
+                self.open_implicit_block();
             }
             Box::pin(self.run_pending()).await?;
         }
@@ -209,18 +209,20 @@ impl Session {
         }
     }
 
-    /// A statement that must be alone (VACUUM, CREATE DATABASE, …) stays outside a block of ours: PostgreSQL reports
-    /// it where something else is in the pipeline.
-    fn open_implicit_block_for_pending(&mut self) {
-        let begins = self
-            .pending
-            .as_ref()
-            .and_then(|p| self.portals.get(&p.portal))
-            .and_then(|p| p.prepared.statement.as_ref())
-            .is_some_and(|s| matches!(s.kind, StatementKind::Begin(_)));
-        if !begins {
-            self.open_implicit_block();
-        }
+    /// What begins a transaction; and, before anything else of its pipeline, what PostgreSQL commits by itself there.
+    async fn pending_is_alone(&mut self) -> Result<bool> {
+        use StatementKind as K;
+        let portal = self.pending.as_ref().and_then(|pending| self.portals.get(&pending.portal));
+        let Some(prepared) = portal.map(|portal| portal.prepared.clone()) else { return Ok(false) };
+        let Some(statement) = &prepared.statement else { return Ok(false) };
+        let called = match &statement.kind {
+            K::Begin(_) => return Ok(true),
+            _ if self.txn.block != Block::None => return Ok(false),
+            K::Do { body, language } => pgherd_sql::procedures_called(body, language.as_deref().unwrap_or("plpgsql")),
+            K::Call => Some(statement.calls.iter().map(|(_, name)| name.clone()).collect()),
+            kind => return Ok(is_alone(kind)),
+        };
+        self.procedures_end_transactions(called).await
     }
 
     async fn catch_up_for(&mut self, prepared: Option<Rc<Prepared>>) -> Result<()> {
@@ -490,12 +492,12 @@ impl Session {
             None => None,
         };
         self.last_of_query = false;
-        let completion = self.client.converted(completion.transpose())?;
+        // The statement was done, whatever becomes of the commit: errors of deferred constraints come behind it.
+        if let Some(completion) = self.client.converted(completion.transpose())? {
+            self.complete(completion);
+        }
         if self.txn.block == Block::Implicit {
             self.commit().await?;
-        }
-        if let Some(completion) = completion {
-            self.complete(completion);
         }
         Ok(())
     }
@@ -659,6 +661,33 @@ pub fn is_planned(kind: &StatementKind) -> bool {
             | StatementKind::Delete
             | StatementKind::Merge
     )
+}
+
+/// A statement that no transaction block may be around, or that has to have one: PostgreSQL commits the former at once, as
+/// the first of a pipeline, and refuses the latter.
+fn is_alone(kind: &StatementKind) -> bool {
+    use StatementKind as K;
+    match kind {
+        K::Vacuum { is_vacuum, .. } => *is_vacuum,
+        K::Discard(what) => *what == DiscardKind::All,
+        K::Reindex { object, concurrently, .. } => *concurrently || matches!(*object, "schema" | "system" | "database"),
+        K::AlterDatabase { is_moved, .. } => *is_moved,
+        K::Ddl(info) => {
+            let is_made = |tag: &str| tag.starts_with("CREATE") || tag.starts_with("DROP");
+            info.concurrently || matches!(info.object, "tablespace" | "subscription") && is_made(info.tag)
+        }
+        K::DeclareCursor { hold, .. } => !hold,
+        K::CreateDatabase { .. }
+        | K::DropDatabase { .. }
+        | K::AlterSystem(_)
+        | K::CommitPrepared(_)
+        | K::RollbackPrepared(_)
+        | K::Lock { .. }
+        | K::Savepoint(_)
+        | K::Release(_)
+        | K::RollbackTo(_) => true,
+        _ => false,
+    }
 }
 
 /// What a failed transaction still accepts.

@@ -11,7 +11,7 @@ mod ride;
 mod rows;
 mod simple;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -79,7 +79,7 @@ pub struct Session {
     pub settings: Settings,
     /// What it gave when it connected: RESET goes back to this.
     pub startup_settings: Settings,
-    search_path: Option<Rc<Vec<String>>>,
+    pub search_path: Option<Rc<Vec<String>>>,
     pub statements: HashMap<String, Named>,
     pub portals: HashMap<String, Portal>,
     /// Cursors of DECLARE by name, where the coordinator was not given the client's text as it stood.
@@ -117,6 +117,8 @@ pub struct Session {
     pub server_version: Rc<str>,
     /// What its settings were when it began.
     pub initial: Rc<Initial>,
+    /// Settings are being put back: what the coordinator had reported before, and the client knows.
+    pub reported: Option<BTreeMap<String, String>>,
     /// Defaults that have changed since may be others.
     generation: u64,
     /// What the short way inside a block has run to its end as the unnamed portal, from Bind on.
@@ -226,6 +228,7 @@ impl Session {
             cancel,
             server_version: Rc::from(""),
             initial: Rc::default(),
+            reported: None,
             generation: 0,
             ran_in_block: None,
             bind_in_block: Vec::new(),
@@ -277,12 +280,43 @@ impl Session {
         self.pid
     }
 
+    /// PostgreSQL reads what a client gives when it connects before it reads the role's and the database's settings: what
+    /// a DateStyle leaves open is the server's then, not theirs.
+    async fn complete_startup_dates(&mut self) -> Result<()> {
+        let Some(name) = self.settings.keys().find(|name| name.eq_ignore_ascii_case("datestyle")).cloned() else {
+            return Ok(());
+        };
+        let given = self.settings.get(&name).cloned().unwrap_or_default();
+        if given.contains(',') {
+            return Ok(());
+        }
+        let sql = format!(
+            "SELECT pg_catalog.set_config('datestyle', coalesce((SELECT f.setting FROM pg_catalog.pg_file_settings f \
+                 WHERE f.name = 'datestyle' AND f.applied ORDER BY f.seqno DESC LIMIT 1), s.boot_val), true), \
+                 pg_catalog.set_config('datestyle', {}, true) FROM pg_catalog.pg_settings s \
+             WHERE s.name = 'datestyle' AND EXISTS (SELECT FROM pg_catalog.pg_db_role_setting r, \
+                 pg_catalog.unnest(r.setconfig) c(setting) WHERE c.setting ILIKE 'datestyle=%')",
+            crate::settings::quote_literal(&given)
+        );
+        let mut own = pgherd_backend::connect(&self.thread.shared.own_target(&self.db.name)).await?;
+        // Where it is refused the session's own connection says so.
+        let found = own.query(&sql).await;
+        own.close().await;
+        if let Some(whole) = found.ok().as_ref().and_then(|found| found.text(0, 1)) {
+            self.settings.insert(name, whole.to_owned());
+            self.startup_settings = self.settings.clone();
+        }
+        Ok(())
+    }
+
     /// The coordinator checks the settings and says what the session's parameters are.
     async fn ask_for_greeting(&mut self) -> Result<()> {
         for (name, value) in &self.settings {
             crate::settings::check_own(name, Some(value))?;
         }
         let asked = (self.thread.shared.generation(), Instant::now());
+        let given = self.settings.clone();
+        self.complete_startup_dates().await?;
         self.join(COORDINATOR_GROUP).await?;
         let mut participant = self.take(COORDINATOR_GROUP)?;
         // A query brings back the error of a setting that the server refuses.
@@ -301,7 +335,7 @@ impl Session {
         let parameters = &self.client.out[begin..];
         let who = (self.user.as_str(), self.db.name.as_str());
         let found = (&self.server_version, &self.initial);
-        self.thread.remember_greeting(who, &self.settings, asked, found, parameters);
+        self.thread.remember_greeting(who, (&given, &self.settings), asked, found, parameters);
         Ok(())
     }
 
