@@ -133,6 +133,10 @@ CREATE TABLE beside (k int REFERENCES top);
 --@ refused: cannot run this … on the distributed table "…"
 MERGE INTO top USING beside ON top.k = beside.k WHEN MATCHED THEN DELETE;
 DROP TABLE beside;
+CREATE TABLE pieces (k int PRIMARY KEY) PARTITION BY RANGE (k);
+SELECT create_distributed_table('pieces', 'k');
+--@ refused: cannot create foreign key constraint to partitioned distributed table "…"
+CREATE TABLE to_pieces (k int REFERENCES pieces);
 CREATE TABLE copied (k int);
 SELECT create_reference_table('copied');
 --@ refused: foreign key "…" of table "…" must reference a reference table

@@ -413,6 +413,19 @@ BEGIN
 END
 $$;
 
+-- A context in which functions of ours have their names as they are without quote_all_identifiers: PL/pgSQL keeps them as they
+-- were when it has first met the function.
+CREATE OR REPLACE FUNCTION pgherd.plain_context(context text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF strpos(context, '"pgherd"."') = 0 THEN
+        RETURN context;
+    END IF;
+    RETURN (SELECT string_agg(CASE WHEN line ~ '^PL/pgSQL function "pgherd"[.]"[a-z_]+"[(]' THEN replace(line, '"', '') ELSE line END,
+        E'\n' ORDER BY number) FROM regexp_split_to_table(context, E'\n') WITH ORDINALITY l(line, number));
+END
+$$;
+
 -- ALTER TABLE … DISABLE TRIGGER ALL, and ENABLE, of what it does to foreign keys, with the rights that it needs.
 CREATE OR REPLACE FUNCTION pgherd.fire_keys(relation regclass, fires bool) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

@@ -407,6 +407,7 @@ DECLARE
     context text;
 BEGIN
     GET DIAGNOSTICS context = PG_CONTEXT;
+    context := pgherd.plain_context(context);
     IF pass <> '' THEN
         PERFORM pgherd.check_pass(pass, 'definition ' || pg_current_xact_id(), current_setting('pgherd.definer', true));
     ELSIF context !~ E'\nPL/pgSQL function pgherd\\.by_router\\(text,text\\) line [0-9]+ at [A-Za-z ]+$'
@@ -982,6 +983,7 @@ DECLARE
     key text := '';
 BEGIN
     GET DIAGNOSTICS context = PG_CONTEXT;
+    context := pgherd.plain_context(context);
     context := nullif(substr(context, strpos(context, E'\n') + 1), context);
     IF context ~ '^SQL (statement|function) "'
         -- Each statement of an extension's script has the context of the one that makes the extension; from PostgreSQL 18 on
@@ -1493,6 +1495,7 @@ DECLARE
     context text;
 BEGIN
     GET DIAGNOSTICS context = PG_CONTEXT;
+    context := pgherd.plain_context(context);
     IF split_part(context, E'\n', 2) NOT IN ('SQL statement "SELECT r.* FROM pgherd.run_on_workers(current_user, command) r"',
             'SQL statement "SELECT r.* FROM pgherd.run_on_workers(current_user, command, node, port) r"') THEN
         RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = 'permission denied for function run_on_workers';
@@ -1711,6 +1714,7 @@ DECLARE
     context text;
 BEGIN
     GET DIAGNOSTICS context = PG_CONTEXT;
+    context := pgherd.plain_context(context);
     IF split_part(context, E'\n', 2) !~ E'^PL/pgSQL function pgherd\\.call_inside\\(text,text\\) line [0-9]+ at [a-z ]+$' THEN
         RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = 'permission denied for function lend_own_key';
     END IF;
@@ -1882,6 +1886,7 @@ DECLARE
     statement text;
 BEGIN
     GET DIAGNOSTICS context = PG_CONTEXT;
+    context := pgherd.plain_context(context);
     IF context !~* E'tablesample|\\nSQL function "|\\mexecute\\M' THEN
         RETURN true;
     END IF;

@@ -538,7 +538,7 @@ BEGIN
             OR (SELECT c.relkind IN ('c', 'i') FROM pg_catalog.pg_class c WHERE c.oid = r.objid)
     ),
     described AS (
-        SELECT 'pg_extension'::pg_catalog.regclass::oid AS classid, e.oid AS objid, 'extension' AS kind, e.name, e.guard,
+        SELECT 'pg_extension'::pg_catalog.regclass::oid AS classid, e.oid AS objid, 'extension' AS kind, e.name::text, e.guard,
             pg_catalog.jsonb_build_array(e.ddl) AS ddl
         FROM pgherd.worker_extensions e
         WHERE ('pg_extension'::pg_catalog.regclass::oid, e.oid) NOT IN (SELECT r.classid, r.objid FROM reached r)
@@ -561,7 +561,7 @@ BEGIN
             FROM pg_catalog.pg_namespace n
             WHERE r.classid = 'pg_namespace'::pg_catalog.regclass AND n.oid = r.objid
             UNION ALL
-            SELECT 'extension', e.extname,
+            SELECT 'extension', e.extname::text,
                 pg_catalog.format('NOT EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = %L)', e.extname),
                 pg_catalog.jsonb_build_array(pgherd.extension_ddl(e.extname, n.nspname, e.extversion, ''))
             FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace

@@ -115,6 +115,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = 'pgherd.forward_reference_rows() is for triggers of pgherd';
     END IF;
     GET DIAGNOSTICS context = PG_CONTEXT;
+    context := pgherd.plain_context(context);
     IF NOT pgherd.written_here_alone(context) THEN
         RETURN NULL;
     END IF;
@@ -198,6 +199,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = 'pgherd.forward_truncate() is for triggers of pgherd';
     END IF;
     GET DIAGNOSTICS context = PG_CONTEXT;
+    context := pgherd.plain_context(context);
     IF pgherd.written_here_alone(context) THEN
         PERFORM pgherd.change_copies(TG_RELID, 0, format('TRUNCATE %s CASCADE', relation), 'SELECT true');
     END IF;
@@ -295,6 +297,7 @@ BEGIN
             MESSAGE = format('cannot insert into distributed table "%s" while another statement does', TG_TABLE_NAME);
     END IF;
     GET DIAGNOSTICS context = PG_CONTEXT;
+    context := pgherd.plain_context(context);
     statement := coalesce(pgherd.statement_of(context), pgherd.insert_in_body(context, TG_RELID));
     IF pgherd.text_or_bodies(context, statement) !~* E'on\\s+conflict|merge\\s+into' THEN
         statement := CASE WHEN EXISTS (SELECT FROM pgherd.worker_trigger w JOIN pg_trigger t ON t.oid = w.trigger
@@ -668,6 +671,7 @@ DECLARE
     context text;
 BEGIN
     GET DIAGNOSTICS context = PG_CONTEXT;
+    context := pgherd.plain_context(context);
     IF pgherd.text_or_bodies(context, pgherd.statement_of(context)) ~* E'on\\s+conflict(?!\\s+do\\s+nothing)|merge\\s+into' THEN
         RAISE EXCEPTION USING ERRCODE = 'PH001',
             MESSAGE = format('cannot run ON CONFLICT or MERGE on distributed table "%s" from inside the coordinator', TG_TABLE_NAME),

@@ -99,7 +99,7 @@ pub fn check_altered(
         ))
         .detail("They are not colocated, or have different distribution columns."));
     }
-    if let Some(why) = partitioning_refusal(after, state) {
+    if let Some(why) = partitioning_refusal(after) {
         return Err(Refusal::unsupported(format!(
             "cannot change the definition of distributed table \"{}\" so",
             after.name

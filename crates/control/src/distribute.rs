@@ -277,7 +277,7 @@ fn check_table(table: &TableDescription, state: &ClusterState) -> Result<(), Ref
     if (!table.inherits.is_empty() && !table.is_partition) || (!table.children.is_empty() && !table.is_partitioned()) {
         return refuse("It takes part in inheritance.");
     }
-    if let Some(why) = partitioning_refusal(table, state) {
+    if let Some(why) = partitioning_refusal(table) {
         return refuse(why);
     }
     if let Some(extension) = &table.in_extension {
@@ -287,7 +287,7 @@ fn check_table(table: &TableDescription, state: &ClusterState) -> Result<(), Ref
 }
 
 /// What partitioned tables and their partitions cannot have here.
-pub(crate) fn partitioning_refusal(table: &TableDescription, state: &ClusterState) -> Option<&'static str> {
+pub(crate) fn partitioning_refusal(table: &TableDescription) -> Option<&'static str> {
     if !table.is_partitioned() && !table.is_partition && !table.is_leaf {
         return None;
     }
@@ -297,8 +297,8 @@ pub(crate) fn partitioning_refusal(table: &TableDescription, state: &ClusterStat
     if !table.rules.is_empty() {
         return Some("It is partitioned, or is or was a partition, and has rules.");
     }
-    if table.incoming.iter().any(|key| state.table(key.oid).is_none()) {
-        return Some("It is partitioned, or is or was a partition, and foreign keys of local tables reference it.");
+    if !table.incoming.is_empty() {
+        return Some("It is partitioned, or is or was a partition, and foreign keys reference it.");
     }
     if table.constraints.iter().any(|c| c.kind == 'f' && c.referenced.as_ref().is_some_and(|r| r.oid == table.oid)) {
         return Some("It is partitioned, or is or was a partition, and has a foreign key to itself.");
@@ -1048,10 +1048,9 @@ fn leaf_identity(table: &TableDescription, leaf: &Leaf) -> Vec<String> {
     out
 }
 
-/// A foreign key to a reference table is the parent's (one trigger on the referenced side), and so is one to a table that
-/// the user has partitioned, of which shards have nothing in common. One to another colocated table goes from partition
-/// to partition; so does what a parent refuses (NOT VALID, before PostgreSQL 18, which is what lets users write it for a
-/// partitioned table).
+/// A foreign key to a reference table is the parent's (one trigger on the referenced side); one to a colocated table
+/// goes from partition to partition; so does what a parent refuses (NOT VALID, before PostgreSQL 18, which is what lets
+/// users write it for a partitioned table).
 pub(crate) fn foreign_key_ddl(
     table: &TableDescription,
     constraint: &Constraint,
@@ -1070,7 +1069,7 @@ pub(crate) fn foreign_key_ddl(
     let partner_shards = if referenced.oid == table.oid {
         Some(own_shards)
     } else {
-        state.table(referenced.oid).filter(|t| !t.is_reference() && !t.is_partitioned).map(|t| t.shards())
+        state.table(referenced.oid).filter(|t| !t.is_reference()).map(|t| t.shards())
     };
     let Some(partner_shards) = partner_shards else {
         return Ok(match constraint.validated {

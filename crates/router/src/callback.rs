@@ -31,7 +31,7 @@ use crate::run::{Anchor, Askers, Errors, Request, Rows, Within, add_tags, fields
 use crate::session::{Bound, Session};
 use crate::settings::{STYLES, is_plain_style, quote_ident, quote_literal};
 use crate::shared::Thread;
-use crate::text::{is_in_name, replace_unquoted};
+use crate::text::{is_in_name, length_of_quoted, replace_unquoted};
 use crate::transaction::Block;
 
 /// Callbacks introduce themselves by an application name that begins like this, followed by the token.
@@ -152,6 +152,8 @@ pub struct Cursors {
     pub within: HashMap<String, Within>,
     /// The cursor whose rows are fetched now.
     pub fetching: Option<String>,
+    /// Whether a relation of a schema and name is a view that shows a table as it is, by the table's number.
+    pub views: HashMap<(Option<String>, String, pgherd_catalog::Oid), bool>,
     /// The client's statement has these parameters, as SQL of the coordinator.
     pub values: Vec<String>,
     /// An error inside a callback batch: the rest up to Sync is skipped.
@@ -1667,6 +1669,30 @@ fn callback_savepoint(name: &str) -> String {
     format!("{SAVEPOINT_PREFIX}{name}")
 }
 
+/// Names of foreign children as they are without `quote_all_identifiers`.
+fn without_quotes(sql: &str) -> Cow<'_, str> {
+    const QUOTED: &str = "\"pgherd\".\"ft_";
+    if !sql.contains(QUOTED) {
+        return Cow::Borrowed(sql);
+    }
+    let mut out = String::with_capacity(sql.len());
+    let mut at = 0;
+    while let Some(c) = sql[at..].chars().next() {
+        let (before, rest) = sql.split_at(at);
+        let child = rest.strip_prefix(QUOTED).and_then(|after| after.split_once('"')).map(|(number, _)| number);
+        if let Some(number) = child.filter(|number| number.bytes().all(|b| b.is_ascii_digit())) {
+            out.push_str("pgherd.ft_");
+            out.push_str(number);
+            at += QUOTED.len() + number.len() + 1;
+        } else {
+            let length = length_of_quoted(before, rest).max(c.len_utf8());
+            out.push_str(&rest[..length]);
+            at += length;
+        }
+    }
+    Cow::Owned(out)
+}
+
 /// `name`: of a table, by its number. Quoted text is left as it is, but for the question of ANALYZE how large the table
 /// is.
 fn name_children(sql: &str, name: &dyn Fn(u32) -> Option<String>) -> String {
@@ -1678,7 +1704,7 @@ fn name_children(sql: &str, name: &dyn Fn(u32) -> Option<String>) -> String {
         let named = name_children(child, name).replace('\'', "''");
         return format!("{SIZE}{named}'{tail}");
     }
-    replace_unquoted(sql, |rest, before| {
+    replace_unquoted(&without_quotes(sql), |rest, before| {
         let after = rest.strip_prefix(CHILD).filter(|_| !before.is_some_and(|c| c == '.' || is_in_name(c)))?;
         let digits = &after[..after.len() - after.trim_start_matches(|c: char| c.is_ascii_digit()).len()];
         let ends = !after[digits.len()..].starts_with(is_in_name);
@@ -1842,6 +1868,10 @@ mod tests {
             "SELECT a FROM app.\"T\" WHERE b = 'pgherd.ft_17' AND c = E'\\'pgherd.ft_17'"
         );
         assert_eq!(named("INSERT INTO pgherd.ft_17(a) VALUES ($1)"), "INSERT INTO app.\"T\"(a) VALUES ($1)");
+        assert_eq!(
+            named("SELECT \"a\" FROM \"pgherd\".\"ft_17\" WHERE b = '\"pgherd\".\"ft_17\"'"),
+            "SELECT \"a\" FROM app.\"T\" WHERE b = '\"pgherd\".\"ft_17\"'"
+        );
         for other in ["FROM pgherd.ft_18", "FROM pgherd.ft_17x", "FROM apgherd.ft_17", "\"pgherd.ft_17\"", "pgherd.ft_"]
         {
             assert_eq!(named(other), other);

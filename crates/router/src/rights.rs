@@ -91,6 +91,8 @@ pub struct CopyRight {
     /// LOCK TABLE … IN SHARE ROW EXCLUSIVE MODE.
     pub locks: bool,
     pub reads: bool,
+    /// Row security holds for it.
+    pub is_bound: bool,
     /// All that changes rows, of any row.
     pub is_full: bool,
 }
@@ -116,8 +118,9 @@ impl Session {
         let has = |right: &str| format!("pg_catalog.has_table_privilege(c.oid, '{right}')");
         let all: Vec<String> = ["SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE"].map(has).to_vec();
         let sql = format!(
-            "SELECT u.ok AND {}, {}, u.ok AND {} AND NOT pg_catalog.row_security_active(c.oid) \
-             FROM pg_catalog.pg_class c, LATERAL (SELECT pg_catalog.has_schema_privilege(c.relnamespace, 'USAGE') AS ok) u WHERE c.oid = {}",
+            "SELECT u.ok AND {}, {}, u.ok AND {} AND NOT s.active, s.active \
+             FROM pg_catalog.pg_class c, LATERAL (SELECT pg_catalog.has_schema_privilege(c.relnamespace, 'USAGE') AS ok) u, \
+                 LATERAL (SELECT pg_catalog.row_security_active(c.oid) AS active) s WHERE c.oid = {}",
             has("UPDATE, DELETE, TRUNCATE"),
             has("SELECT"),
             all.join(" AND "),
@@ -126,7 +129,7 @@ impl Session {
         let found = self.lease_aside(COORDINATOR_GROUP).await?.query(&sql).await?;
         // A table that this transaction has made is not there: what needs no right is right for everyone.
         let is = |column| !found.rows.is_empty() && found.text(0, column) == Some("t");
-        let right = CopyRight { locks: is(0), reads: is(1), is_full: is(2) };
+        let right = CopyRight { locks: is(0), reads: is(1), is_full: is(2), is_bound: is(3) };
         self.copy_rights.of.insert(table.oid, (Instant::now(), right));
         Ok(right)
     }

@@ -33,7 +33,7 @@ pub(crate) fn is_in_name(c: char) -> bool {
 }
 
 /// How much of the text is a literal, a quoted name or a comment that begins here.
-fn length_of_quoted(before: &str, rest: &str) -> usize {
+pub(crate) fn length_of_quoted(before: &str, rest: &str) -> usize {
     let until = |end: &str, from: usize| rest[from..].find(end).map_or(rest.len(), |found| from + found + end.len());
     match rest.as_bytes().first() {
         Some(b'\'') => {

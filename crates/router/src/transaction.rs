@@ -336,6 +336,8 @@ impl Session {
                 // Awaited: a cancel that hit it would leave the statement behind it with other settings.
                 participant.lease.query(&difference).await?;
                 participant.lease.applied = settings_before.clone();
+                // PL/pgSQL keeps the names of functions as they are under it, for whoever comes next.
+                participant.lease.alone |= settings_before.get(QUOTES_NAMES).is_some_and(|value| value == "on");
             }
         }
         Ok(())
@@ -1489,6 +1491,9 @@ fn cancelled() -> Failure {
 /// DISCARD ALL, but for the plans of functions: those of ours are not to be made anew by each session.
 const DISCARD: &str = "CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ALL; DEALLOCATE ALL; UNLISTEN *; \
     SELECT pg_catalog.pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES";
+
+/// See [`Session::bring_up_to_date`].
+pub const QUOTES_NAMES: &str = "quote_all_identifiers";
 
 /// Wipes a connection of everything a session may have left on it.
 async fn recycle(connection: &mut Connection) {

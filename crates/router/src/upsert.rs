@@ -5,9 +5,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pgherd_catalog::{Column, ColumnDefault, GroupId, Snapshot, Table};
+use pgherd_catalog::{COORDINATOR_GROUP, Column, ColumnDefault, GroupId, Snapshot, Table};
 use pgherd_planner::{Tier, default_sql, evaluation_type};
-use pgherd_sql::ast::{Cte, Expr, ExprKind, Insert, InsertSource, OnConflict, Overriding, Relation, Tree};
+use pgherd_sql::ast::{
+    Body, Cte, Expr, ExprKind, FromItem, Insert, InsertSource, OnConflict, Overriding, Relation, SelectItem, Tree,
+};
 use pgherd_sql::{Edits, Span, Statement};
 use pgherd_wire::backend::ErrorFields;
 use pgherd_wire::frame::Frame;
@@ -18,6 +20,23 @@ use crate::run::{Rows, fields_of, refuse};
 use crate::session::Session;
 use crate::settings::{quote_ident, quote_literal};
 use crate::text::fields_of_record;
+
+/// A view's query is nothing but columns of one table under their own names.
+fn shows_own_columns(query: &str) -> bool {
+    let Some(statement) = pgherd_sql::split(query).ok().and_then(|mut list| list.pop()) else { return false };
+    let Tree::Query(query) = &statement.tree else { return false };
+    let Body::Select(select) = &query.body else { return false };
+    let is_own = |item: &SelectItem| match &item.expr.kind {
+        ExprKind::Column(path) => item.alias.is_none() || item.alias.as_ref() == path.last(),
+        _ => false,
+    };
+    matches!(select.from.as_slice(), [FromItem::Relation(_)])
+        && select.filter.is_none()
+        && query.with.is_none()
+        && query.limit.is_none()
+        && query.offset.is_none()
+        && select.items.iter().all(is_own)
+}
 
 /// What a trigger says of a row's statement.
 #[derive(Clone, Copy)]
@@ -120,7 +139,7 @@ impl Session {
     /// One row, and the row that came of it, if one did. Or a query that tells what is to become of the row that is
     /// there. `row`: columns and values; `text`: the statement as the function has it.
     pub(crate) async fn upsert_row(&mut self, upsert: Upsert<'_>, row: &str, text: &str) -> Result<Vec<Bytes>> {
-        let written = self.written(&upsert, text)?;
+        let written = self.written(&upsert, text).await?;
         let (table, text) = (&written.table, written.statement.text.as_str());
         let insert = written.insert().ok_or_else(not_understood)?;
         let alias = quote_ident(insert.target.reference_name());
@@ -217,7 +236,7 @@ impl Session {
     ) -> Result<Vec<Bytes>> {
         let change = self.cursors.changes.inserting(upsert.relation);
         self.cursors.changes.lend_anchor(&change, false);
-        let written = self.written(&upsert, text)?;
+        let written = self.written(&upsert, text).await?;
         let table = &written.table;
         let insert = written.insert().ok_or_else(not_understood)?;
         let conflict = insert.on_conflict.as_ref().ok_or_else(not_understood)?;
@@ -365,7 +384,7 @@ impl Session {
     }
 
     /// The statement, with an INSERT into that table.
-    fn written(&self, upsert: &Upsert<'_>, text: &str) -> Result<Written> {
+    async fn written(&mut self, upsert: &Upsert<'_>, text: &str) -> Result<Written> {
         let table = self.named_table(upsert.relation)?;
         // Without ON CONFLICT any text will do.
         let text =
@@ -374,15 +393,26 @@ impl Session {
         let statement = statement.ok_or_else(|| upsert.refused("it is part of another statement"))?;
         let ctes = ctes_of(&statement.tree);
         let trees = ctes.iter().map(|cte| &cte.tree).enumerate().map(|(at, tree)| (Some(at), tree));
-        let inserts = trees.chain([(None, &statement.tree)]).filter_map(|(at, tree)| match tree {
-            Tree::Insert(insert) => Some((at, &insert.target)),
-            _ => None,
-        });
+        let inserts: Vec<(Option<usize>, &Relation)> = trees
+            .chain([(None, &statement.tree)])
+            .filter_map(|(at, tree)| match tree {
+                Tree::Insert(insert) => Some((at, &insert.target)),
+                _ => None,
+            })
+            .collect();
         // A name without a schema may be that of another table.
         let may_be = |target: &Relation| {
             target.name == table.name && target.schema.as_ref().is_none_or(|schema| *schema == table.schema)
         };
-        let found: Vec<Option<usize>> = inserts.filter(|(_, target)| may_be(target)).map(|(at, _)| at).collect();
+        let mut found: Vec<Option<usize>> =
+            inserts.iter().filter(|(_, target)| may_be(target)).map(|(at, _)| *at).collect();
+        if found.is_empty() {
+            for (at, target) in inserts {
+                if self.shows_columns_of(target, &table).await? {
+                    found.push(at);
+                }
+            }
+        }
         match found.as_slice() {
             [cte] => {
                 let written = Written { table, cte: *cte, statement };
@@ -391,6 +421,31 @@ impl Session {
             [] => Err(upsert.refused("it is part of another statement")),
             _ => Err(upsert.refused("the statement inserts into tables of this name more than once")),
         }
+    }
+
+    /// Whether a name is a view that shows columns of a table, by their own names, and leaves out no row: what is said of
+    /// the view's columns is then said of the table's.
+    async fn shows_columns_of(&mut self, target: &Relation, table: &Table) -> Result<bool> {
+        let known = (target.schema.clone(), target.name.clone(), table.oid);
+        if let Some(shows) = self.cursors.views.get(&known) {
+            return Ok(*shows);
+        }
+        let schema = target.schema.as_ref().map(|schema| format!(" AND n.nspname = {}", quote_literal(schema)));
+        let sql = format!(
+            "SELECT CASE WHEN c.relkind = 'v' AND c.reloptions IS NULL THEN pg_catalog.pg_get_viewdef(c.oid) END \
+             FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+             WHERE c.relname = {}{} AND EXISTS (SELECT FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_depend d \
+                 ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND d.objid = r.oid \
+                 WHERE r.ev_class = c.oid AND d.refobjid = {})",
+            quote_literal(&target.name),
+            schema.unwrap_or_default(),
+            table.oid
+        );
+        let found = self.lease_aside(COORDINATOR_GROUP).await?.query(&sql).await?;
+        let shows = (0..found.rows.len()).all(|row| found.text(row, 0).is_some_and(shows_own_columns));
+        let shows = shows && !found.rows.is_empty();
+        self.cursors.views.insert(known, shows);
+        Ok(shows)
     }
 
     /// What the coordinator is to compute, over the row that is there and the proposed one.

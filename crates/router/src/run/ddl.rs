@@ -147,13 +147,7 @@ impl Session {
                 && !table.is_reference()
             {
                 if table.is_partitioned || table.is_leaf {
-                    return Err(Failure::refused(format!(
-                        "cannot create foreign key constraint: table \"{}\" is distributed and \"{}\" is not",
-                        table.name, create.name.name
-                    ))
-                    .hint(
-                        "Create the table without the foreign key, distribute it, and add the key with ALTER TABLE.",
-                    ));
+                    return Err(super::local_keys::key_to_partitioned(&table));
                 }
                 // Whatever takes the referenced rows away from now on has to know (`Table::local_keys`).
                 self.txn.changes_catalog(Reach::Shared);

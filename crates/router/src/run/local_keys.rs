@@ -22,6 +22,15 @@ pub struct AddedKeys {
     before: Vec<String>,
 }
 
+/// PostgreSQL would have the key of each partition, and foreign children have no indexes.
+pub(super) fn key_to_partitioned(table: &Table) -> Failure {
+    Failure::refused(format!(
+        "cannot create foreign key constraint to partitioned distributed table \"{}\"",
+        table.name
+    ))
+    .hint("Reference a table that is not partitioned.")
+}
+
 impl Session {
     /// The foreign keys for whose rows the statement looks, where they lead to distributed tables. What VALIDATE
     /// CONSTRAINT names is looked at here: PostgreSQL finds it valid then. `inside`: in a function or DO block.
@@ -41,6 +50,16 @@ impl Session {
         let Some(altered) = info.relations.first().or(info.objects.first()).cloned() else { return Ok(None) };
         let referenced = affected.iter().find(|table| !table.is_reference());
         let may_add = refers && referenced.is_some();
+        let is_split = |table: &&Arc<Table>| !table.is_reference() && (table.is_partitioned || table.is_leaf);
+        if refers && affected.iter().any(|table| is_split(&table)) {
+            let keys = pgherd_sql::checked_keys(text);
+            let filled = keys.filled.into_iter().map(|key| key.referenced);
+            for name in keys.added.into_iter().map(|(name, _)| name).chain(filled) {
+                if let Some(table) = self.distributed(&name).await?.filter(|table| is_split(&table)) {
+                    return Err(key_to_partitioned(&table));
+                }
+            }
+        }
         if !(validates || retypes || may_add) || self.distributed(&altered).await?.is_some() {
             return Ok(None);
         }
@@ -64,9 +83,6 @@ impl Session {
                 .detail(detail)
                 .hint("Distribute the table first, or add the constraint NOT VALID.")
             };
-            if table.is_partitioned || table.is_leaf {
-                return Err(refused("The referenced table is partitioned."));
-            }
             if has_rows && is_partitioned {
                 return Err(refused("The referencing table is partitioned."));
             }

@@ -11,7 +11,7 @@ use super::{Call, Completion, keeps_snapshot};
 use crate::error::{Failure, Result};
 use crate::session::Session;
 use crate::settings::{self, Verdict, quote_literal};
-use crate::transaction::{Block, LogItem, READ_ONLY};
+use crate::transaction::{Block, LogItem, QUOTES_NAMES, READ_ONLY};
 
 impl Session {
     pub(super) async fn run_state(&mut self, call: &Call<'_>, kind: &StatementKind) -> Result<Completion> {
@@ -261,6 +261,11 @@ impl Session {
         }
         if name == "session_authorization" && !local {
             self.forget_role();
+        }
+        if name == QUOTES_NAMES
+            && let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP)
+        {
+            participant.lease.alone = true;
         }
         if matches!(name, "search_path" | "role" | "session_authorization") {
             self.forget_search_path();

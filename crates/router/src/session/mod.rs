@@ -292,9 +292,9 @@ impl Session {
         }
         let sql = format!(
             "SELECT pg_catalog.set_config('datestyle', coalesce((SELECT f.setting FROM pg_catalog.pg_file_settings f \
-                 WHERE f.name = 'datestyle' AND f.applied ORDER BY f.seqno DESC LIMIT 1), s.boot_val), true), \
+                 WHERE f.name ILIKE 'datestyle' AND f.applied ORDER BY f.seqno DESC LIMIT 1), s.boot_val), true), \
                  pg_catalog.set_config('datestyle', {}, true) FROM pg_catalog.pg_settings s \
-             WHERE s.name = 'datestyle' AND EXISTS (SELECT FROM pg_catalog.pg_db_role_setting r, \
+             WHERE s.name ILIKE 'datestyle' AND EXISTS (SELECT FROM pg_catalog.pg_db_role_setting r, \
                  pg_catalog.unnest(r.setconfig) c(setting) WHERE c.setting ILIKE 'datestyle=%')",
             crate::settings::quote_literal(&given)
         );
