@@ -20,10 +20,10 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- What makes an empty table like that one: the table, its owner, constraints, indexes, statistics.
-CREATE OR REPLACE FUNCTION pgherd.master_get_table_ddl_events(table_name text) RETURNS SETOF text
+CREATE OR REPLACE FUNCTION pgherd.table_ddl_events(relation regclass) RETURNS SETOF text
 LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
-    WITH t AS (SELECT c.*, format('%I.%I', c.relnamespace::regnamespace::name, c.relname) AS full_name FROM pg_class c
-        WHERE c.oid = table_name::regclass),
+    WITH t AS (SELECT c.*, format('%I.%I', n.nspname, c.relname) AS full_name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE c.oid = relation),
     events(place, number, event) AS (
         SELECT 1, 0::oid, format('CREATE %sTABLE %s (%s)%s', CASE t.relpersistence WHEN 'u' THEN 'UNLOGGED ' END, t.full_name,
             (SELECT string_agg(concat_ws(' ', quote_ident(a.attname), format_type(a.atttypid, a.atttypmod),
@@ -45,6 +45,8 @@ LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
         UNION ALL SELECT 5, x.oid, pg_get_statisticsobjdef(x.oid) FROM t JOIN pg_statistic_ext x ON x.stxrelid = t.oid)
     SELECT event FROM events ORDER BY place, number
 $$;
+CREATE OR REPLACE FUNCTION pgherd.master_get_table_ddl_events(table_name text) RETURNS SETOF text
+LANGUAGE sql STABLE STRICT AS $$ SELECT pgherd.table_ddl_events($1::pg_catalog.regclass) $$;
 
 -- The metadata have the distribution column by name.
 CREATE OR REPLACE FUNCTION pgherd.column_to_column_name(table_name regclass, column_var_text text) RETURNS text

@@ -740,8 +740,8 @@ BEGIN
     FOR reader IN SELECT v.view, c.reloptions, pg_get_viewdef(v.view) AS definition FROM pgherd.readers(aside) v JOIN pg_class c ON c.oid = v.view
     LOOP
         EXECUTE format('CREATE OR REPLACE VIEW %s %s AS %s', reader.view, 'WITH (' || array_to_string(reader.reloptions, ', ') || ')',
-            replace(reader.definition, format('pgherd_aside_%s.', aside::oid), (SELECT format('%I.', c.relnamespace::regnamespace::name)
-                FROM pg_class c WHERE c.oid = relation)));
+            replace(reader.definition, format('pgherd_aside_%s.', aside::oid), (SELECT format('%I.', n.nspname)
+                FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation)));
     END LOOP;
     FOR entry IN SELECT x FROM jsonb_array_elements(owned) x LOOP
         IF NOT EXISTS (SELECT FROM pg_class s JOIN pg_class t ON t.oid = aside AND t.relowner = s.relowner

@@ -415,7 +415,7 @@ WHERE e.oid IN (SELECT n.extension FROM needed n)
 UNION ALL
 SELECT 2, 'pg_catalog.pg_ts_dict'::pg_catalog.regclass, d.oid, d.dictnamespace, 'text search dictionary', d.full_name,
     pg_catalog.format('NOT EXISTS (SELECT FROM pg_catalog.pg_ts_dict WHERE dictname = %L AND dictnamespace = to_regnamespace(%L)) AND '
-        'pg_catalog.pg_has_role(%L, ''USAGE'')', d.dictname, pg_catalog.quote_ident(d.dictnamespace::pg_catalog.regnamespace::name::text),
+        'pg_catalog.pg_has_role(%L, ''USAGE'')', d.dictname, d.dictnamespace::pg_catalog.regnamespace::text,
         pg_catalog.pg_get_userbyid(d.dictowner)),
     pg_catalog.jsonb_build_array(pg_catalog.format('CREATE TEXT SEARCH DICTIONARY %s (TEMPLATE = %s%s)', d.full_name,
             pgherd.qualified(t.tmplnamespace, t.tmplname), ', ' || d.dictinitoption),
@@ -424,7 +424,7 @@ FROM dictionary d JOIN pg_catalog.pg_ts_template t ON t.oid = d.dicttemplate
 UNION ALL
 SELECT 3, 'pg_catalog.pg_ts_config'::pg_catalog.regclass, c.oid, c.cfgnamespace, 'text search configuration', c.full_name,
     pg_catalog.format('NOT EXISTS (SELECT FROM pg_catalog.pg_ts_config WHERE cfgname = %L AND cfgnamespace = to_regnamespace(%L)) AND '
-        'pg_catalog.pg_has_role(%L, ''USAGE'')', c.cfgname, pg_catalog.quote_ident(c.cfgnamespace::pg_catalog.regnamespace::name::text),
+        'pg_catalog.pg_has_role(%L, ''USAGE'')', c.cfgname, c.cfgnamespace::pg_catalog.regnamespace::text,
         pg_catalog.pg_get_userbyid(c.cfgowner)),
     pg_catalog.jsonb_build_array(pg_catalog.format('CREATE TEXT SEARCH CONFIGURATION %s (PARSER = %s)', c.full_name,
             pgherd.qualified(p.prsnamespace, p.prsname)))

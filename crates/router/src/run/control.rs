@@ -42,7 +42,11 @@ impl Session {
             }
             StatementKind::Release(name) => {
                 self.need_block("RELEASE SAVEPOINT")?;
-                self.release_savepoint(name).await?;
+                let released = self.release_savepoint(name).await;
+                released.map_err(|failure| match failure.sqlstate() {
+                    "3B001" => failure.in_routine("ReleaseSavepoint"),
+                    _ => failure,
+                })?;
                 Ok(Completion::tag("RELEASE"))
             }
             StatementKind::RollbackTo(name) => {
@@ -62,7 +66,14 @@ impl Session {
         if matches!(self.txn.block, Block::Explicit | Block::Failed) {
             Ok(())
         } else {
-            Err(Failure::new("25P01", format!("{command} can only be used in transaction blocks")))
+            let failure = Failure::new("25P01", format!("{command} can only be used in transaction blocks"));
+            Err(match (&self.txn.block, command.split(' ').next()) {
+                // Several statements of one Query.
+                (Block::Implicit, Some("SAVEPOINT")) => failure.in_routine("DefineSavepoint"),
+                (Block::Implicit, Some("RELEASE")) => failure.in_routine("ReleaseSavepoint"),
+                (Block::Implicit, _) => failure.in_routine("RollbackToSavepoint"),
+                _ => failure,
+            })
         }
     }
 
@@ -73,7 +84,8 @@ impl Session {
                 return Err(Failure::new("25P01", format!("{word} AND CHAIN can only be used in transaction blocks")));
             }
             Block::None | Block::Implicit => {
-                self.warn("25P01", "there is no transaction in progress");
+                let routine = if commit { "EndTransactionBlock" } else { "UserAbortTransactionBlock" };
+                self.warn_in("25P01", "there is no transaction in progress", Some(routine));
             }
             _ => {}
         }
@@ -124,10 +136,21 @@ impl Session {
 
     /// A WARNING to the client.
     pub fn warn(&mut self, sqlstate: &str, message: &str) {
+        self.warn_in(sqlstate, message, None);
+    }
+
+    /// The same by a routine of PostgreSQL's for transactions that the message does not tell.
+    fn warn_in(&mut self, sqlstate: &str, message: &str, routine: Option<&str>) {
         if !self.hears("warning") {
             return;
         }
-        backend::write_notice(&mut self.client.out, &ErrorFields::new("WARNING", sqlstate, message));
+        let mut fields = ErrorFields::new("WARNING", sqlstate, message);
+        if let Some(routine) = routine {
+            fields.set(b'F', "xact.c");
+            fields.set(b'L', "4080");
+            fields.set(b'R', routine);
+        }
+        backend::write_notice(&mut self.client.out, &fields);
     }
 
     /// A NOTICE to the client.

@@ -624,7 +624,7 @@ impl Session {
     }
 
     /// The coordinator's major version, as it told this session's first connection.
-    pub(super) fn server_major(&self) -> u32 {
+    pub fn server_major(&self) -> u32 {
         self.server_version.split('.').next().and_then(|v| v.parse().ok()).unwrap_or(15)
     }
 }

@@ -124,7 +124,10 @@ impl Session {
 
     /// After an error nothing is done before the client's Sync.
     async fn fail_pipeline(&mut self, failure: Failure) -> Result<()> {
-        let Failure::Statement(fields) = failure else { return Err(failure) };
+        let fields = match self.of_pipeline(failure) {
+            Failure::Statement(fields) => fields,
+            other => return Err(other),
+        };
         backend::write_error(&mut self.client.out, &fields);
         // A client in the middle of COPY sends no Sync before it has read this.
         self.client.flush().await?;
@@ -135,6 +138,18 @@ impl Session {
             self.fail_block().await;
         }
         Ok(())
+    }
+
+    /// A block of ours is a pipeline for PostgreSQL.
+    fn of_pipeline(&self, failure: Failure) -> Failure {
+        const IN_BLOCK: &str = " cannot run inside a transaction block";
+        let Failure::Statement(mut fields) = failure else { return failure };
+        if self.txn.block == Block::Implicit
+            && let Some(what) = fields.message().strip_suffix(IN_BLOCK).map(str::to_owned)
+        {
+            fields.set(b'M', format!("{what} cannot be executed within a pipeline"));
+        }
+        Failure::Statement(fields)
     }
 
     /// A Query without a Sync before it is in one transaction with what came before. False: that has failed.
@@ -151,7 +166,9 @@ impl Session {
             if !matches!(self.txn.block, Block::Explicit | Block::Failed) && !self.pending_is_alone().await? {
                 self.open_implicit_block();
             }
+            let commits = self.txn.block == Block::None && !self.pending_goes_on();
             Box::pin(self.run_pending()).await?;
+            self.pipelines = !commits;
         }
         Ok(())
     }
@@ -209,6 +226,17 @@ impl Session {
         }
     }
 
+    /// VACUUM and its like begin and end transactions themselves, and PostgreSQL takes what follows for their pipeline.
+    fn pending_goes_on(&self) -> bool {
+        let portal = self.pending.as_ref().and_then(|pending| self.portals.get(&pending.portal));
+        let kind = portal.and_then(|portal| portal.prepared.statement.as_ref()).map(|statement| &statement.kind);
+        match kind {
+            Some(StatementKind::Vacuum { .. } | StatementKind::Reindex { .. } | StatementKind::Cluster) => true,
+            Some(StatementKind::Ddl(info)) => info.concurrently,
+            _ => false,
+        }
+    }
+
     /// What begins a transaction; and, before anything else of its pipeline, what PostgreSQL commits by itself there.
     async fn pending_is_alone(&mut self) -> Result<bool> {
         use StatementKind as K;
@@ -220,7 +248,7 @@ impl Session {
             _ if self.txn.block != Block::None => return Ok(false),
             K::Do { body, language } => pgherd_sql::procedures_called(body, language.as_deref().unwrap_or("plpgsql")),
             K::Call => Some(statement.calls.iter().map(|(_, name)| name.clone()).collect()),
-            kind => return Ok(is_alone(kind)),
+            kind => return Ok(is_alone(kind) && !self.pipelines),
         };
         self.procedures_end_transactions(called).await
     }
@@ -462,8 +490,9 @@ impl Session {
     async fn sync(&mut self) -> Result<()> {
         let outcome = self.end_pipeline().await;
         self.skip_until_sync = false;
+        self.pipelines = false;
         if let Err(failure) = outcome {
-            match failure {
+            match self.of_pipeline(failure) {
                 Failure::Statement(fields) => backend::write_error(&mut self.client.out, &fields),
                 other => return Err(other),
             }
@@ -487,6 +516,11 @@ impl Session {
         }
         // Its commit is next, as after the last statement of a Query.
         self.last_of_query = true;
+        if self.pipelines && self.txn.block == Block::None && self.pending.is_some() && !self.pending_is_alone().await?
+        {
+            // What may not be in a block is refused behind others.
+            self.open_implicit_block();
+        }
         let completion = match self.pending.take() {
             Some(pending) => Some(Box::pin(self.execute_portal(pending)).await),
             None => None,
@@ -515,6 +549,18 @@ impl Session {
         let portal = self.portals.get(&pending.portal).ok_or_else(|| no_portal(&pending.portal))?;
         let (prepared, bound) = (portal.prepared.clone(), portal.bound.clone());
         self.show_running(prepared.source());
+        if self.pipelines
+            && self.txn.block == Block::Implicit
+            && self.server_major() < PIPELINES_ARE_BLOCKS
+            && let Some(what) = prepared.statement.as_ref().and_then(|s| needed_block(&s.kind))
+        {
+            let message = format!("{what} can only be used in transaction blocks");
+            if what != "SET LOCAL" {
+                return Err(Failure::new("25P01", message));
+            }
+            self.warn("25P01", &message);
+            return Ok(Completion::tag("SET"));
+        }
         if self.txn.block == Block::Failed && prepared.statement.as_ref().is_some_and(|s| !ends_block(&s.kind)) {
             // Also of what it has begun to fetch.
             return Err(aborted().in_routine("exec_execute_message"));
@@ -670,23 +716,36 @@ fn is_alone(kind: &StatementKind) -> bool {
     match kind {
         K::Vacuum { is_vacuum, .. } => *is_vacuum,
         K::Discard(what) => *what == DiscardKind::All,
-        K::Reindex { object, concurrently, .. } => *concurrently || matches!(*object, "schema" | "system" | "database"),
+        // Of a distributed table it is no part of a transaction.
+        K::Reindex { .. } | K::Cluster => true,
         K::AlterDatabase { is_moved, .. } => *is_moved,
         K::Ddl(info) => {
             let is_made = |tag: &str| tag.starts_with("CREATE") || tag.starts_with("DROP");
             info.concurrently || matches!(info.object, "tablespace" | "subscription") && is_made(info.tag)
         }
-        K::DeclareCursor { hold, .. } => !hold,
         K::CreateDatabase { .. }
         | K::DropDatabase { .. }
         | K::AlterSystem(_)
         | K::CommitPrepared(_)
-        | K::RollbackPrepared(_)
-        | K::Lock { .. }
-        | K::Savepoint(_)
-        | K::Release(_)
-        | K::RollbackTo(_) => true,
-        _ => false,
+        | K::RollbackPrepared(_) => true,
+        kind => needed_block(kind).is_some(),
+    }
+}
+
+/// From this version on what follows the first statement of a pipeline is in a transaction block.
+const PIPELINES_ARE_BLOCKS: u32 = 18;
+
+/// What a statement is called that has to be in a transaction block.
+fn needed_block(kind: &StatementKind) -> Option<&'static str> {
+    use StatementKind as K;
+    match kind {
+        K::Lock { .. } => Some("LOCK TABLE"),
+        K::DeclareCursor { hold: false, .. } => Some("DECLARE CURSOR"),
+        K::Savepoint(_) => Some("SAVEPOINT"),
+        K::Release(_) => Some("RELEASE SAVEPOINT"),
+        K::RollbackTo(_) => Some("ROLLBACK TO SAVEPOINT"),
+        K::Set(set) if set.local => Some("SET LOCAL"),
+        _ => None,
     }
 }
 

@@ -130,6 +130,8 @@ pub struct Session {
     skip_until_sync: bool,
     /// The Execute that waits to learn whether Sync follows it.
     pending: Option<extended::Pending>,
+    /// Something has been executed since the last Sync.
+    pipelines: bool,
     /// The lanes that this session's statements ride on, for these settings.
     context: Option<(Settings, Rc<LaneContext>)>,
     /// What is on a lane right now.
@@ -236,6 +238,7 @@ impl Session {
             seat: new.seat,
             skip_until_sync: false,
             pending: None,
+            pipelines: false,
             context: None,
             riding: None,
             no_ride: false,
