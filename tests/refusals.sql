@@ -110,7 +110,6 @@ ALTER TABLE d ADD COLUMN later int;
 EXECUTE star;
 --@ refused: cannot create foreign key constraint "…" on distributed table "…"
 ALTER TABLE d ADD CONSTRAINT to_local FOREIGN KEY (n) REFERENCES local;
--- without a case: `cannot create foreign key constraint "…": table "…" is distributed and "…" is not`: the next one is met first
 --@ refused: cannot create foreign key constraint: table "…" is distributed and "…" is not
 DO $$ BEGIN ALTER TABLE local ADD FOREIGN KEY (id) REFERENCES d; END $$;
 CREATE TABLE unchecked (k int);
@@ -139,8 +138,11 @@ SELECT create_distributed_table('pieces', 'k');
 CREATE TABLE to_pieces (k int REFERENCES pieces);
 CREATE TABLE copied (k int);
 SELECT create_reference_table('copied');
---@ refused: foreign key "…" of table "…" must reference a reference table
+--@ refused: cannot create foreign key constraint "…": table "…" is distributed and "…" is not
 ALTER TABLE copied ADD CONSTRAINT to_spread FOREIGN KEY (k) REFERENCES top;
+CREATE TABLE to_copy (k int REFERENCES top);
+--@ refused: foreign key "…" of table "…" must reference a reference table
+SELECT create_reference_table('to_copy');
 CREATE TABLE alike (k int NOT NULL);
 --@ refused: distributed table "…" cannot take part in inheritance
 ALTER TABLE d INHERIT alike;

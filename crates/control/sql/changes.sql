@@ -200,11 +200,11 @@ BEGIN
             EXISTS (SELECT FROM pg_class c, aclexplode(c.relacl) g WHERE c.oid = r.oid AND g.grantee = 0 AND g.privilege_type = 'SELECT'),
             pg_get_viewdef(r.oid)), r.oid
         FROM rel r JOIN pg_rewrite w ON w.ev_class = r.oid AND w.rulename = '_RETURN'
-        WHERE r.relkind = 'v' AND r.nspname !~ '^pg_temp' AND (
+        WHERE r.relkind = 'v' AND r.nspname !~ '^pg_temp' AND strpos(r.nspname || r.relname, E'\x01') = 0 AND (
             SELECT bool_and(c.oid < 16384 AND has_table_privilege('public', c.oid, 'SELECT')) AND bool_or(EXISTS (SELECT FROM pg_class h
                 WHERE h.relnamespace = 'pgherd'::regnamespace AND h.relkind = 'v'
                     AND h.relname IN (c.relname, 'information_schema_' || c.relname)))
-            FROM (SELECT DISTINCT m[1]::oid AS oid FROM regexp_matches(w.ev_action::text, ':relid (\d+) ', 'g') m) m
+            FROM (SELECT DISTINCT m[1]::oid AS oid FROM regexp_matches(w.ev_action::text, ':relid ([0-9]+) ', 'g') m) m
                 JOIN pg_class c USING (oid) WHERE c.oid <> r.oid);
     -- Views that call, or that read such.
     IF EXISTS (SELECT FROM unnest(which) w(oid) JOIN pg_class c ON c.oid = w.oid WHERE c.relkind = 'v') THEN

@@ -672,10 +672,16 @@ $$;
 
 -- A table of another form takes the place of a partition of the user's: this takes the old one, with its rows, out of its tree
 -- and into a schema of its own. Gives the sequences that it owned.
--- Views that read a relation; none may take another relation of the name and columns where it cannot be replaced in place.
+-- What views read of a table that is set aside, as it is to be again.
+CREATE TABLE IF NOT EXISTS pgherd.aside_view (aside oid, view oid, definition text, PRIMARY KEY (aside, view));
+
+-- Views that read a relation, and whether each can be made to read another one of the name and columns. We do that, so nothing of
+-- users' may run when its text is read: constants of their types would.
 CREATE OR REPLACE FUNCTION pgherd.readers(relation regclass) RETURNS TABLE (view regclass, is_replaceable bool)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT v.oid::regclass, v.relkind = 'v' AND bool_and(r.rulename = '_RETURN') AND pg_get_viewdef(v.oid) !~ '\m(ONLY|TABLESAMPLE)\M'
+    SELECT v.oid::regclass, v.relkind = 'v' AND bool_and(r.rulename = '_RETURN') AND pg_get_viewdef(v.oid) !~ E'\\m(ONLY|TABLESAMPLE)\\M'
+            AND NOT EXISTS (SELECT FROM pg_rewrite w JOIN pg_depend o ON o.classid = 'pg_rewrite'::regclass AND o.objid = w.oid
+                WHERE w.ev_class = v.oid AND o.refobjid >= 16384 AND o.refclassid <> 'pg_class'::regclass)
         FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid JOIN pg_class v ON v.oid = r.ev_class
         WHERE d.classid = 'pg_rewrite'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = relation AND v.oid <> relation
         GROUP BY v.oid ORDER BY v.oid
@@ -697,6 +703,8 @@ BEGIN
             DETAIL = format('It is a partition, and view %s reads it.', view_name),
             HINT = 'Drop the view, and create it again afterwards.';
     END IF;
+    DELETE FROM pgherd.aside_view a WHERE a.aside = relation;
+    INSERT INTO pgherd.aside_view (aside, view, definition) SELECT relation, v.view, pg_get_viewdef(v.view) FROM pgherd.readers(relation) v;
     SELECT pgherd.qualified(c.relnamespace, c.relname) INTO parent
         FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhparent WHERE i.inhrelid = relation;
     IF parent IS NOT NULL THEN
@@ -737,12 +745,13 @@ BEGIN
     PERFORM pgherd.require_owner(relation);
     PERFORM pgherd.require_aside(aside);
     -- Views stay what they are, and who may read them, and read the new table.
-    FOR reader IN SELECT v.view, c.reloptions, pg_get_viewdef(v.view) AS definition FROM pgherd.readers(aside) v JOIN pg_class c ON c.oid = v.view
+    FOR reader IN SELECT v.view, c.reloptions, a.definition FROM pgherd.readers(aside) v JOIN pg_class c ON c.oid = v.view
+        JOIN pgherd.aside_view a ON a.aside = $1 AND a.view = v.view WHERE v.is_replaceable
     LOOP
         EXECUTE format('CREATE OR REPLACE VIEW %s %s AS %s', reader.view, 'WITH (' || array_to_string(reader.reloptions, ', ') || ')',
-            replace(reader.definition, format('pgherd_aside_%s.', aside::oid), (SELECT format('%I.', n.nspname)
-                FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation)));
+            reader.definition);
     END LOOP;
+    DELETE FROM pgherd.aside_view a WHERE a.aside = $1;
     FOR entry IN SELECT x FROM jsonb_array_elements(owned) x LOOP
         IF NOT EXISTS (SELECT FROM pg_class s JOIN pg_class t ON t.oid = aside AND t.relowner = s.relowner
                 WHERE s.oid = (entry->>'sequence')::regclass AND s.relkind = 'S') THEN

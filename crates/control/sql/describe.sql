@@ -390,12 +390,14 @@ WITH member AS (
         'pg_catalog.pg_ts_parser'::pg_catalog.regclass, 'pg_catalog.pg_ts_template'::pg_catalog.regclass)
 ), dictionary AS (
     SELECT d.*, pgherd.qualified(d.dictnamespace, d.dictname) AS full_name FROM pg_catalog.pg_ts_dict d
-    WHERE d.oid >= 16384 AND NOT EXISTS (SELECT FROM member m WHERE m.classid = 'pg_catalog.pg_ts_dict'::pg_catalog.regclass AND m.objid = d.oid)
+    WHERE d.oid >= 16384 AND d.dictnamespace::pg_catalog.regnamespace::text !~ '^pg_temp'
+        AND NOT EXISTS (SELECT FROM member m WHERE m.classid = 'pg_catalog.pg_ts_dict'::pg_catalog.regclass AND m.objid = d.oid)
         AND (d.dicttemplate < 16384 OR EXISTS (SELECT FROM member m
             WHERE m.classid = 'pg_catalog.pg_ts_template'::pg_catalog.regclass AND m.objid = d.dicttemplate))
 ), config AS (
     SELECT c.*, pgherd.qualified(c.cfgnamespace, c.cfgname) AS full_name FROM pg_catalog.pg_ts_config c
-    WHERE c.oid >= 16384 AND NOT EXISTS (SELECT FROM member m WHERE m.classid = 'pg_catalog.pg_ts_config'::pg_catalog.regclass AND m.objid = c.oid)
+    WHERE c.oid >= 16384 AND c.cfgnamespace::pg_catalog.regnamespace::text !~ '^pg_temp'
+        AND NOT EXISTS (SELECT FROM member m WHERE m.classid = 'pg_catalog.pg_ts_config'::pg_catalog.regclass AND m.objid = c.oid)
         AND (c.cfgparser < 16384 OR EXISTS (SELECT FROM member m
             WHERE m.classid = 'pg_catalog.pg_ts_parser'::pg_catalog.regclass AND m.objid = c.cfgparser))
         AND NOT EXISTS (SELECT FROM pg_catalog.pg_ts_config_map p WHERE p.mapcfg = c.oid AND p.mapdict >= 16384
@@ -414,8 +416,8 @@ FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n ON n.oid = e.extna
 WHERE e.oid IN (SELECT n.extension FROM needed n)
 UNION ALL
 SELECT 2, 'pg_catalog.pg_ts_dict'::pg_catalog.regclass, d.oid, d.dictnamespace, 'text search dictionary', d.full_name,
-    pg_catalog.format('NOT EXISTS (SELECT FROM pg_catalog.pg_ts_dict WHERE dictname = %L AND dictnamespace = to_regnamespace(%L)) AND '
-        'pg_catalog.pg_has_role(%L, ''USAGE'')', d.dictname, d.dictnamespace::pg_catalog.regnamespace::text,
+    pg_catalog.format('NOT EXISTS (SELECT FROM pg_catalog.pg_ts_dict WHERE dictname = %1$L AND dictnamespace = to_regnamespace(%2$L)) AND '
+        'pg_catalog.pg_has_role(%3$L, ''USAGE'') AND pg_catalog.has_schema_privilege(to_regnamespace(%2$L)::oid, ''CREATE'')', d.dictname, d.dictnamespace::pg_catalog.regnamespace::text,
         pg_catalog.pg_get_userbyid(d.dictowner)),
     pg_catalog.jsonb_build_array(pg_catalog.format('CREATE TEXT SEARCH DICTIONARY %s (TEMPLATE = %s%s)', d.full_name,
             pgherd.qualified(t.tmplnamespace, t.tmplname), ', ' || d.dictinitoption),
@@ -423,8 +425,8 @@ SELECT 2, 'pg_catalog.pg_ts_dict'::pg_catalog.regclass, d.oid, d.dictnamespace, 
 FROM dictionary d JOIN pg_catalog.pg_ts_template t ON t.oid = d.dicttemplate
 UNION ALL
 SELECT 3, 'pg_catalog.pg_ts_config'::pg_catalog.regclass, c.oid, c.cfgnamespace, 'text search configuration', c.full_name,
-    pg_catalog.format('NOT EXISTS (SELECT FROM pg_catalog.pg_ts_config WHERE cfgname = %L AND cfgnamespace = to_regnamespace(%L)) AND '
-        'pg_catalog.pg_has_role(%L, ''USAGE'')', c.cfgname, c.cfgnamespace::pg_catalog.regnamespace::text,
+    pg_catalog.format('NOT EXISTS (SELECT FROM pg_catalog.pg_ts_config WHERE cfgname = %1$L AND cfgnamespace = to_regnamespace(%2$L)) AND '
+        'pg_catalog.pg_has_role(%3$L, ''USAGE'') AND pg_catalog.has_schema_privilege(to_regnamespace(%2$L)::oid, ''CREATE'')', c.cfgname, c.cfgnamespace::pg_catalog.regnamespace::text,
         pg_catalog.pg_get_userbyid(c.cfgowner)),
     pg_catalog.jsonb_build_array(pg_catalog.format('CREATE TEXT SEARCH CONFIGURATION %s (PARSER = %s)', c.full_name,
             pgherd.qualified(p.prsnamespace, p.prsname)))
@@ -492,7 +494,6 @@ BEGIN
         UNION ALL SELECT 'pg_statistic_ext'::pg_catalog.regclass, oid FROM pg_catalog.pg_statistic_ext
             WHERE stxrelid = $1 AND stxnamespace::pg_catalog.regnamespace::text !~ '^pg_temp_'
         UNION ALL SELECT 'pg_namespace'::pg_catalog.regclass, e.schema FROM pgherd.worker_extensions e
-        UNION ALL SELECT 'pg_namespace'::pg_catalog.regclass, w.schema FROM pgherd.worker_text_search w
     ),
     -- In place, where an index finds the few that are asked for: not joined, but asked (LATERAL … OFFSET 0), or it is scanned.
     edges(classid, objid, refclassid, refobjid) AS NOT MATERIALIZED (
@@ -748,9 +749,9 @@ BEGIN
         'indexes', pgherd.describe_indexes(c.oid),
         'triggers', pgherd.describe_triggers(c.oid),
         -- DISABLE TRIGGER ALL. (See guard_partitioned for what is ours.)
-        'keys_off', EXISTS (SELECT FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_constraint k ON k.oid = t.tgconstraint
+        'keys_off', (SELECT coalesce(pg_catalog.bool_and(t.tgenabled = 'D'), false) FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_constraint k ON k.oid = t.tgconstraint
                 JOIN pg_catalog.pg_class r ON r.oid = k.conrelid
-            WHERE t.tgrelid = c.oid AND t.tgisinternal AND t.tgenabled = 'D' AND k.contype = 'f'
+            WHERE t.tgrelid = c.oid AND t.tgisinternal AND k.contype = 'f'
                 AND NOT (k.confrelid = c.oid AND r.relkind = 'p')),
         -- As it is, and as it is to be.
         'fires_here', EXISTS (SELECT FROM pgherd.fires_here h WHERE h.relation = c.oid),

@@ -13,8 +13,8 @@ use crate::describe::{Column, Constraint, IncomingKey, Index, Referenced, Statis
 use crate::distribute::{
     Leaf, STALE_GUARD, add_constraint, as_copied, check_outgoing_key, check_prerequisites, check_triggers,
     column_definition, create_index, create_policy, enable_clause, fire_keys_sql, fits_reference, foreign_key_ddl,
-    grants_ddl, options_text, owner_sql, partitioning_refusal, prerequisite_ddl, stale_guard, statistics_ddl,
-    unique_constraint_has_key, unique_refusal,
+    grants_ddl, must_be_reference, options_text, owner_sql, partitioning_refusal, prerequisite_ddl, stale_guard,
+    statistics_ddl, unique_constraint_has_key, unique_refusal,
 };
 use crate::quote::{qualified, quote_ident, quote_literal};
 use pgherd_catalog::{GroupId, Oid};
@@ -164,10 +164,11 @@ pub fn check_altered_reference(after: &TableDescription, state: &ClusterState) -
     for constraint in after.constraints.iter().filter(|c| c.kind == 'f') {
         let fits = |r: &Referenced| fits_reference(after.oid, r.oid, state);
         if !constraint.referenced.as_ref().is_some_and(fits) {
-            return Err(Refusal::unsupported(format!(
-                "foreign key \"{}\" of table \"{}\" must reference a reference table",
-                constraint.name, after.name
-            )));
+            return Err(must_be_reference(
+                &constraint.name,
+                &after.name,
+                constraint.referenced.as_ref().map_or("", |r| r.name.as_str()),
+            ));
         }
     }
     Ok(())

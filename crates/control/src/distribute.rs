@@ -178,10 +178,20 @@ pub fn check_distributable(
     }
     check_triggers(table)?;
     check_default_actions(table)?;
+    // It was local when a reference table came to reference it.
+    if let Some(key) = table.incoming.iter().find(|key| state.table(key.oid).is_some_and(|t| t.is_reference())) {
+        return Err(must_be_reference(&key.name, &key.table, &table.name));
+    }
     for constraint in table.constraints.iter().filter(|c| c.kind == 'f') {
         check_outgoing_key(table, key, constraint, state, placement)?;
     }
     Ok(())
+}
+
+pub(crate) fn must_be_reference(key: &str, table: &str, referenced: &str) -> Refusal {
+    Refusal::unsupported(format!("foreign key \"{}\" of table \"{}\" must reference a reference table", key, table))
+        .detail("A reference table is copied to every node, and so must be what it references.")
+        .hint(format!("Run SELECT create_reference_table('{referenced}') first."))
 }
 
 /// A reference table may reference itself, another one, or a local table: its copy on the coordinator is checked then.
@@ -210,12 +220,7 @@ pub fn check_reference(table: &TableDescription, state: &ClusterState) -> Result
     for constraint in table.constraints.iter().filter(|c| c.kind == 'f') {
         let Some(referenced) = &constraint.referenced else { continue };
         if !fits_reference(table.oid, referenced.oid, state) {
-            return Err(Refusal::unsupported(format!(
-                "foreign key \"{}\" of table \"{}\" must reference a reference table",
-                constraint.name, table.name
-            ))
-            .detail("A reference table is copied to every node, and so must be what it references.")
-            .hint(format!("Run SELECT create_reference_table('{}') first.", referenced.name)));
+            return Err(must_be_reference(&constraint.name, &table.name, &referenced.name));
         }
     }
     check_prerequisites(table, state)

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use pgherd_testkit::client::{Client, show_fields, show_row};
+use pgherd_testkit::beside::{self, told};
 use pgherd_testkit::{Cluster, Plain, Side};
 
 fn sides() -> (Plain, [Side; 2]) {
@@ -13,43 +13,11 @@ fn sides() -> (Plain, [Side; 2]) {
     (plain, sides)
 }
 
-/// What a statement says: tags, rows, and of an error the fields that are the same whoever checks.
-fn told(client: &mut Client, sql: &str) -> String {
-    let reply = client.simple(sql, None).unwrap();
-    let mut all: Vec<String> = Vec::new();
-    for answer in &reply.answers {
-        all.extend(answer.rows.iter().map(show_row));
-        all.push(answer.tag.clone().unwrap_or_default());
-    }
-    if let Some(error) = reply.error() {
-        all.push("SMDCstn".chars().map(|field| error.get(field).to_owned() + "|").collect());
-    }
-    all.join("\n")
-}
-
 /// Runs the statements on both sides; those that begin with "only: " on the cluster alone.
 fn same(name: &str, statements: &[&str]) {
-    let (_plain, sides) = sides();
-    let [plain, cluster] = sides.each_ref().map(|side| {
-        side.create_database(name, "").unwrap();
-        let mut client = side.connect(name).unwrap();
-        let mut said = Vec::new();
-        for statement in statements {
-            match statement.strip_prefix("only: ") {
-                Some(sql) if side.is_cluster => {
-                    let reply = client.simple(sql, None).unwrap();
-                    assert!(reply.error().is_none(), "{sql}: {}", show_fields(reply.error().unwrap()));
-                }
-                Some(_) => {}
-                None => said.push((*statement, told(&mut client, statement))),
-            }
-        }
-        said
-    });
-    for (plain, cluster) in plain.iter().zip(&cluster) {
-        assert_eq!(plain.1, cluster.1, "{}", plain.0);
-    }
-    assert!(plain.iter().any(|(_, said)| said.contains("23503")), "no key was ever broken");
+    let (_plain, [plain, cluster]) = sides();
+    let said = beside::same(&plain, &cluster, name, statements);
+    assert!(said.iter().any(|(_, said)| said.contains("23503")), "no key was ever broken");
 }
 
 const PARENT: &str = "CREATE TABLE parent (k int PRIMARY KEY, name text); \

@@ -119,7 +119,8 @@ impl Session {
         let all: Vec<String> = ["SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE"].map(has).to_vec();
         let sql = format!(
             "SELECT u.ok AND {}, {}, u.ok AND {} AND NOT s.active, s.active \
-             FROM pg_catalog.pg_class c, LATERAL (SELECT pg_catalog.has_schema_privilege(c.relnamespace, 'USAGE') AS ok) u, \
+             FROM pg_catalog.pg_class c, \
+                 LATERAL (SELECT pg_catalog.has_schema_privilege(c.relnamespace, 'USAGE') AS ok) u, \
                  LATERAL (SELECT pg_catalog.row_security_active(c.oid) AS active) s WHERE c.oid = {}",
             has("UPDATE, DELETE, TRUNCATE"),
             has("SELECT"),

@@ -30,7 +30,8 @@ fn shows_own_columns(query: &str) -> bool {
         ExprKind::Column(path) => item.alias.is_none() || item.alias.as_ref() == path.last(),
         _ => false,
     };
-    matches!(select.from.as_slice(), [FromItem::Relation(_)])
+    let names_columns = |relation: &Relation| relation.alias.as_ref().is_some_and(|alias| !alias.columns.is_empty());
+    matches!(select.from.as_slice(), [FromItem::Relation(relation)] if !relation.only && !names_columns(relation))
         && select.filter.is_none()
         && query.with.is_none()
         && query.limit.is_none()
@@ -423,8 +424,8 @@ impl Session {
         }
     }
 
-    /// Whether a name is a view that shows columns of a table, by their own names, and leaves out no row: what is said of
-    /// the view's columns is then said of the table's.
+    /// Whether a name is a view that shows columns of a table, by their own names, and leaves out no row: what is said
+    /// of the view's columns is then said of the table's.
     async fn shows_columns_of(&mut self, target: &Relation, table: &Table) -> Result<bool> {
         let known = (target.schema.clone(), target.name.clone(), table.oid);
         if let Some(shows) = self.cursors.views.get(&known) {

@@ -648,8 +648,7 @@ pub fn show_message(message: &Message) -> String {
             b'C' => format!("CommandComplete {}", Reader(&message.body).string()?),
             b'E' | b'N' => {
                 let mut fields = Fields::parse(&message.body);
-                // Lines move with every release.
-                fields.0.retain(|code, _| !matches!(code, 'L' | 'W'));
+                fields.0.retain(|code, _| !matches!(code, 'F' | 'L' | 'R' | 'W'));
                 format!("{} {:?}", if message.kind == b'E' { "ErrorResponse" } else { "NoticeResponse" }, fields.0)
             }
             b'T' => {

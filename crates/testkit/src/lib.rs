@@ -5,6 +5,7 @@
 //! Nothing here uses another crate of ours: the protocol is read a second time, so that a mistake in `pgherd-wire`
 //! does not hide itself.
 
+pub mod beside;
 pub mod client;
 mod cluster;
 pub mod differential;

@@ -133,6 +133,7 @@ impl Session {
             Tree::Query(query) => query.with.iter().flat_map(|w| &w.ctes).any(|cte| cte.name == name),
             _ => false,
         };
+        let with = statement.text.to_ascii_lowercase().contains("with");
         let class_columns = self.catalog().class_columns.clone();
         let mut found = Vec::new();
         let mut replaced: Vec<(String, &str)> = Vec::new();
@@ -164,8 +165,15 @@ impl Session {
                 None if subqueries && schema.is_none_or(|s| s == "pg_catalog") => self.session_view(&relation.name),
                 _ => None,
             };
+            // A CTE, of whatever level, may have the view's name; TABLE takes a name only.
+            let written = statement.text.get(..relation.full_span.start).unwrap_or("").trim_end();
+            let is_bare = written.len() >= 5
+                && written.is_char_boundary(written.len() - 5)
+                && written[written.len() - 5..].eq_ignore_ascii_case("table");
             if stand_in.is_none()
                 && views
+                && !with
+                && !is_bare
                 && let Some((home, query)) = self.view_of_catalogs(schema, &relation.name)
             {
                 let alias = match has_alias(statement.text.get(relation.full_span.end..).unwrap_or("")) {
@@ -201,17 +209,27 @@ impl Session {
     /// does not show our own objects.
     fn view_of_catalogs(&self, schema: Option<&str>, name: &str) -> Option<(String, String)> {
         let catalog = self.catalog();
-        if catalog.catalog_views.is_empty() || self.temp.contains(name) {
+        // What begins so is PostgreSQL's own first, without a schema.
+        if catalog.catalog_views.is_empty()
+            || self.temp.contains(name)
+            || name.starts_with("pg_")
+            || pgherd_sql::is_own_relation(name)
+        {
             return None;
         }
+        // Schemas in it may be used.
         let path = self.search_path.clone().unwrap_or_default();
+        if schema.is_some_and(|schema| !path.iter().any(|known| known == schema)) {
+            return None;
+        }
         let listed: Vec<&str> = schema.map_or_else(|| path.iter().map(String::as_str).collect(), |schema| vec![schema]);
         let is_there = |schema: &&&str| {
             catalog.is_other(schema, name) || matches!(catalog.resolve(Some(schema), name, &[]), Resolved::Table(_))
         };
         let home = listed.iter().find(is_there)?;
         let view = catalog.catalog_views.get(&qualified(home, name))?;
-        if !view.is_public && (view.owner != self.user || self.settings.get("role").is_some()) {
+        let is_another = ["role", "session_authorization"].into_iter().any(|name| self.settings.contains_key(name));
+        if !view.is_public && (view.owner != self.user || is_another) {
             return None;
         }
         let query = view.query.trim_end().trim_end_matches(';');
@@ -509,7 +527,7 @@ impl Session {
     }
 
     /// Whether a procedure of these names, or one that it calls, may end transactions. None: what calls them does.
-    pub async fn procedures_end_transactions(&mut self, called: Option<Vec<String>>) -> Result<bool> {
+    async fn procedures_end_transactions(&mut self, called: Option<Vec<String>>) -> Result<bool> {
         let Some(mut waiting) = called else { return Ok(true) };
         let mut seen: HashSet<String> = waiting.iter().cloned().collect();
         while !waiting.is_empty() {

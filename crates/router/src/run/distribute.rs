@@ -28,8 +28,8 @@ const LOOKS_MAX: usize = 20;
 const KEYS_HINT: &str = "Drop the foreign key first, or use cascade_via_foreign_keys.";
 
 /// From which table to which, and how each is dropped and made. Those of partitions come with their parents'.
-const FOREIGN_KEYS: &str = "SELECT conrelid, confrelid, conrelid::pg_catalog.regclass, pg_catalog.quote_ident(conname), \
-    pg_catalog.pg_get_constraintdef(oid) FROM pg_catalog.pg_constraint \
+const FOREIGN_KEYS: &str = "SELECT conrelid, confrelid, conrelid::pg_catalog.regclass, \
+    pg_catalog.quote_ident(conname), pg_catalog.pg_get_constraintdef(oid) FROM pg_catalog.pg_constraint \
     WHERE contype = 'f' AND conparentid = 0 AND connamespace <> 'pgherd'::pg_catalog.regnamespace ORDER BY oid";
 
 /// What one worker is to do: calls that only routers may make come first.

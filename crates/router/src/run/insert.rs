@@ -613,7 +613,7 @@ impl Session {
         returning: bool,
         text: &str,
     ) -> Result<Completion> {
-        // The rows come back by RETURNING, whatever the client may read of them; and COPY takes none under row security.
+        // The rows come back by RETURNING, whatever the client may read; and COPY takes none under row security.
         let right = self.copy_right(table).await?;
         if returning && call.bound.is_some_and(|b| b.result_formats.contains(&1)) || !right.reads || right.is_bound {
             return self.run_and_forward(call, std::slice::from_ref(table), sql).await;

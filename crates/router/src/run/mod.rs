@@ -187,6 +187,7 @@ impl Session {
             Box::pin(self.refresh_temporary_names()).await?;
         }
         self.cursors.rights.clear();
+        self.cursors.views.clear();
         self.check_encoding_of(call)?;
         let mut start = self.start_of(call, &statement.kind);
         let mut result = self.dispatch(call, &statement.kind).await;

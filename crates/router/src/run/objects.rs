@@ -237,9 +237,13 @@ impl Session {
             "CREATE FUNCTION" | "CREATE PROCEDURE" => self.replace_function(info).await,
             "CREATE EXTENSION" => self.follow_extension().await,
             _ if is_text_search(info) => {
+                let groups = if creates { Vec::new() } else { self.catalog().worker_groups() };
+                if matches!(info.tag, "DROP" | "RENAME" | "SET SCHEMA") {
+                    self.run_where_present(&groups, text).await?;
+                    return self.follow_text_search().await;
+                }
                 // A mapping may need dictionaries that no worker has yet.
                 self.follow_text_search().await?;
-                let groups = if creates { Vec::new() } else { self.catalog().worker_groups() };
                 self.run_where_present(&groups, text).await
             }
             _ if creates => Ok(()),

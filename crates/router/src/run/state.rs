@@ -23,7 +23,7 @@ impl Session {
         if !puts_back || self.startup_settings.is_empty() {
             return self.run_state_now(call, kind).await;
         }
-        // The servers know the role's defaults, not what the client gave when it connected: it hears of the outcome only.
+        // Servers know the role's defaults, not what the client gave when it connected: it hears of the outcome.
         self.join(COORDINATOR_GROUP).await?;
         self.reported = Some(self.coordinator_parameters());
         let result = self.run_state_now(call, kind).await;

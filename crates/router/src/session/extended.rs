@@ -163,7 +163,7 @@ impl Session {
     /// Whatever comes now is not a Sync: the Execute that waited is part of a longer transaction.
     async fn run_waiting(&mut self) -> Result<()> {
         if self.pending.is_some() {
-            if !matches!(self.txn.block, Block::Explicit | Block::Failed) && !self.pending_is_alone().await? {
+            if !matches!(self.txn.block, Block::Explicit | Block::Failed) && !self.pending_is_alone() {
                 self.open_implicit_block();
             }
             let commits = self.txn.block == Block::None && !self.pending_goes_on();
@@ -238,19 +238,13 @@ impl Session {
     }
 
     /// What begins a transaction; and, before anything else of its pipeline, what PostgreSQL commits by itself there.
-    async fn pending_is_alone(&mut self) -> Result<bool> {
-        use StatementKind as K;
+    fn pending_is_alone(&self) -> bool {
         let portal = self.pending.as_ref().and_then(|pending| self.portals.get(&pending.portal));
-        let Some(prepared) = portal.map(|portal| portal.prepared.clone()) else { return Ok(false) };
-        let Some(statement) = &prepared.statement else { return Ok(false) };
-        let called = match &statement.kind {
-            K::Begin(_) => return Ok(true),
-            _ if self.txn.block != Block::None => return Ok(false),
-            K::Do { body, language } => pgherd_sql::procedures_called(body, language.as_deref().unwrap_or("plpgsql")),
-            K::Call => Some(statement.calls.iter().map(|(_, name)| name.clone()).collect()),
-            kind => return Ok(is_alone(kind) && !self.pipelines),
-        };
-        self.procedures_end_transactions(called).await
+        match portal.and_then(|portal| portal.prepared.statement.as_ref()).map(|statement| &statement.kind) {
+            Some(StatementKind::Begin(_)) => true,
+            Some(kind) => self.txn.block == Block::None && !self.pipelines && is_alone(kind),
+            None => false,
+        }
     }
 
     async fn catch_up_for(&mut self, prepared: Option<Rc<Prepared>>) -> Result<()> {
@@ -490,7 +484,6 @@ impl Session {
     async fn sync(&mut self) -> Result<()> {
         let outcome = self.end_pipeline().await;
         self.skip_until_sync = false;
-        self.pipelines = false;
         if let Err(failure) = outcome {
             match self.of_pipeline(failure) {
                 Failure::Statement(fields) => backend::write_error(&mut self.client.out, &fields),
@@ -516,8 +509,7 @@ impl Session {
         }
         // Its commit is next, as after the last statement of a Query.
         self.last_of_query = true;
-        if self.pipelines && self.txn.block == Block::None && self.pending.is_some() && !self.pending_is_alone().await?
-        {
+        if self.pipelines && self.txn.block == Block::None && self.pending.is_some() {
             // What may not be in a block is refused behind others.
             self.open_implicit_block();
         }
@@ -709,8 +701,8 @@ pub fn is_planned(kind: &StatementKind) -> bool {
     )
 }
 
-/// A statement that no transaction block may be around, or that has to have one: PostgreSQL commits the former at once, as
-/// the first of a pipeline, and refuses the latter.
+/// A statement that no transaction block may be around, or that has to have one: PostgreSQL commits the former at
+/// once, as the first of a pipeline, and refuses the latter.
 fn is_alone(kind: &StatementKind) -> bool {
     use StatementKind as K;
     match kind {

@@ -283,15 +283,15 @@ impl Session {
         self.pid
     }
 
-    /// PostgreSQL reads what a client gives when it connects before it reads the role's and the database's settings: what
-    /// a DateStyle leaves open is the server's then, not theirs.
-    async fn complete_startup_dates(&mut self) -> Result<()> {
+    /// PostgreSQL reads what a client gives when it connects before the role's and the database's settings: what a
+    /// DateStyle leaves open is the server's then, not theirs.
+    async fn complete_startup_dates(&mut self) {
         let Some(name) = self.settings.keys().find(|name| name.eq_ignore_ascii_case("datestyle")).cloned() else {
-            return Ok(());
+            return;
         };
         let given = self.settings.get(&name).cloned().unwrap_or_default();
         if given.contains(',') {
-            return Ok(());
+            return;
         }
         let sql = format!(
             "SELECT pg_catalog.set_config('datestyle', coalesce((SELECT f.setting FROM pg_catalog.pg_file_settings f \
@@ -301,7 +301,9 @@ impl Session {
                  pg_catalog.unnest(r.setconfig) c(setting) WHERE c.setting ILIKE 'datestyle=%')",
             crate::settings::quote_literal(&given)
         );
-        let mut own = pgherd_backend::connect(&self.thread.shared.own_target(&self.db.name)).await?;
+        let Ok(mut own) = pgherd_backend::connect(&self.thread.shared.own_target(&self.db.name)).await else {
+            return;
+        };
         // Where it is refused the session's own connection says so.
         let found = own.query(&sql).await;
         own.close().await;
@@ -309,7 +311,6 @@ impl Session {
             self.settings.insert(name, whole.to_owned());
             self.startup_settings = self.settings.clone();
         }
-        Ok(())
     }
 
     /// The coordinator checks the settings and says what the session's parameters are.
@@ -319,7 +320,7 @@ impl Session {
         }
         let asked = (self.thread.shared.generation(), Instant::now());
         let given = self.settings.clone();
-        self.complete_startup_dates().await?;
+        self.complete_startup_dates().await;
         self.join(COORDINATOR_GROUP).await?;
         let mut participant = self.take(COORDINATOR_GROUP)?;
         // A query brings back the error of a setting that the server refuses.
@@ -514,6 +515,7 @@ impl Session {
     async fn ready(&mut self) -> Result<()> {
         self.no_ride = false;
         self.held_up = 0;
+        self.pipelines = false;
         self.cancel.finish();
         self.cancel.activity.rest(self.txn.status());
         self.tell_encoding();

@@ -1,0 +1,205 @@
+//! Objects that users make besides tables, and settings, beside one PostgreSQL: text search, views of catalogs and of
+//! partitions, keys of reference tables to local ones, triggers of keys, quoted names, dates.
+
+#![allow(clippy::unwrap_used)]
+
+use pgherd_testkit::client::Client;
+use pgherd_testkit::{Cluster, Plain, Side, beside};
+
+fn sides() -> (Plain, [Side; 2]) {
+    let cluster = Cluster::shared(env!("CARGO_BIN_EXE_pgherd"));
+    let plain = Plain::like(&cluster.target).unwrap();
+    let sides = [plain.side("postgres"), cluster.side()];
+    (plain, sides)
+}
+
+fn same(name: &str, statements: &[&str]) -> Vec<String> {
+    let (_plain, [plain, cluster]) = sides();
+    beside::same(&plain, &cluster, name, statements).into_iter().map(|(_, said)| said).collect()
+}
+
+#[test]
+fn text_search_is_made_on_every_node() {
+    let said = same(
+        "objects_text",
+        &[
+            "CREATE TEXT SEARCH CONFIGURATION public.fr (COPY = french)",
+            "CREATE TABLE t (k int PRIMARY KEY, d text, tv tsvector GENERATED ALWAYS AS (to_tsvector('public.fr', d)) STORED)",
+            "only: SELECT create_distributed_table('t', 'k')",
+            "INSERT INTO t (k, d) VALUES (1, 'les chevaux mangent'), (2, 'nous mangeons'), (3, 'the horses')",
+            "SELECT k, to_tsvector('fr', d), tv FROM t ORDER BY k",
+            "CREATE INDEX ON t USING gin (to_tsvector('public.fr', d))",
+            "SELECT k FROM t WHERE to_tsvector('public.fr', d) @@ to_tsquery('public.fr', 'manger') ORDER BY k",
+            "CREATE TEXT SEARCH CONFIGURATION public.de (COPY = german)",
+            "SELECT k, to_tsvector('de', d) FROM t ORDER BY k",
+            "SET default_text_search_config = 'public.fr'",
+            "SELECT k, to_tsvector(d) FROM t ORDER BY k",
+            "UPDATE t SET d = d || ' chat' WHERE k = 1 RETURNING tv",
+            "ALTER TEXT SEARCH CONFIGURATION public.fr ALTER MAPPING FOR asciiword WITH simple",
+            "SELECT k, to_tsvector(d) FROM t ORDER BY k",
+            "RESET default_text_search_config",
+            "CREATE TEXT SEARCH DICTIONARY public.short (TEMPLATE = simple, STOPWORDS = french)",
+            "CREATE TEXT SEARCH CONFIGURATION public.own (PARSER = default)",
+            "ALTER TEXT SEARCH CONFIGURATION public.own ADD MAPPING FOR asciiword WITH public.short",
+            "SELECT k, to_tsvector('public.own', d) FROM t ORDER BY k",
+            "DO $$ BEGIN CREATE TEXT SEARCH CONFIGURATION public.inside (COPY = english); END $$",
+            "SELECT k, to_tsvector('inside', d) FROM t WHERE k = 3",
+            "ALTER TEXT SEARCH CONFIGURATION own RENAME TO other",
+            "SELECT k, to_tsvector('public.other', d) FROM t WHERE k = 2",
+            "DROP TEXT SEARCH CONFIGURATION other",
+            "SELECT k, to_tsvector('public.other', d) FROM t ORDER BY k",
+        ],
+    );
+    assert!(said.iter().any(|said| said.contains("chev")), "no stem: {said:?}");
+}
+
+#[test]
+fn keys_of_reference_tables_to_local_ones_are_kept() {
+    let said = same(
+        "objects_keys",
+        &[
+            "CREATE TABLE here (id int PRIMARY KEY); INSERT INTO here VALUES (1), (2), (3)",
+            "CREATE TABLE r (id int PRIMARY KEY, h int REFERENCES here ON DELETE CASCADE ON UPDATE CASCADE); INSERT INTO r VALUES (1, 1)",
+            "only: SELECT create_reference_table('r')",
+            "INSERT INTO r VALUES (2, 2), (3, 3)",
+            "INSERT INTO r VALUES (4, 9)",
+            "UPDATE r SET h = 8 WHERE id = 1",
+            "DELETE FROM here WHERE id = 2",
+            "UPDATE here SET id = 7 WHERE id = 3",
+            "SELECT * FROM r ORDER BY id",
+            "CREATE TABLE d (k int PRIMARY KEY, r int REFERENCES r)",
+            "only: SELECT create_distributed_table('d', 'k')",
+            "INSERT INTO d VALUES (1, 1), (2, 3)",
+            "INSERT INTO d VALUES (3, 2)",
+            "SELECT d.k, r.h FROM d JOIN r ON r.id = d.r ORDER BY 1",
+            "only: DO $$ BEGIN PERFORM create_distributed_table('here', 'id'); RAISE 'distributed'; EXCEPTION WHEN feature_not_supported THEN END $$",
+            "only: SELECT create_reference_table('here')",
+            "UPDATE here SET id = 17 WHERE id = 7",
+            "SELECT d.k, r.h FROM d JOIN r ON r.id = d.r ORDER BY 1",
+            "ALTER TABLE d DISABLE TRIGGER ALL",
+            "INSERT INTO d VALUES (5, 55)",
+            "ALTER TABLE d ENABLE TRIGGER ALL",
+            "INSERT INTO d VALUES (6, 66)",
+            "SELECT * FROM d ORDER BY k",
+            "ALTER TABLE r DROP CONSTRAINT r_h_fkey",
+            "UPDATE r SET h = 99 WHERE id = 1",
+            "ALTER TABLE r ADD FOREIGN KEY (h) REFERENCES here",
+            "ALTER TABLE r ADD FOREIGN KEY (h) REFERENCES here NOT VALID",
+            "INSERT INTO r VALUES (9, 98)",
+        ],
+    );
+    assert_eq!(said.iter().filter(|said| said.contains("23503")).count(), 6, "{said:?}");
+    let mut client = sides().1[1].connect("objects_keys").unwrap();
+    let copies = "SELECT count(DISTINCT result) FROM run_command_on_all_nodes('SELECT string_agg(r::text, '' '' ORDER BY id) FROM r r')";
+    assert_eq!(client.value(copies).unwrap(), "1");
+}
+
+#[test]
+fn views_read_catalogs_partitions_and_take_rows() {
+    same(
+        "objects_views",
+        &[
+            "CREATE TABLE t (k int PRIMARY KEY, v int)",
+            "only: SELECT create_distributed_table('t', 'k')",
+            "CREATE VIEW tv AS SELECT * FROM t",
+            "INSERT INTO tv VALUES (1, 1), (2, 2) ON CONFLICT (k) DO UPDATE SET v = excluded.v + 10",
+            "INSERT INTO tv VALUES (1, 5), (3, 3) ON CONFLICT (k) DO UPDATE SET v = excluded.v + tv.v RETURNING *",
+            "INSERT INTO tv SELECT i, i FROM generate_series(1, 6) i ON CONFLICT DO NOTHING",
+            "SELECT * FROM tv ORDER BY k",
+            "CREATE VIEW renamed AS SELECT k AS a, v AS b FROM t",
+            "SELECT * FROM renamed ORDER BY a",
+            "CREATE TABLE m (k int, d int, PRIMARY KEY (k, d)) PARTITION BY RANGE (d); \
+             CREATE TABLE m1 PARTITION OF m FOR VALUES FROM (0) TO (10)",
+            "only: SELECT create_distributed_table('m', 'k')",
+            "CREATE TABLE m2 (k int, d int, PRIMARY KEY (k, d)); INSERT INTO m2 VALUES (1, 11)",
+            "CREATE VIEW vm WITH (security_barrier) AS SELECT k, d + 1 AS e FROM m2 WHERE k > 0; GRANT SELECT ON vm TO PUBLIC; \
+             CREATE VIEW vvm AS SELECT e FROM vm",
+            "ALTER TABLE m ATTACH PARTITION m2 FOR VALUES FROM (10) TO (20)",
+            "INSERT INTO m VALUES (2, 12), (3, 3)",
+            "SELECT * FROM vm ORDER BY 1; SELECT * FROM vvm ORDER BY 1; SELECT * FROM m ORDER BY 1",
+            "SELECT reloptions, relacl IS NOT NULL FROM pg_class WHERE relname = 'vm'",
+            "CREATE VIEW names AS SELECT relname, relkind FROM pg_class WHERE relnamespace::regnamespace::text NOT LIKE 'pg\\_%' \
+             AND relnamespace::regnamespace::text <> 'information_schema'",
+            "SELECT * FROM names ORDER BY 1, 2",
+            "SELECT n.relname FROM names n WHERE n.relkind = 'v' ORDER BY 1",
+            // Those of PostgreSQL come first, and a CTE hides a view wherever it stands.
+            "CREATE VIEW public.pg_am AS SELECT a.amname FROM pg_catalog.pg_am a, pg_catalog.pg_class c WHERE c.relname = 'pg_class'",
+            "SELECT count(*) > 3 FROM pg_am",
+            "SELECT count(*) > 3 FROM public.pg_am",
+            "SELECT * FROM (WITH names AS (SELECT 'mine' AS relname) SELECT relname FROM names) s",
+            "CREATE VIEW triggers AS SELECT tgname FROM pg_trigger; SELECT count(*) FROM triggers",
+            "CREATE SCHEMA \"a_schema_with_a_very_long_name_of_sixty_characters_and_more_ab\"",
+            "SET search_path = \"a_schema_with_a_very_long_name_of_sixty_characters_and_more_ab\", public",
+            "CREATE TABLE \"a_table_with_a_very_long_name_of_sixty_characters_and_more_abcd\" (k int PRIMARY KEY) PARTITION BY RANGE (k); \
+             CREATE TABLE \"a_part_with_a_very_long_name_of_sixty_characters_and_more_abcde\" PARTITION OF \
+             \"a_table_with_a_very_long_name_of_sixty_characters_and_more_abcd\" FOR VALUES FROM (0) TO (9)",
+            "only: SELECT create_distributed_table('\"a_table_with_a_very_long_name_of_sixty_characters_and_more_abcd\"', 'k')",
+            "INSERT INTO \"a_table_with_a_very_long_name_of_sixty_characters_and_more_abcd\" VALUES (1) RETURNING *",
+        ],
+    );
+}
+
+/// What the client says of output is not in the way of what we make and read.
+#[test]
+fn quoted_names_are_for_the_client_alone() {
+    let statements = [
+        "CREATE TABLE t (k int PRIMARY KEY, v int)",
+        "only: SELECT create_distributed_table('t', 'k')",
+        "INSERT INTO t SELECT i, i FROM generate_series(1, 9) i",
+        "SET quote_all_identifiers = on",
+        "CREATE VIEW w AS SELECT v, count(*) FROM t GROUP BY v",
+        "SELECT count(*) FROM w",
+        "SELECT (SELECT count(*) FROM t b WHERE b.k <= a.k) FROM t a ORDER BY 1",
+        "DO $$ BEGIN PERFORM * FROM t; INSERT INTO t VALUES (10, 10); END $$",
+        "ALTER TABLE t ADD COLUMN z int DEFAULT 3",
+        "SELECT * FROM t ORDER BY k",
+        "SELECT pg_get_viewdef('w'), 't'::regclass",
+        "RESET quote_all_identifiers",
+        "CREATE VIEW x AS SELECT v FROM t",
+        "ALTER TABLE t ADD COLUMN y int",
+        "SELECT pg_get_viewdef('x')",
+    ];
+    same("objects_quoted", &statements);
+    // Nor of who comes next.
+    let (_plain, [_, cluster]) = sides();
+    let mut client = cluster.connect("objects_quoted").unwrap();
+    client.run("CREATE VIEW next AS SELECT v FROM t; ALTER TABLE t DROP COLUMN y CASCADE; SELECT * FROM next").unwrap();
+}
+
+/// What a client leaves open of DateStyle is the server's, whatever the role has.
+#[test]
+fn dates_are_read_as_the_client_said_when_it_connected() {
+    let (_plain, sides) = sides();
+    let [plain, cluster] = sides.map(|side| {
+        side.create_database("objects_dates", "").unwrap();
+        let mut owner = side.connect("objects_dates").unwrap();
+        owner.run("CREATE ROLE objects_dmy LOGIN; CREATE TABLE d (k int, d date); GRANT ALL ON d TO objects_dmy").unwrap();
+        if side.is_cluster {
+            owner.run("SELECT create_distributed_table('d', 'k')").unwrap();
+        }
+        let mut said = Vec::new();
+        for of_role in ["ISO, DMY", "SQL, DMY", "German"] {
+            owner.run(&format!("ALTER ROLE objects_dmy SET datestyle = '{of_role}'")).unwrap();
+            for given in [None, Some("ISO"), Some("ISO, YMD"), Some("German"), Some("DMY")] {
+                let mut target = side.target.with_database("objects_dates");
+                target.user = "objects_dmy".into();
+                let given: Vec<(&str, &str)> = given.map(|given| ("DateStyle", given)).into_iter().collect();
+                let mut client = Client::connect_with(&target, &given).unwrap();
+                for sql in [
+                    "SHOW datestyle",
+                    "DELETE FROM d; INSERT INTO d VALUES (1, '01/02/2026'), (2, '03.04.2026'); SELECT d FROM d ORDER BY k",
+                    "SET datestyle = 'SQL'; SHOW datestyle; SELECT d FROM d ORDER BY k",
+                    "RESET datestyle; SHOW datestyle",
+                    "SET datestyle = 'YMD'; DISCARD ALL",
+                    "SHOW datestyle",
+                ] {
+                    said.push(format!("{of_role}, {given:?}, {sql}: {}", beside::told(&mut client, sql)));
+                }
+                said.push(format!("{:?}", client.settings.get("DateStyle")));
+            }
+        }
+        owner.run("DROP OWNED BY objects_dmy; DROP ROLE objects_dmy").unwrap();
+        said
+    });
+    assert_eq!(plain, cluster);
+}
