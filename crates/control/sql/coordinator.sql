@@ -670,8 +670,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WHERE t.relnamespace <> 'pgherd'::regnamespace
 $$;
 
--- A table of another form takes the place of a partition of the user's: this takes the old one, with its rows, out of its tree
--- and into a schema of its own. Gives the sequences that it owned.
 -- What views read of a table that is set aside, as it is to be again.
 CREATE TABLE IF NOT EXISTS pgherd.aside_view (aside oid, view oid, definition text, PRIMARY KEY (aside, view));
 
@@ -687,6 +685,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         GROUP BY v.oid ORDER BY v.oid
 $$;
 
+-- A table of another form takes the place of a partition of the user's: this takes the old one, with its rows, out of its tree
+-- and into a schema of its own. Gives the sequences that it owned.
 CREATE OR REPLACE FUNCTION pgherd.set_aside(relation regclass) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
 DECLARE
@@ -2157,4 +2157,4 @@ REVOKE SELECT ON pgherd.pg_user_mapping FROM PUBLIC;
 REVOKE SELECT ON pgherd.secret, pgherd.remote_definition, pgherd.remote_command, pgherd.placement_epoch FROM PUBLIC;
 -- Other people's statements: the views show each his own.
 REVOKE SELECT ON pgherd.operation, pgherd.operation_step FROM PUBLIC;
-INSERT INTO pgherd.schema_version (version) VALUES (21) ON CONFLICT DO NOTHING;
+INSERT INTO pgherd.schema_version (version) VALUES (22) ON CONFLICT DO NOTHING;

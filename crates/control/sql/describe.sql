@@ -441,6 +441,16 @@ SELECT 3, 'pg_catalog.pg_ts_config'::pg_catalog.regclass, c.oid, c.cfgnamespace,
             pg_catalog.pg_get_userbyid(c.cfgowner)))
 FROM config c JOIN pg_catalog.pg_ts_parser p ON p.oid = c.cfgparser;
 
+-- The same, asked for only where there is any: the view is long, and each description of a table would plan and read it.
+CREATE OR REPLACE FUNCTION pgherd.text_search_objects() RETURNS SETOF pgherd.worker_text_search
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    IF EXISTS (SELECT FROM pg_catalog.pg_ts_config c WHERE c.oid >= 16384) OR EXISTS (SELECT FROM pg_catalog.pg_ts_dict d WHERE d.oid >= 16384) THEN
+        RETURN QUERY SELECT * FROM pgherd.worker_text_search;
+    END IF;
+END
+$$;
+
 -- Makes a function that is no aggregate, with its owner and who may execute it. What the role that makes it has been given comes
 -- last: until then it is the owner.
 CREATE OR REPLACE FUNCTION pgherd.function_ddl(function oid) RETURNS jsonb
@@ -544,7 +554,7 @@ BEGIN
         FROM pgherd.worker_extensions e
         WHERE ('pg_extension'::pg_catalog.regclass::oid, e.oid) NOT IN (SELECT r.classid, r.objid FROM reached r)
         UNION ALL
-        SELECT w.classid, w.objid, w.kind, w.name, w.guard, w.ddl FROM pgherd.worker_text_search w
+        SELECT w.classid, w.objid, w.kind, w.name, w.guard, w.ddl FROM pgherd.text_search_objects() w
         WHERE w.kind <> 'extension' OR NOT EXISTS (SELECT FROM pgherd.worker_extensions e WHERE e.oid = w.objid)
             AND (w.classid, w.objid) NOT IN (SELECT r.classid, r.objid FROM reached r)
         UNION ALL
@@ -666,7 +676,8 @@ BEGIN
                     'pg_class'::pg_catalog.regclass, 'pg_attrdef'::pg_catalog.regclass, 'pg_constraint'::pg_catalog.regclass,
                     'pg_trigger'::pg_catalog.regclass, 'pg_policy'::pg_catalog.regclass, 'pg_rewrite'::pg_catalog.regclass,
                     'pg_statistic_ext'::pg_catalog.regclass, 'pg_cast'::pg_catalog.regclass)
-                AND NOT EXISTS (SELECT FROM pgherd.worker_text_search w WHERE w.classid = r.classid AND w.objid = r.objid)
+                AND (r.classid NOT IN ('pg_ts_config'::pg_catalog.regclass, 'pg_ts_dict'::pg_catalog.regclass)
+                    OR NOT EXISTS (SELECT FROM pgherd.text_search_objects() w WHERE w.classid = r.classid AND w.objid = r.objid))
                 AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend e
                     WHERE e.classid = r.classid AND e.objid = r.objid AND e.deptype = 'e')
         ) x

@@ -4,13 +4,10 @@
 #![allow(clippy::unwrap_used)]
 
 use pgherd_testkit::beside::{self, told};
-use pgherd_testkit::{Cluster, Plain, Side};
+use pgherd_testkit::{Plain, Side};
 
 fn sides() -> (Plain, [Side; 2]) {
-    let cluster = Cluster::shared(env!("CARGO_BIN_EXE_pgherd"));
-    let plain = Plain::like(&cluster.target).unwrap();
-    let sides = [plain.side("postgres"), cluster.side()];
-    (plain, sides)
+    beside::sides(env!("CARGO_BIN_EXE_pgherd"))
 }
 
 /// Runs the statements on both sides; those that begin with "only: " on the cluster alone.

@@ -4,13 +4,10 @@
 #![allow(clippy::unwrap_used)]
 
 use pgherd_testkit::client::Client;
-use pgherd_testkit::{Cluster, Plain, Side, beside};
+use pgherd_testkit::{Plain, Side, beside};
 
 fn sides() -> (Plain, [Side; 2]) {
-    let cluster = Cluster::shared(env!("CARGO_BIN_EXE_pgherd"));
-    let plain = Plain::like(&cluster.target).unwrap();
-    let sides = [plain.side("postgres"), cluster.side()];
-    (plain, sides)
+    beside::sides(env!("CARGO_BIN_EXE_pgherd"))
 }
 
 fn same(name: &str, statements: &[&str]) -> Vec<String> {

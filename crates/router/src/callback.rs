@@ -1672,7 +1672,6 @@ fn callback_savepoint(name: &str) -> String {
 /// Names of foreign children as they are without `quote_all_identifiers`.
 fn without_quotes(sql: &str) -> Cow<'_, str> {
     const QUOTED: &str = "\"pgherd\".\"ft_";
-    const PLACE: &str = "\"ctid\"";
     if !sql.contains(QUOTED) {
         return Cow::Borrowed(sql);
     }
@@ -1685,9 +1684,6 @@ fn without_quotes(sql: &str) -> Cow<'_, str> {
             out.push_str("pgherd.ft_");
             out.push_str(number);
             at += QUOTED.len() + number.len() + 1;
-        } else if rest.starts_with(PLACE) && !before.ends_with('"') {
-            out.push_str("ctid");
-            at += PLACE.len();
         } else {
             let length = length_of_quoted(before, rest).max(c.len_utf8());
             out.push_str(&rest[..length]);

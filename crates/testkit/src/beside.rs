@@ -1,7 +1,15 @@
 //! The same statements on one PostgreSQL and on a cluster.
 
-use crate::Side;
 use crate::client::{Client, show_fields, show_row};
+use crate::{Cluster, Plain, Side};
+
+/// One PostgreSQL, and the cluster that the tests of a program share. `program`: `pgherd`.
+pub fn sides(program: &str) -> (Plain, [Side; 2]) {
+    let cluster = Cluster::shared(program);
+    let plain = Plain::like(&cluster.target).unwrap_or_else(|error| panic!("a plain server: {error}"));
+    let sides = [plain.side("postgres"), cluster.side()];
+    (plain, sides)
+}
 
 /// What a statement says: tags, rows, and of an error the fields that are the same whoever raises it.
 pub fn told(client: &mut Client, sql: &str) -> String {

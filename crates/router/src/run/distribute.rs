@@ -415,7 +415,7 @@ impl Session {
     }
 
     /// A statement of ours, as if the client had sent it where this one stands.
-    async fn run_text(&mut self, sql: &str) -> Result<()> {
+    pub async fn run_text(&mut self, sql: &str) -> Result<()> {
         let prepared = self.prepare(sql, Vec::new()).await?;
         Box::pin(self.execute(&Call::simple(&prepared))).await.map(drop)
     }

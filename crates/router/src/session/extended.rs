@@ -226,11 +226,14 @@ impl Session {
         }
     }
 
+    fn pending_kind(&self) -> Option<&StatementKind> {
+        let portal = self.portals.get(&self.pending.as_ref()?.portal)?;
+        portal.prepared.statement.as_ref().map(|statement| &statement.kind)
+    }
+
     /// VACUUM and its like begin and end transactions themselves, and PostgreSQL takes what follows for their pipeline.
     fn pending_goes_on(&self) -> bool {
-        let portal = self.pending.as_ref().and_then(|pending| self.portals.get(&pending.portal));
-        let kind = portal.and_then(|portal| portal.prepared.statement.as_ref()).map(|statement| &statement.kind);
-        match kind {
+        match self.pending_kind() {
             Some(StatementKind::Vacuum { .. } | StatementKind::Reindex { .. } | StatementKind::Cluster) => true,
             Some(StatementKind::Ddl(info)) => info.concurrently,
             _ => false,
@@ -239,8 +242,7 @@ impl Session {
 
     /// What begins a transaction; and, before anything else of its pipeline, what PostgreSQL commits by itself there.
     fn pending_is_alone(&self) -> bool {
-        let portal = self.pending.as_ref().and_then(|pending| self.portals.get(&pending.portal));
-        match portal.and_then(|portal| portal.prepared.statement.as_ref()).map(|statement| &statement.kind) {
+        match self.pending_kind() {
             Some(StatementKind::Begin(_)) => true,
             Some(kind) => self.txn.block == Block::None && !self.pipelines && is_alone(kind),
             None => false,
@@ -452,8 +454,7 @@ impl Session {
         if self.txn.block == Block::Failed {
             return Ok(());
         }
-        let prepared = self.prepare(&format!("CLOSE {}", crate::settings::quote_ident(name)), Vec::new()).await?;
-        self.execute(&Call::simple(&prepared)).await.map(drop)
+        self.run_text(&format!("CLOSE {}", crate::settings::quote_ident(name))).await
     }
 
     /// A portal that is not ours may be a cursor that DECLARE made on the coordinator.
