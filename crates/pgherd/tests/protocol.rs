@@ -1098,6 +1098,63 @@ fn startup_is_answered_as_a_server_does() {
     assert!(show_message(messages.last().unwrap()).contains("unsupported frontend protocol 2.0"));
 }
 
+/// Bytes before anybody has logged in: what is no startup message ends the connection as on one server, without a crash
+/// and without an answer that tells anything.
+#[test]
+fn bytes_before_login_are_answered_as_a_server_does() {
+    let sides = sides();
+    let user = sides.oracle.target.user.clone();
+    let packet = |length: u32, code: u32, rest: &[u8]| [&length.to_be_bytes()[..], &code.to_be_bytes(), rest].concat();
+    let options = |text: &str| startup(196_608, &[("user", &user), ("database", "protocol"), ("options", text)]);
+    let twice = [options(""), options("")].concat();
+    let mut cases = vec![
+        packet(0, 196_608, b""),
+        packet(7, 196_608, b""),
+        packet(8, 196_608, b""),
+        packet(9, 196_608, b"\0"),
+        packet(10_001, 196_608, &[b'a'; 9993]),
+        packet(0x7fff_ffff, 196_608, b"user\0a\0\0"),
+        packet(0x8000_0001, 196_608, b"user\0a\0\0"),
+        packet(0xffff_ffff, 196_608, b""),
+        packet(12, 196_608, b"user"),
+        packet(14, 196_608, b"user\0\0"),
+        packet(16, 80_877_102, b"\0\0\0\x01\0\0\0\x02"),
+        packet(12, 80_877_102, b"\0\0\0\x01"),
+        packet(8, 80_877_103, b"\0\0"),
+        b"GET / HTTP/1.1\r\n\r\n".to_vec(),
+        vec![0; 64],
+        vec![255; 64],
+    ];
+    cases.extend(["-c=", "-c", "-c =", "-c a", "-cwork_mem", "-c work_mem=", "--=", "--x", "-c work_mem=4MB -c", "-z", "\\", "-c=-c="].map(options));
+    cases.push(twice);
+    for bytes in cases {
+        let [expected, found] = [&sides.oracle, &sides.tested].map(|side| {
+            use std::io::{Read, Write};
+            let mut stream = std::net::TcpStream::connect((&*side.target.host, side.target.port)).unwrap();
+            stream.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+            stream.write_all(&bytes).unwrap();
+            stream.shutdown(std::net::Shutdown::Write).unwrap();
+            let mut answer = Vec::new();
+            // A reset says no more than an end.
+            let _ = stream.read_to_end(&mut answer);
+            // Who logs in hears of settings, which are not compared here.
+            match answer.first() {
+                Some(b'R') => vec![b'R'],
+                Some(b'E') => {
+                    let text = String::from_utf8_lossy(&answer[5..]).into_owned();
+                    let told = text.split('\0').filter(|field| field.starts_with(['S', 'C', 'M']));
+                    told.collect::<Vec<_>>().join("|").into_bytes()
+                }
+                _ => answer,
+            }
+        });
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert_eq!(text(&found), text(&expected), "{}", text(&bytes[..bytes.len().min(200)]));
+    }
+    // It lives.
+    sides.tested.connect("protocol").unwrap().run("SELECT 1").unwrap();
+}
+
 #[test]
 fn startup_parameters_become_settings() {
     let sides = sides();

@@ -1057,7 +1057,13 @@ impl Session {
             let table = if index { self.table_of_part(name, false).await? } else { self.distributed(name).await? };
             tables.push(table);
         }
+        // Older servers do not know ONLY there, and say so before anything is begun.
+        let is_only = |target: &&str| target.split_whitespace().next().is_some_and(|w| w.eq_ignore_ascii_case("only"));
+        let says_only = maintained(call).is_some_and(|(_, targets)| targets.iter().any(is_only));
         let distributed = tables.iter().any(Option::is_some);
+        if says_only && self.server_major() < 18 {
+            return self.run_on_coordinator(call, text, true).await;
+        }
         if !distributed && (!relations.is_empty() || self.catalog().by_oid.is_empty()) {
             return self.run_on_coordinator(call, text, true).await;
         }

@@ -135,7 +135,7 @@ impl Session {
             self.described(call.prepared).await?;
         }
         let inner = &Call { staged: staged.as_ref(), ..*inner };
-        let mut tasks = self.explain_tasks(inner, &plan, is_execute(call, inner)).await?;
+        let mut tasks = self.explain_tasks(inner, statement, &plan, is_execute(call, inner)).await?;
         if analyze && !statement.samples.is_empty() && matches!(plan.tier, Tier::Federate { .. }) {
             let sql = self.coordinator_text_with(statement, Some(inner), &[]).await?.as_written();
             tasks = vec![Task { group: COORDINATOR_GROUP, sql }];
@@ -178,7 +178,14 @@ impl Session {
     }
 
     /// What each server would run; the coordinator alone for what it federates.
-    async fn explain_tasks(&mut self, call: &Call<'_>, plan: &Plan, is_execute: bool) -> Result<Vec<Task>> {
+    /// `statement`: what is explained, of which `call` may have more.
+    async fn explain_tasks(
+        &mut self,
+        call: &Call<'_>,
+        statement: &Statement,
+        plan: &Plan,
+        is_execute: bool,
+    ) -> Result<Vec<Task>> {
         let mut tasks = Vec::new();
         match &plan.tier {
             Tier::Route(route) => {
@@ -208,7 +215,8 @@ impl Session {
             }
             // Without its parts the general way runs the statement.
             Tier::Stage(_) if call.staged.is_none() => {
-                tasks.push(Task { group: COORDINATOR_GROUP, sql: self.coordinator_text(call).await?.as_written() });
+                let sql = self.coordinator_text_with(statement, Some(call), &[]).await?.as_written();
+                tasks.push(Task { group: COORDINATOR_GROUP, sql });
             }
             Tier::Stage(stage) => {
                 let fill = |sql: &pgherd_sql::Splice| call.fill_on_workers(&sql.as_written());
