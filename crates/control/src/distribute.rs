@@ -328,6 +328,14 @@ pub(crate) fn check_prerequisites(table: &TableDescription, state: &ClusterState
         return Err(Refusal::unsupported(format!("cannot distribute table \"{}\"", table.name))
             .detail(format!("Its constraint \"{}\" names tableoid.", constraint.name)));
     }
+    let computes_table = |c: &&Column| {
+        let expression = c.generation_expression.as_ref();
+        expression.is_some_and(|expression| words(expression).any(|word| word == "tableoid"))
+    };
+    if let Some(column) = table.columns.iter().find(computes_table) {
+        return Err(Refusal::unsupported(format!("cannot distribute table \"{}\"", table.name))
+            .detail(format!("Its generated column \"{}\" names tableoid.", column.name)));
+    }
     for prerequisite in &table.prerequisites {
         let made = prerequisite.ddl.as_ref().is_some_and(|ddl| ddl.iter().all(Option::is_some));
         let known = prerequisite.kind == "relation"

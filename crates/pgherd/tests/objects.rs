@@ -200,3 +200,29 @@ fn dates_are_read_as_the_client_said_when_it_connected() {
     });
     assert_eq!(plain, cluster);
 }
+
+/// What would have another value on a worker is refused, and not computed there.
+#[test]
+fn what_names_the_table_is_not_distributed() {
+    let (_plain, [_, cluster]) = sides();
+    cluster.create_database("objects_tableoid", "").unwrap();
+    let mut client = cluster.connect("objects_tableoid").unwrap();
+    client
+        .run("CREATE TABLE g (k int PRIMARY KEY, b bool GENERATED ALWAYS AS (tableoid = 'g'::regclass) STORED); CREATE TABLE plain (k int PRIMARY KEY)")
+        .unwrap();
+    for sql in ["SELECT create_distributed_table('g', 'k')", "SELECT create_reference_table('g')"] {
+        let said = beside::told(&mut client, sql);
+        assert!(said.contains("generated column \"b\" names tableoid") && said.contains("0A000"), "{said}");
+    }
+    client.run("SELECT create_distributed_table('plain', 'k')").unwrap();
+    let added = "ALTER TABLE plain ADD COLUMN b bool GENERATED ALWAYS AS (tableoid = 'plain'::regclass) STORED";
+    let said = beside::told(&mut client, added);
+    assert!(said.contains("names tableoid"), "{said}");
+    client.run("INSERT INTO plain VALUES (1)").unwrap();
+    assert_eq!(beside::told(&mut client, "SELECT * FROM plain"), "(1)\nSELECT 1");
+    let explained = beside::told(&mut client, "EXPLAIN SELECT * FROM plain i8, LATERAL (SELECT i8.* FROM plain t LIMIT 1) ss");
+    assert!(explained.contains("EXPLAIN"), "{explained}");
+    let said = beside::told(&mut client, "VACUUM ONLY plain");
+    assert!(said.contains("42601") || said.contains("VACUUM"), "{said}");
+    assert_eq!(client.value("SELECT count(*) FROM pgherd_operations WHERE state <> 'done'").unwrap(), "0");
+}
