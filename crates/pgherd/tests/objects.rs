@@ -220,7 +220,8 @@ fn what_names_the_table_is_not_distributed() {
     assert!(said.contains("names tableoid"), "{said}");
     client.run("INSERT INTO plain VALUES (1)").unwrap();
     assert_eq!(beside::told(&mut client, "SELECT * FROM plain"), "(1)\nSELECT 1");
-    let explained = beside::told(&mut client, "EXPLAIN SELECT * FROM plain i8, LATERAL (SELECT i8.* FROM plain t LIMIT 1) ss");
+    let explained =
+        beside::told(&mut client, "EXPLAIN SELECT * FROM plain i8, LATERAL (SELECT i8.* FROM plain t LIMIT 1) ss");
     assert!(explained.contains("EXPLAIN"), "{explained}");
     let said = beside::told(&mut client, "VACUUM ONLY plain");
     assert!(said.contains("42601") || said.contains("VACUUM"), "{said}");

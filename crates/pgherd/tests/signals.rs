@@ -88,7 +88,12 @@ fn seen(side: &Side) -> Vec<String> {
         })
         .collect();
     let mut told = Vec::new();
+    // Each of these sessions waits, for its client or for a lock; a server says so a moment after the rest.
     let shown = |admin: &mut Client, pid: &str| {
+        let waits = format!("SELECT count(wait_event_type) FROM pg_stat_activity WHERE pid = {pid}");
+        while admin.value(&waits).unwrap() != "1" {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
         let sql = format!(
             "SELECT concat_ws('|', datname, usename, application_name, state, xact_start IS NULL, backend_type, \
              client_addr IS NULL, wait_event_type, query) FROM pg_stat_activity WHERE pid = {pid}"

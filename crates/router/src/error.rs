@@ -101,6 +101,10 @@ impl From<Overlap> for Failure {
 
 impl From<ProtocolError> for Failure {
     fn from(error: ProtocolError) -> Self {
+        if error.log_only {
+            tracing::info!("{error}");
+            return Failure::ClientGone;
+        }
         let fields = Box::new(error.to_fields());
         if fields.is_fatal() { Failure::Fatal(fields) } else { Failure::Statement(fields) }
     }

@@ -121,33 +121,33 @@ pub fn unknown(name: &str) -> Failure {
 /// `options` of the startup packet: `-c name=value`, `-cname=value`, `--name=value`, backslash escapes a space.
 pub fn parse_options(options: &str, settings: &mut Settings) -> Result<()> {
     let mut words = Vec::new();
-    let mut word = String::new();
+    // A word that is begun may be empty: a backslash at the end makes one.
+    let mut word: Option<String> = None;
     let mut characters = options.chars();
     while let Some(c) = characters.next() {
         match c {
-            '\\' => word.extend(characters.next()),
-            c if c.is_ascii_whitespace() => {
-                if !word.is_empty() {
-                    words.push(std::mem::take(&mut word));
-                }
-            }
-            c => word.push(c),
+            '\\' => word.get_or_insert_default().extend(characters.next()),
+            c if c.is_ascii_whitespace() => words.extend(word.take()),
+            c => word.get_or_insert_default().push(c),
         }
     }
-    if !word.is_empty() {
-        words.push(word);
-    }
+    words.extend(word);
     let mut words = words.into_iter();
+    let fatal = |message| Err(Failure::fatal("42601", message));
     while let Some(word) = words.next() {
-        let assignment = if word == "-c" {
-            words.next().unwrap_or_default()
-        } else if let Some(rest) = word.strip_prefix("--").or_else(|| word.strip_prefix("-c")) {
-            rest.to_owned()
+        let invalid = || format!("invalid command-line argument for server process: {word}");
+        let (switch, assignment) = if word == "-c" {
+            let Some(assignment) = words.next() else { return fatal(invalid()) };
+            ("-c ", assignment)
+        } else if let Some(rest) = word.strip_prefix("--") {
+            ("--", rest.to_owned())
+        } else if let Some(rest) = word.strip_prefix("-c") {
+            ("-c ", rest.to_owned())
         } else {
-            return Err(Failure::fatal("42601", format!("invalid command-line argument for server process: {word}")));
+            return fatal(invalid());
         };
         let Some((name, value)) = assignment.split_once('=') else {
-            return Err(Failure::fatal("42601", format!("-c {assignment} requires a value")));
+            return fatal(format!("{switch}{assignment} requires a value"));
         };
         settings.insert(name.replace('-', "_").to_lowercase(), value.to_owned());
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use base64::Engine;
 use bytes::Bytes;
 use pgherd_backend::Credentials;
-use pgherd_wire::backend;
+use pgherd_wire::backend::{self, ErrorFields};
 use pgherd_wire::frame::{Startup, next_startup};
 use pgherd_wire::frontend::{self, FrontendMessage};
 use pgherd_wire::scram::ScramServer;
@@ -85,7 +85,28 @@ enum Begun {
     Session(Box<NewSession>),
 }
 
+/// Encryption is not offered: the client goes on in the clear or leaves. Whoever has gone on already, without waiting for this, spoke in the clear what was meant
+/// to be secret, or somebody else did (CVE-2021-23214).
+async fn decline(client: &mut Client, request: &str) -> Result<()> {
+    client.out.extend_from_slice(b"N");
+    client.flush().await?;
+    if client.read.is_empty() {
+        return Ok(());
+    }
+    let fields = ErrorFields::new("FATAL", "08P01", format!("received unencrypted data after {request}"));
+    Err(Failure::Fatal(Box::new(fields.with(
+        b'D',
+        "This could be either a client-software bug or evidence of an attempted man-in-the-middle attack.",
+    ))))
+}
+
+fn unsupported_version((major, minor): (u16, u16)) -> Failure {
+    Failure::fatal("0A000", format!("unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.2"))
+}
+
 async fn begin(thread: &Rc<Thread>, client: &mut Client) -> Result<Begun> {
+    // Encryption is asked for once; what asks again is no version of the protocol.
+    let (mut ssl_done, mut gss_done) = (false, false);
     let (version, params) = loop {
         let packet = loop {
             if let Some(packet) = next_startup(&mut client.read)? {
@@ -94,11 +115,16 @@ async fn begin(thread: &Rc<Thread>, client: &mut Client) -> Result<Begun> {
             client.fill().await?;
         };
         match packet {
-            // Encryption is not offered: the client goes on in the clear or leaves.
-            Startup::SslRequest | Startup::GssEncRequest => {
-                client.out.extend_from_slice(b"N");
-                client.flush().await?;
+            Startup::SslRequest if !ssl_done => {
+                ssl_done = true;
+                decline(client, "SSL request").await?;
             }
+            Startup::GssEncRequest if !gss_done => {
+                gss_done = true;
+                decline(client, "GSSAPI encryption request").await?;
+            }
+            Startup::SslRequest => return Err(unsupported_version((1234, 5679))),
+            Startup::GssEncRequest => return Err(unsupported_version((1234, 5680))),
             Startup::Cancel { pid, key } => {
                 if let Some(state) = thread.shared.find_cancel(pid, &key) {
                     state.cancel_all().await;
@@ -109,18 +135,15 @@ async fn begin(thread: &Rc<Thread>, client: &mut Client) -> Result<Begun> {
         }
     };
     if version.0 != 3 {
-        return Err(Failure::fatal(
-            "0A000",
-            format!("unsupported frontend protocol {}.{}: server supports 3.0 to 3.2", version.0, version.1),
-        ));
+        return Err(unsupported_version(version));
     }
     let mut settings = Settings::new();
-    let (mut user, mut database, mut unknown) = (None, None, Vec::new());
+    let (mut user, mut database, mut unknown, mut options) = (None, None, Vec::new(), String::new());
     for (name, value) in params {
         match name.as_str() {
             "user" => user = Some(value),
             "database" => database = Some(value),
-            "options" => crate::settings::parse_options(&value, &mut settings)?,
+            "options" => options = value,
             "replication" if matches!(value.as_str(), "false" | "off" | "no" | "0") => {}
             "replication" => {
                 return Err(Failure::fatal("0A000", "replication connections are not supported by the router"));
@@ -131,6 +154,8 @@ async fn begin(thread: &Rc<Thread>, client: &mut Client) -> Result<Begun> {
             }
         }
     }
+    // What is wrong with them is told to who has logged in.
+    let options = crate::settings::parse_options(&options, &mut settings);
     if let Some(token) = settings.get("application_name").and_then(|name| name.strip_prefix(callback::PREFIX)) {
         let caller = Caller::Token(token.to_owned());
         authenticate_callback(thread, client, &caller).await?;
@@ -154,6 +179,7 @@ async fn begin(thread: &Rc<Thread>, client: &mut Client) -> Result<Begun> {
     thread.check_allowed(&login, &credentials).await?;
     let database = database::open(&thread.shared, &database).await?;
     login.check_limits(seat.of_role(&user), database.sessions() + 1)?;
+    options?;
     let long_cancel_key = version.1 >= 2;
     let encoding = encoding.or_else(|| login.encoding()).unwrap_or(crate::encoding::UTF8);
     let encoding = ClientEncoding::new(thread.shared.charset(encoding, &database.name).await?);

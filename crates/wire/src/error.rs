@@ -23,17 +23,25 @@ pub struct ProtocolError {
     /// The stream can no longer be read, or PostgreSQL ends the session here: report FATAL and close. Otherwise the
     /// frame was whole and the session goes on after an ERROR.
     pub fatal: bool,
+    /// PostgreSQL writes it into its log and closes the connection without a word (COMMERROR): what speaks so is no
+    /// client of its.
+    pub log_only: bool,
 }
 
 impl ProtocolError {
     /// An error in the contents of a whole frame, SQLSTATE 08P01.
     pub fn new(message: impl Into<Cow<'static, str>>) -> Self {
-        Self { sqlstate: PROTOCOL_VIOLATION, message: message.into(), detail: None, fatal: false }
+        Self { sqlstate: PROTOCOL_VIOLATION, message: message.into(), detail: None, fatal: false, log_only: false }
     }
 
     /// An error after which the stream cannot be trusted, SQLSTATE 08P01.
     pub fn fatal(message: impl Into<Cow<'static, str>>) -> Self {
         Self { fatal: true, ..Self::new(message) }
+    }
+
+    /// An error that the peer is not told of.
+    pub(crate) fn log_only(message: impl Into<Cow<'static, str>>) -> Self {
+        Self { log_only: true, ..Self::fatal(message) }
     }
 
     pub(crate) fn with_detail(mut self, detail: impl Into<Cow<'static, str>>) -> Self {
@@ -81,5 +89,6 @@ pub(crate) fn invalid_utf8(bytes: &[u8], at: usize) -> ProtocolError {
         message: format!("invalid byte sequence for encoding \"UTF8\": {}", shown.join(" ")).into(),
         detail: None,
         fatal: false,
+        log_only: false,
     }
 }

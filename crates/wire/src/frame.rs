@@ -141,7 +141,7 @@ pub fn next_startup(buf: &mut BytesMut) -> Result<Option<Startup>, ProtocolError
     let len = u32::from_be_bytes(len);
     let total = usize::try_from(len).unwrap_or(usize::MAX);
     if !(8..=STARTUP_LEN_MAX + 4).contains(&total) {
-        return Err(ProtocolError::fatal("invalid length of startup packet"));
+        return Err(ProtocolError::log_only("invalid length of startup packet"));
     }
     if buf.len() < total {
         return Ok(None);
@@ -159,10 +159,10 @@ fn parse_startup(packet: &Bytes) -> Result<Startup, ProtocolError> {
         SSL_REQUEST_CODE => Ok(Startup::SslRequest),
         GSSENC_REQUEST_CODE => Ok(Startup::GssEncRequest),
         CANCEL_REQUEST_CODE => {
-            let pid = reader.i32().map_err(|_| ProtocolError::fatal("invalid length of cancel request packet"))?;
+            let pid = reader.i32().map_err(|_| ProtocolError::log_only("invalid length of cancel request packet"))?;
             let key = reader.rest();
             if key.is_empty() || key.len() > CANCEL_KEY_LEN_MAX {
-                return Err(ProtocolError::fatal("invalid length of cancel key in cancel request packet"));
+                return Err(ProtocolError::log_only("invalid length of cancel key in cancel request packet"));
             }
             Ok(Startup::Cancel { pid, key: packet.slice_ref(key) })
         }

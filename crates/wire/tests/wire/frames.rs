@@ -123,6 +123,7 @@ fn broken_startup_packets() {
     fn check(bytes: &[u8], expected: &str) {
         let error = startup_of(bytes).unwrap_err();
         assert!(error.fatal);
+        assert_eq!(error.log_only, expected.contains("invalid length"));
         assert_eq!(format!("{} {}", error.sqlstate, error.message), expected);
     }
     let layout = "08P01 invalid startup packet layout: expected terminator as last byte";
