@@ -528,6 +528,15 @@ BEGIN
 END
 $$;
 
+-- A partitioned table that stands for one that is not.
+CREATE OR REPLACE FUNCTION pgherd.mark_unlogged(relation regclass) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pgherd.require_owner(relation);
+    UPDATE pg_class c SET relpersistence = 'u' WHERE c.oid = relation AND c.relkind = 'p' AND c.relpersistence = 'p';
+END
+$$;
+
 -- Takes child and guard away: before DROP TABLE and other DDL that a child would refuse, and for undistribute_table.
 CREATE OR REPLACE FUNCTION pgherd.detach_child(relation regclass) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET client_min_messages = warning
@@ -2157,4 +2166,4 @@ REVOKE SELECT ON pgherd.pg_user_mapping FROM PUBLIC;
 REVOKE SELECT ON pgherd.secret, pgherd.remote_definition, pgherd.remote_command, pgherd.placement_epoch FROM PUBLIC;
 -- Other people's statements: the views show each his own.
 REVOKE SELECT ON pgherd.operation, pgherd.operation_step FROM PUBLIC;
-INSERT INTO pgherd.schema_version (version) VALUES (22) ON CONFLICT DO NOTHING;
+INSERT INTO pgherd.schema_version (version) VALUES (23) ON CONFLICT DO NOTHING;

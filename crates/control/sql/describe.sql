@@ -134,13 +134,13 @@ BEGIN
             (SELECT pgherd.qualified(c.collnamespace, c.collname) FROM pg_catalog.pg_collation c WHERE c.oid = a.attcollation) END,
         'collation_oid', a.attcollation::bigint,
         'not_null', a.attnotnull,
-        'not_null_name', (SELECT c.conname FROM pg_catalog.pg_constraint c
-            WHERE c.conrelid = a.attrelid AND c.contype = 'n' AND c.conkey[1] = a.attnum LIMIT 1),
+        'not_null_name', n.conname,
+        'not_null_unchecked', coalesce(NOT n.convalidated, false),
         'default', CASE WHEN a.attgenerated = '' THEN e.expression END,
         'default_varies', coalesce(a.attgenerated = '' AND v.varies, false),
         -- What it gave the rows that were there.
         'missing', CASE WHEN v.varies AND a.atthasmissing THEN (a.attmissingval::text::text[])[1] END,
-        'default_on_coordinator', coalesce(a.attgenerated = '' AND pgherd.default_on_coordinator(d.oid, e.expression), false),
+        'default_on_coordinator', d.oid IS NOT NULL AND a.attgenerated = '' AND pgherd.default_on_coordinator(d.oid, e.expression),
         'identity', a.attidentity,
         -- From PostgreSQL 17 on a partition has its parent's.
         'identity_inherited', a.attidentity <> '' AND a.attinhcount > 0
@@ -155,7 +155,7 @@ BEGIN
         'statistics', CASE WHEN a.attstattarget >= 0 THEN a.attstattarget END,
         'compression', CASE a.attcompression WHEN 'p' THEN 'pglz' WHEN 'l' THEN 'lz4' END,
         'options', a.attoptions,
-        'grants', pgherd.describe_acl(a.attacl),
+        'grants', CASE WHEN a.attacl IS NOT NULL THEN pgherd.describe_acl(a.attacl) END,
         'key_type', pg_catalog.format_type(k.base, NULL),
         'key_type_oid', k.base::bigint,
         'hashes_by_object_id', k.hashes_by_object_id,
@@ -166,6 +166,8 @@ BEGIN
     JOIN keys k ON k.type = a.atttypid
     LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
     LEFT JOIN LATERAL (SELECT pg_catalog.pg_get_expr(d.adbin, d.adrelid)) e(expression) ON true
+    LEFT JOIN LATERAL (SELECT c.conname, c.convalidated FROM pg_catalog.pg_constraint c
+        WHERE a.attnotnull AND c.conrelid = a.attrelid AND c.contype = 'n' AND c.conkey[1] = a.attnum LIMIT 1) n ON true
     LEFT JOIN LATERAL (SELECT d.adbin::text ~ '[{](SQLVALUEFUNCTION|COERCEVIAIO|NEXTVALUEEXPR|XMLEXPR) ' OR EXISTS (
             SELECT FROM pg_catalog.regexp_matches(d.adbin::text, ':(?:funcid|opfuncid) ([0-9]+)', 'g') m
             JOIN pg_catalog.pg_proc p ON p.oid = m[1]::pg_catalog.oid AND p.provolatile <> 'i')) v(varies) ON true
@@ -201,7 +203,7 @@ BEGIN
                     OR (m.amname = 'hash' AND o.amopstrategy = 1)))) END,
         'referenced', CASE WHEN c.contype = 'f' THEN pg_catalog.jsonb_build_object(
             'oid', c.confrelid::bigint, 'schema', n.nspname, 'name', r.relname,
-            'columns', pgherd.column_names(c.confrelid, c.confkey)) END,
+            'columns', pgherd.column_names(c.confrelid, c.confkey), 'period', f.period) END,
         'head', f.head,
         'tail', CASE WHEN c.contype = 'f' AND pg_catalog.starts_with(f.definition, f.prefix) THEN
             pg_catalog.substr(f.definition, pg_catalog.length(f.prefix) + 1) END
@@ -210,13 +212,17 @@ BEGIN
     LEFT JOIN pg_catalog.pg_class r ON r.oid = c.confrelid
     LEFT JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
     CROSS JOIN LATERAL (
-        SELECT d.definition, h.head, h.head || ' REFERENCES ' || pgherd.qualified(r.relnamespace, r.relname) || '('
-            || (SELECT pg_catalog.string_agg(pg_catalog.quote_ident(k.name), ', ' ORDER BY k.n)
+        SELECT d.definition, w.period, h.head, h.head || ' REFERENCES ' || pgherd.qualified(r.relnamespace, r.relname) || '('
+            || (SELECT pg_catalog.string_agg(CASE WHEN w.period AND k.n = pg_catalog.cardinality(c.confkey) THEN 'PERIOD ' ELSE '' END
+                    || pg_catalog.quote_ident(k.name), ', ' ORDER BY k.n)
                 FROM pg_catalog.jsonb_array_elements_text(pgherd.column_names(c.confrelid, c.confkey))
                     WITH ORDINALITY k(name, n)) || ')' AS prefix
         FROM (SELECT pg_catalog.pg_get_constraintdef(c.oid) AS definition) d,
-            (SELECT CASE WHEN c.contype = 'f' THEN 'FOREIGN KEY ('
-                || (SELECT pg_catalog.string_agg(pg_catalog.quote_ident(k.name), ', ' ORDER BY k.n)
+            -- From PostgreSQL 18 on; WITHOUT OVERLAPS alike.
+            (SELECT c.contype = 'f' AND coalesce((pg_catalog.to_jsonb(c) ->> 'conperiod')::bool, false)) w(period),
+            LATERAL (SELECT CASE WHEN c.contype = 'f' THEN 'FOREIGN KEY ('
+                || (SELECT pg_catalog.string_agg(CASE WHEN w.period AND k.n = pg_catalog.cardinality(c.conkey) THEN 'PERIOD ' ELSE '' END
+                        || pg_catalog.quote_ident(k.name), ', ' ORDER BY k.n)
                     FROM pg_catalog.jsonb_array_elements_text(pgherd.column_names(c.conrelid, c.conkey))
                         WITH ORDINALITY k(name, n)) || ')' END AS head) h
     ) f
@@ -613,7 +619,9 @@ BEGIN
                             FROM pg_catalog.pg_collation c JOIN pg_catalog.pg_type b ON b.oid = t.typbasetype
                             WHERE c.oid = t.typcollation AND t.typcollation <> b.typcollation), '')
                         || coalesce(' DEFAULT ' || pg_catalog.pg_get_expr(t.typdefaultbin, 0), '')
-                        || CASE WHEN t.typnotnull THEN ' NOT NULL' ELSE '' END
+                        -- From PostgreSQL 17 on it has a name.
+                        || CASE WHEN t.typnotnull THEN coalesce((SELECT pg_catalog.format(' CONSTRAINT %I', k.conname)
+                            FROM pg_catalog.pg_constraint k WHERE k.contypid = t.oid AND k.contype = 'n'), '') || ' NOT NULL' ELSE '' END
                         || coalesce((SELECT pg_catalog.string_agg(pg_catalog.format(' CONSTRAINT %I %s', k.conname,
                                 pg_catalog.pg_get_constraintdef(k.oid)), '' ORDER BY k.oid)
                             FROM pg_catalog.pg_constraint k WHERE k.contypid = t.oid AND k.contype = 'c' AND k.convalidated), '')

@@ -226,18 +226,22 @@ $$;
 -- For each key two functions, as PostgreSQL does it: one looks for the row that another refers to, as the owner of the
 -- referenced table; and AFTER DELETE OR UPDATE of the foreign child of that table one does what the key says is to become of the
 -- rows that refer to the old one, as the owner of the local table. What is read on the way (domains have checks) runs as these.
-CREATE OR REPLACE FUNCTION pgherd.own_keys() RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET session_replication_role = replica AS $$
-DECLARE
-    changed record;
+-- (Each definition asks for this: only where something is to be done are event triggers put off, which costs all plans.)
+CREATE OR REPLACE FUNCTION pgherd.give_function(function regprocedure, owner name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET session_replication_role = replica AS $$
 BEGIN
-    FOR changed IN SELECT p.oid::regprocedure AS name, pg_get_userbyid(c.relowner) AS owner
+    EXECUTE format('ALTER FUNCTION %s OWNER TO %I', function, owner);
+END
+$$;
+REVOKE EXECUTE ON FUNCTION pgherd.give_function(regprocedure, name) FROM PUBLIC;
+
+CREATE OR REPLACE FUNCTION pgherd.own_keys() RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pgherd.give_function(p.oid, pg_get_userbyid(c.relowner))
         FROM pgherd.local_keys l, LATERAL (VALUES ('key_action_' || l.oid, l.conrelid), ('key_lookup_' || l.oid, l.confrelid)) f(name, relation)
             JOIN pg_class c ON c.oid = f.relation JOIN pg_proc p ON p.proname = f.name AND p.pronamespace = 'pgherd'::regnamespace
-        WHERE p.proowner <> c.relowner
-    LOOP
-        EXECUTE format('ALTER FUNCTION %s OWNER TO %I', changed.name, changed.owner);
-    END LOOP;
+        WHERE p.proowner <> c.relowner;
 END
 $$;
 
@@ -370,6 +374,8 @@ BEGIN
                 WHERE k.oid = key.oid) THEN 'Reading values of its types may run functions of users''.'
             -- PostgreSQL's own checks do not ask policies; ours are the owner's.
             WHEN c.relrowsecurity AND c.relforcerowsecurity THEN 'Policies hide rows from its owner.'
+            WHEN EXISTS (SELECT FROM pg_constraint k WHERE k.oid = key.oid AND (to_jsonb(k) ->> 'conperiod')::bool)
+                THEN 'The key has a PERIOD.'
             -- PostgreSQL looks for its own triggers where it makes partitions.
             WHEN c.relkind = 'p' THEN 'The referencing table is partitioned.' END INTO why
             FROM pg_class c WHERE c.oid = key.conrelid;

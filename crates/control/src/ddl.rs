@@ -14,7 +14,7 @@ use crate::distribute::{
     Leaf, STALE_GUARD, add_constraint, as_copied, check_outgoing_key, check_prerequisites, check_triggers,
     column_definition, create_index, create_policy, enable_clause, fire_keys_sql, fits_reference, foreign_key_ddl,
     grants_ddl, must_be_reference, options_text, owner_sql, partitioning_refusal, prerequisite_ddl, stale_guard,
-    statistics_ddl, unique_constraint_has_key, unique_refusal,
+    statistics_ddl, unchecked_not_null, unique_constraint_has_key, unique_refusal,
 };
 use crate::quote::{qualified, quote_ident, quote_literal};
 use pgherd_catalog::{GroupId, Oid};
@@ -568,6 +568,9 @@ impl Site<'_> {
         }
         for column in &after.columns {
             let old = before.columns.iter().find(|b| b.number == column.number);
+            if old.is_none() && !follows {
+                out.extend(unchecked_not_null(column).map(|action| format!("ALTER TABLE {table} {action}")));
+            }
             let actions = storage_actions(old, column);
             if !actions.is_empty() {
                 out.extend(
@@ -791,8 +794,11 @@ fn alter_column(old: &Column, new: &Column, hints: Hints<'_>) -> Vec<String> {
     {
         out.push(format!("{alter} SET EXPRESSION AS ({expression})"));
     }
-    if old.not_null != new.not_null {
-        out.push(format!("{alter} {} NOT NULL", if new.not_null { "SET" } else { "DROP" }));
+    match (old.not_null, new.not_null) {
+        (true, false) => out.push(format!("{alter} DROP NOT NULL")),
+        (false, true) => out.push(unchecked_not_null(new).unwrap_or(format!("{alter} SET NOT NULL"))),
+        (true, true) if old.not_null_unchecked && !new.not_null_unchecked => out.push(format!("{alter} SET NOT NULL")),
+        _ => {}
     }
     out
 }

@@ -161,6 +161,9 @@ pub struct Column {
     pub collation_oid: Oid,
     pub not_null: bool,
     pub not_null_name: Option<String>,
+    /// From PostgreSQL 18 on: NOT VALID, so rows that were there may be NULL.
+    #[serde(default)]
+    pub not_null_unchecked: bool,
     pub default: Option<String>,
     /// The default may give something else at another time or on another server.
     #[serde(default)]
@@ -225,6 +228,9 @@ pub struct Referenced {
     pub schema: String,
     pub name: String,
     pub columns: Vec<Option<String>>,
+    /// The last column is a PERIOD.
+    #[serde(default)]
+    pub period: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -660,6 +660,7 @@ pub fn worker_ddl(
     for index in made_indexes(table) {
         out.push(create_index(index, &parent));
     }
+    out.extend(unchecked_not_nulls(table, &parent));
     for constraint in table.constraints.iter().filter(|c| c.kind == 'c') {
         if constraint.no_inherit {
             out.extend(leaves.iter().map(|leaf| add_constraint(&leaf.name, constraint)));
@@ -729,15 +730,20 @@ pub fn coordinator_table_ddl(table: &TableDescription, key: Option<&str>) -> Vec
     let name = table.qualified_name();
     let mut parts: Vec<String> = table.columns.iter().map(|column| column_text(column, true)).collect();
     parts.extend(check_clauses(table));
-    let form = match key {
-        Some(key) => format!(" PARTITION BY HASH ({})", quote_ident(key)),
-        None => storage_clauses(table),
+    let parts = parts.join(", ");
+    let mut out = match key {
+        Some(key) => vec![format!("CREATE TABLE {name} ({parts}) PARTITION BY HASH ({})", quote_ident(key))],
+        None => vec![format!("CREATE {}TABLE {name} ({parts}){}", unlogged(table), storage_clauses(table))],
     };
-    let mut out = vec![format!("CREATE {}TABLE {name} ({}){form}", unlogged(table), parts.join(", "))];
+    // From PostgreSQL 18 on none is made that is partitioned and UNLOGGED.
+    if key.is_some() && table.persistence == 'u' {
+        out.push(format!("SELECT pgherd.mark_unlogged({})", quote_literal(&name)));
+    }
     out.push(owner_sql(&name, &table.owner));
     out.extend(column_settings(table, &name));
     let leaf = Leaf { schema: table.schema.clone(), name: name.clone(), shard: None };
     out.extend(leaf_constraints(table, &name));
+    out.extend(unchecked_not_nulls(table, &name));
     out.extend(leaf_indexes(table, &leaf));
     for constraint in &table.constraints {
         if constraint.kind == 'f' || (constraint.kind == 'c' && !constraint.validated) {
@@ -803,6 +809,7 @@ pub fn reference_ddl_at(table: &TableDescription, colocation: ColocationId, epoc
     out.extend(column_settings(table, &name));
     let out = &mut ddl.after_rows;
     out.extend(leaf_constraints(table, &name));
+    out.extend(unchecked_not_nulls(table, &name));
     out.extend(leaf_indexes(table, &leaf));
     for constraint in &table.constraints {
         if constraint.kind == 'f' || (constraint.kind == 'c' && (constraint.no_inherit || !constraint.validated)) {
@@ -908,6 +915,16 @@ fn column_list(table: &TableDescription) -> String {
     parts.join(", ")
 }
 
+/// NOT NULL … NOT VALID, as ALTER TABLE takes it.
+pub(crate) fn unchecked_not_null(column: &Column) -> Option<String> {
+    let name = column.not_null_name.as_ref().filter(|_| column.not_null_unchecked)?;
+    Some(format!("ADD CONSTRAINT {} NOT NULL {} NOT VALID", quote_ident(name), quote_ident(&column.name)))
+}
+
+fn unchecked_not_nulls(table: &TableDescription, name: &str) -> Vec<String> {
+    table.columns.iter().filter_map(unchecked_not_null).map(|action| format!("ALTER TABLE {name} {action}")).collect()
+}
+
 fn check_clauses(table: &TableDescription) -> impl Iterator<Item = String> {
     table
         .constraints
@@ -933,7 +950,7 @@ fn column_text(column: &Column, defaults: bool) -> String {
     } else if let Some(default) = column.default.as_ref().filter(|_| defaults || !column.default_on_coordinator) {
         out.push_str(&format!(" DEFAULT {default}"));
     }
-    if column.not_null {
+    if column.not_null && !column.not_null_unchecked {
         if let Some(name) = &column.not_null_name {
             out.push_str(&format!(" CONSTRAINT {}", quote_ident(name)));
         }
@@ -1094,6 +1111,11 @@ pub(crate) fn foreign_key_ddl(
         });
     };
     let columns: Vec<&str> = referenced.columns.iter().flatten().map(String::as_str).collect();
+    let mut columns: Vec<String> = columns.into_iter().map(quote_ident).collect();
+    if let Some(last) = columns.last_mut().filter(|_| referenced.period) {
+        last.insert_str(0, "PERIOD ");
+    }
+    let columns = columns.join(", ");
     let mut out = Vec::new();
     for leaf in leaves {
         let remainder = leaf.shard.and_then(|s| s.remainder);
@@ -1104,11 +1126,10 @@ pub(crate) fn foreign_key_ddl(
             ));
         };
         out.push(format!(
-            "ALTER TABLE {} ADD CONSTRAINT {} {head} REFERENCES {}({}){tail}",
+            "ALTER TABLE {} ADD CONSTRAINT {} {head} REFERENCES {}({columns}){tail}",
             leaf.name,
             quote_ident(&constraint.name),
             qualified(&partner.schema(), &referenced.name),
-            ident_list(&columns)
         ));
     }
     Ok(out)

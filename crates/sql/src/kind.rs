@@ -558,7 +558,7 @@ impl Kinds<'_> {
                 _ => DiscardKind::All,
             }),
             NodeEnum::PrepareStmt(p) => {
-                let mut lower = Lower { text: self.text, tokens: t, base: self.base, unknown: false };
+                let mut lower = Lower { text: self.text, tokens: t, base: self.base, unknown: false, renamed: Vec::new() };
                 let types = p
                     .argtypes
                     .iter()
@@ -814,7 +814,7 @@ impl Kinds<'_> {
 
     fn copy(&self, c: &pb::CopyStmt) -> CopyInfo {
         let t = self.tokens;
-        let lower = Lower { text: self.text, tokens: t, base: self.base, unknown: false };
+        let lower = Lower { text: self.text, tokens: t, base: self.base, unknown: false, renamed: Vec::new() };
         let relation_span = c.relation.as_ref().map_or(Span::default(), |r| lower.relation(r).span);
         let mut query = None;
         if c.query.is_some() {

@@ -14,6 +14,8 @@ pub(crate) struct Lower<'a> {
     pub base: usize,
     /// Something was not understood.
     pub unknown: bool,
+    /// What RETURNING WITH (OLD AS …, NEW AS …) calls these.
+    pub renamed: Vec<(String, &'static str)>,
 }
 
 fn overriding_of(kind: i32) -> Overriding {
@@ -517,10 +519,20 @@ impl<'a> Lower<'a> {
         match clause {
             None => Vec::new(),
             Some(c) => {
-                if !c.options.is_empty() {
-                    self.unknown = true;
+                let mut renamed = Vec::new();
+                for option in &c.options {
+                    match &option.node {
+                        Some(NodeEnum::ReturningOption(option)) => {
+                            let is_new = option.option == pb::ReturningOptionKind::ReturningOptionNew as i32;
+                            renamed.push((option.value.clone(), if is_new { "new" } else { "old" }));
+                        }
+                        _ => self.unknown = true,
+                    }
                 }
-                self.targets(&c.exprs)
+                let outer = std::mem::replace(&mut self.renamed, renamed);
+                let items = self.targets(&c.exprs);
+                self.renamed = outer;
+                items
             }
         }
     }
@@ -908,6 +920,12 @@ impl<'a> Lower<'a> {
         match node {
             NodeEnum::ColumnRef(c) => {
                 let mut path = strings(&c.fields);
+                let qualifies = path.len() + usize::from(matches!(c.fields.last(), Some(f) if !matches!(f.node, Some(NodeEnum::String(_))))) > 1;
+                if let Some(first) = path.first_mut().filter(|_| qualifies)
+                    && let Some((_, known)) = self.renamed.iter().find(|(name, _)| name == first)
+                {
+                    *first = (*known).to_owned();
+                }
                 let star = c.fields.last().is_some_and(|f| matches!(f.node, Some(NodeEnum::AStar(_))));
                 let span = self.token(c.location).map_or(Span::default(), |at| t.span(at, t.after_name(at)));
                 let kind = if star { ExprKind::Star(std::mem::take(&mut path)) } else { ExprKind::Column(path) };
@@ -939,6 +957,11 @@ impl<'a> Lower<'a> {
                 Expr { kind, span: t.balance(span) }
             }
             NodeEnum::FuncCall(f) => self.call(f),
+            NodeEnum::MergeSupportFunc(f) => {
+                let span = self.token(f.location).map_or(Span::default(), |at| self.with_brackets(at));
+                let call = Call { name: "merge_action".to_owned(), call_span: span, ..Call::default() };
+                Expr { kind: ExprKind::Call(Box::new(call)), span }
+            }
             NodeEnum::SqlvalueFunction(f) => {
                 use pb::SqlValueFunctionOp as V;
                 let name = match V::try_from(f.op) {

@@ -1067,6 +1067,17 @@ impl Session {
         if !distributed && (!relations.is_empty() || self.catalog().by_oid.is_empty()) {
             return self.run_on_coordinator(call, text, true).await;
         }
+        // Partitions that are ours are the table itself.
+        let without_only = maintained(call).filter(|(_, targets)| says_only && targets.len() == tables.len()).map(
+            |(head, targets)| {
+                let whole = targets.iter().zip(&tables).filter_map(|(target, table)| match table.as_ref()?.is_partitioned {
+                    true => Some(*target),
+                    false if is_only(target) => Some(target.trim_start().get("only".len()..).unwrap_or(target)),
+                    false => Some(*target),
+                });
+                format!("{head}{}", whole.collect::<Vec<_>>().join(", "))
+            },
+        );
         if tables.iter().any(Option::is_none) {
             // Local ones first, by themselves.
             let Some((head, targets)) = maintained(call).filter(|(_, targets)| targets.len() == tables.len()) else {
@@ -1105,7 +1116,7 @@ impl Session {
         let catalog = self.catalog();
         let command = match &table {
             Some(table) if word == "CLUSTER" && !table.is_reference() => self.cluster_command(text, table).await?,
-            _ => text_for_worker(text),
+            _ => without_only.unwrap_or_else(|| text_for_worker(text)),
         };
         let mut steps = Vec::new();
         if !is_empty_there {
