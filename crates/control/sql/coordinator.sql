@@ -528,12 +528,14 @@ BEGIN
 END
 $$;
 
--- A partitioned table that stands for one that is not.
-CREATE OR REPLACE FUNCTION pgherd.mark_unlogged(relation regclass) RETURNS void
+-- A partitioned table that stands for one that is not, and has no rows: from PostgreSQL 18 on none is made UNLOGGED.
+CREATE OR REPLACE FUNCTION pgherd.mark_unlogged(relation regclass, is_unlogged bool) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM pgherd.require_owner(relation);
-    UPDATE pg_class c SET relpersistence = 'u' WHERE c.oid = relation AND c.relkind = 'p' AND c.relpersistence = 'p';
+    UPDATE pg_class c SET relpersistence = CASE WHEN is_unlogged THEN 'u' ELSE 'p' END
+        WHERE c.oid = relation AND c.relkind = 'p' AND c.relpersistence <> 't';
+    PERFORM pgherd.note_change('pg_class'::regclass, relation);
 END
 $$;
 
@@ -1967,6 +1969,9 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $f$
                 WHERE i.indexrelid = pg_class.oid) THEN 'i' ELSE relkind END::pg_catalog."char" AS relkind$c$
         WHEN 'relam' THEN $c$CASE WHEN relkind = 'p' AND EXISTS (SELECT FROM pgherd.leaf l WHERE l.relation = pg_class.oid) THEN 2
             ELSE relam END::pg_catalog.oid AS relam$c$
+        -- A foreign child is none of the user's.
+        WHEN 'relhassubclass' THEN $c$relhassubclass AND NOT EXISTS (SELECT FROM pg_catalog.pg_class h
+            WHERE h.relnamespace = 'pgherd'::pg_catalog.regnamespace AND h.relname = 'ft_' || pg_class.oid) AS relhassubclass$c$
         ELSE quote_ident(a.attname) END, ', ' ORDER BY a.attnum)
     FROM pg_attribute a WHERE a.attrelid = 'pg_class'::regclass AND a.attnum > 0
 $f$;

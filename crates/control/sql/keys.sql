@@ -180,6 +180,12 @@ END
 $$;
 REVOKE EXECUTE ON FUNCTION pgherd.key_is_valid(oid, bool) FROM PUBLIC;
 
+-- From PostgreSQL 18 on.
+CREATE OR REPLACE FUNCTION pgherd.has_period(key oid) RETURNS bool
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce((to_jsonb(k) ->> 'conperiod')::bool, false) FROM pg_constraint k WHERE k.oid = key
+$$;
+
 -- In place of RI_FKey_check_ins and RI_FKey_check_upd on the local table, under the constraint's own trigger: so its deferral, and
 -- SET CONSTRAINTS, are PostgreSQL's. The row that is referred to is locked on its worker until the transaction ends.
 CREATE OR REPLACE FUNCTION pgherd.find_key() RETURNS trigger
@@ -211,6 +217,10 @@ BEGIN
         RETURN NULL;
     END IF;
     PERFORM pgherd.check_stays(key.oid);
+    IF pgherd.has_period(key.oid) THEN
+        RAISE EXCEPTION USING ERRCODE = '0A000', MESSAGE = format('cannot check foreign key constraint "%s"', key.conname),
+            DETAIL = 'It has a PERIOD, and refers to a distributed table.', HINT = format('Distribute "%s" first.', TG_TABLE_NAME);
+    END IF;
     EXECUTE format('SELECT pgherd.key_lookup_%s($1)', key.oid) INTO is_there USING NEW;
     IF is_there IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = '23503',
@@ -374,8 +384,7 @@ BEGIN
                 WHERE k.oid = key.oid) THEN 'Reading values of its types may run functions of users''.'
             -- PostgreSQL's own checks do not ask policies; ours are the owner's.
             WHEN c.relrowsecurity AND c.relforcerowsecurity THEN 'Policies hide rows from its owner.'
-            WHEN EXISTS (SELECT FROM pg_constraint k WHERE k.oid = key.oid AND (to_jsonb(k) ->> 'conperiod')::bool)
-                THEN 'The key has a PERIOD.'
+            WHEN refers AND pgherd.has_period(key.oid) THEN 'The key has a PERIOD.'
             -- PostgreSQL looks for its own triggers where it makes partitions.
             WHEN c.relkind = 'p' THEN 'The referencing table is partitioned.' END INTO why
             FROM pg_class c WHERE c.oid = key.conrelid;

@@ -737,7 +737,7 @@ pub fn coordinator_table_ddl(table: &TableDescription, key: Option<&str>) -> Vec
     };
     // From PostgreSQL 18 on none is made that is partitioned and UNLOGGED.
     if key.is_some() && table.persistence == 'u' {
-        out.push(format!("SELECT pgherd.mark_unlogged({})", quote_literal(&name)));
+        out.push(format!("SELECT pgherd.mark_unlogged({}, true)", quote_literal(&name)));
     }
     out.push(owner_sql(&name, &table.owner));
     out.extend(column_settings(table, &name));

@@ -558,7 +558,8 @@ impl Kinds<'_> {
                 _ => DiscardKind::All,
             }),
             NodeEnum::PrepareStmt(p) => {
-                let mut lower = Lower { text: self.text, tokens: t, base: self.base, unknown: false, renamed: Vec::new() };
+                let mut lower =
+                    Lower { text: self.text, tokens: t, base: self.base, unknown: false, renamed: Vec::new() };
                 let types = p
                     .argtypes
                     .iter()

@@ -920,7 +920,9 @@ impl<'a> Lower<'a> {
         match node {
             NodeEnum::ColumnRef(c) => {
                 let mut path = strings(&c.fields);
-                let qualifies = path.len() + usize::from(matches!(c.fields.last(), Some(f) if !matches!(f.node, Some(NodeEnum::String(_))))) > 1;
+                let qualifies = path.len()
+                    + usize::from(matches!(c.fields.last(), Some(f) if !matches!(f.node, Some(NodeEnum::String(_)))))
+                    > 1;
                 if let Some(first) = path.first_mut().filter(|_| qualifies)
                     && let Some((_, known)) = self.renamed.iter().find(|(name, _)| name == first)
                 {

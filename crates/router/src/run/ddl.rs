@@ -390,6 +390,17 @@ impl Session {
                 false => Failure::new("42P17", format!("table \"{}\" is not partitioned", table.name)),
             });
         }
+        // Here it is partitioned, which PostgreSQL 18 lets be neither.
+        // Here it is partitioned, which PostgreSQL 18 lets be neither.
+        let mut marked = None;
+        if let [only] = info.subcommands.as_slice()
+            && matches!(only.as_str(), "set_logged" | "set_un_logged")
+            && let Some(altered) = info.relations.first()
+            && let Some(leaf) = self.distributed(altered).await?.filter(|table| table.is_leaf)
+            && before.iter().any(|(table, description)| table.oid == leaf.oid && description.caller_owns)
+        {
+            marked = Some(format!("SELECT pgherd.mark_unlogged({}, {})", leaf.oid, only == "set_un_logged"));
+        }
         let checks = if detaches && !of_leaf { self.checks_of_detached(info, &before).await? } else { Vec::new() };
         let drops = info.tag.starts_with("DROP");
         let meant = self.meant_objects(info).await?;
@@ -409,6 +420,9 @@ impl Session {
                 None if rounds < LOCK_ROUNDS_MAX => return Box::pin(self.define(call, info, rounds + 1)).await,
                 None => return Err(overtaken()),
             }
+        } else if let Some(sql) = marked {
+            self.run_quiet(COORDINATOR_GROUP, &sql).await?;
+            Completion::tag("ALTER TABLE")
         } else {
             let completion = self.run_coordinator_plan(call, &sql, true, true).await;
             self.definitions.outer.clear();
@@ -1067,17 +1081,24 @@ impl Session {
         if !distributed && (!relations.is_empty() || self.catalog().by_oid.is_empty()) {
             return self.run_on_coordinator(call, text, true).await;
         }
-        // Partitions that are ours are the table itself.
-        let without_only = maintained(call).filter(|(_, targets)| says_only && targets.len() == tables.len()).map(
-            |(head, targets)| {
-                let whole = targets.iter().zip(&tables).filter_map(|(target, table)| match table.as_ref()?.is_partitioned {
-                    true => Some(*target),
-                    false if is_only(target) => Some(target.trim_start().get("only".len()..).unwrap_or(target)),
-                    false => Some(*target),
+        // Partitions that are ours are the table itself. VACUUM ONLY of users' partitioned tables does nothing but say so,
+        // which one worker does.
+        let without_only = |partitioned: bool| {
+            let (head, targets) = maintained(call).filter(|(_, targets)| says_only && targets.len() == tables.len())?;
+            let whole =
+                targets.iter().zip(&tables).filter_map(|(target, table)| match table.as_ref()?.is_partitioned {
+                    true if is_only(target) => partitioned.then_some(*target),
+                    false if is_only(target) => target.trim_start().get("only".len()..),
+                    _ => Some(*target),
                 });
-                format!("{head}{}", whole.collect::<Vec<_>>().join(", "))
-            },
+            let whole: Vec<&str> = whole.collect();
+            Some(if whole.is_empty() { String::new() } else { format!("{head}{}", whole.join(", ")) })
+        };
+        let is_vacuum = matches!(
+            call.prepared.statement.as_ref().map(|s| &s.kind),
+            Some(StatementKind::Vacuum { is_vacuum: true, .. })
         );
+        let (without_only, elsewhere) = (without_only(true), without_only(!is_vacuum));
         if tables.iter().any(Option::is_none) {
             // Local ones first, by themselves.
             let Some((head, targets)) = maintained(call).filter(|(_, targets)| targets.len() == tables.len()) else {
@@ -1122,12 +1143,14 @@ impl Session {
         if !is_empty_there {
             steps.push(operation::Step { work: work.clone(), ..operation::on_coordinator(&command) });
         }
-        steps.extend(catalog.worker_groups().into_iter().map(|group| operation::Step {
-            group,
-            action: "on the worker".to_owned(),
-            command: command.clone(),
-            work: work.clone(),
-        }));
+        let elsewhere = elsewhere.unwrap_or_else(|| command.clone());
+        for (number, group) in catalog.worker_groups().into_iter().enumerate() {
+            let command = if number == 0 { &command } else { &elsewhere };
+            if !command.is_empty() {
+                let (action, command) = ("on the worker".to_owned(), command.clone());
+                steps.push(operation::Step { group, action, command, work: work.clone() });
+            }
+        }
         let tag = Completion::Tag(word.clone());
         if self.txn.block == Block::None && word != "ANALYZE" {
             let relation = table.map_or(0, |t| t.oid);
