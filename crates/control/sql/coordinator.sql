@@ -554,11 +554,21 @@ BEGIN
 END
 $$;
 
+-- The router has the workers follow the next index of the table, which pgherd.guard_definitions lets pass.
+CREATE OR REPLACE FUNCTION pgherd.let_index_be_made(relation regclass) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pgherd.require_owner(relation);
+    PERFORM set_config('pgherd.makes_index', pgherd.make_pass('index ' || relation::oid || ' ' || pg_current_xact_id(), ''), true);
+END
+$$;
+
 -- Before a definition of distributed and reference tables: each is locked where the caller owns it, so that what is told is what
 -- the statement changes, and two definitions of one table take turns, in one order everywhere. The lock is the one that the
 -- statement, or taking the foreign child away, wants in any case. Then each is told of as it is, and its child, which stands in
--- the way of some forms, is taken away if it `detaches`; but for those that are not `wanted`. No rows: whoever waited finds the tables changed
--- (gone, renamed, no longer distributed), or the metadata at another epoch than expected.
+-- the way of some forms, is taken away if it `detaches`; if not (NULL: that is asked for by itself), one index may be made beside
+-- it. But for those that are not `wanted`. No rows: whoever waited finds the tables changed (gone, renamed, no longer
+-- distributed), or the metadata at another epoch than expected.
 CREATE OR REPLACE FUNCTION pgherd.begin_definition(tables oid[], modes text[], wanted bool[], detaches bool, expected bigint)
 RETURNS TABLE (relation oid, description jsonb)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -605,6 +615,9 @@ BEGIN
             -- Of others' tables only what does not change them is taken: a view of them, a grant that comes to nothing.
             IF detaches AND owned[at] AND EXISTS (SELECT FROM pgherd.pg_dist_partition p WHERE p.logicalrelid = relation AND p.partmethod = 'h') THEN
                 PERFORM pgherd.detach_child(relation);
+            END IF;
+            IF NOT detaches AND owned[at] THEN
+                PERFORM pgherd.let_index_be_made(relation);
             END IF;
         END IF;
         RETURN NEXT;
@@ -879,6 +892,14 @@ BEGIN
     IF changed.oid IS NULL AND TG_EVENT = 'ddl_command_end'
         AND (TG_TAG IN ('COMMENT', 'SECURITY LABEL', 'REINDEX')
             OR TG_TAG = 'CREATE INDEX' AND current_query() ~* E'\\mconcurrently\\M') THEN
+        RETURN;
+    END IF;
+    IF changed.oid IS NULL AND TG_EVENT = 'ddl_command_end' AND TG_TAG = 'CREATE INDEX'
+        AND coalesce(current_setting('pgherd.makes_index', true), '') <> '' THEN
+        -- It is for one index.
+        PERFORM pgherd.check_pass(current_setting('pgherd.makes_index'), 'index ' || i.indrelid::oid || ' ' || pg_current_xact_id(), '')
+            FROM pg_event_trigger_ddl_commands() d JOIN pg_index i ON d.classid = 'pg_class'::regclass AND i.indexrelid = d.objid;
+        PERFORM set_config('pgherd.makes_index', '', true);
         RETURN;
     END IF;
     IF changed.oid IS NOT NULL THEN

@@ -543,7 +543,11 @@ impl Session {
             if affected.is_empty() {
                 return Ok(Vec::new());
             }
-            let mode = |table: &Table| if table.is_reference() { reference_lock(info) } else { "ACCESS EXCLUSIVE" };
+            let keeps = self.keeps_child(info, &affected);
+            let mode = |table: &Table| match table.is_reference() || keeps {
+                true => reference_lock(info),
+                false => "ACCESS EXCLUSIVE",
+            };
             let list = |item: &dyn Fn(&Table) -> String| {
                 let items: Vec<String> = affected.iter().map(|table| item(table)).collect();
                 quote_literal(&format!("{{{}}}", items.join(",")))
@@ -554,7 +558,13 @@ impl Session {
                 list(&|table| mode(table).to_owned()),
                 list(&|table| (!around.contains(&table.oid)).to_string()),
                 // From inside the coordinator only what it is told to run may do that.
-                !self.definitions.is_asked(),
+                if keeps {
+                    "false"
+                } else if self.definitions.is_asked() {
+                    "NULL"
+                } else {
+                    "true"
+                },
                 self.catalog().epoch
             );
             let told = self.collect_on(COORDINATOR_GROUP, &sql).await.map_err(super::own::without_context)?;
@@ -575,6 +585,15 @@ impl Session {
             return Ok(before);
         }
         Err(overtaken())
+    }
+
+    /// An index of a table is none of its child, which may stay: unless the table is partitioned, or the statement may find
+    /// nothing to do.
+    fn keeps_child(&self, info: &DdlInfo, affected: &[Arc<Table>]) -> bool {
+        info.tag == "CREATE INDEX"
+            && !info.if_not_exists
+            && !self.definitions.is_asked()
+            && matches!(affected, [only] if !only.is_reference() && !only.is_partitioned && !only.is_leaf)
     }
 
     /// Around ALTER SCHEMA … RENAME: the coordinator believes that the workers will hear of it.
@@ -721,8 +740,9 @@ impl Session {
             new.is_partitioned() || old.parent.is_some() || new.parent.is_some()
         };
         let (mut trees, single): (Vec<_>, Vec<_>) = altered.into_iter().partition(|(_, old, new)| is_partial(old, new));
+        let keeps = matches!(before, [(only, _)] if self.keeps_child(info, std::slice::from_ref(only)));
         for (table, old, new) in &single {
-            self.check_followed(table, old, new, &state, true).await?;
+            self.check_followed(table, old, new, &state, !keeps).await?;
             // Where triggers fire depends on the distribution column, which may have another name now.
             let again = match new.triggers.is_empty() || table.is_reference() {
                 true => None,
