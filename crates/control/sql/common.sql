@@ -444,6 +444,20 @@ BEGIN
 END
 $$;
 
+-- VALIDATE CONSTRAINT of a column's NOT NULL, whatever it is called here. (SET NOT NULL does not look at the rows where it is a parent's.)
+CREATE OR REPLACE FUNCTION pgherd.validate_not_null(relation regclass, col name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    name name;
+BEGIN
+    FOR name IN SELECT k.conname FROM pg_constraint k JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = k.conkey[1]
+        WHERE k.conrelid = relation AND k.contype = 'n' AND a.attname = col AND NOT k.convalidated
+    LOOP
+        EXECUTE format('ALTER TABLE %s VALIDATE CONSTRAINT %I', relation, name);
+    END LOOP;
+END
+$$;
+
 -- DROP INDEX of an index that CREATE INDEX CONCURRENTLY has not brought to its end: partitions have it, their parent does not.
 CREATE OR REPLACE FUNCTION pgherd.drop_shard_indexes(shards bigint[], index_name name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

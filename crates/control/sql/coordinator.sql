@@ -559,7 +559,8 @@ CREATE OR REPLACE FUNCTION pgherd.let_index_be_made(relation regclass) RETURNS v
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM pgherd.require_owner(relation);
-    PERFORM set_config('pgherd.makes_index', pgherd.make_pass('index ' || relation::oid || ' ' || pg_current_xact_id(), ''), true);
+    PERFORM set_config('pgherd.makes_index',
+        relation::oid || ' ' || pgherd.make_pass('index ' || relation::oid || ' ' || pg_current_xact_id(), ''), true);
 END
 $$;
 
@@ -843,6 +844,7 @@ CREATE OR REPLACE FUNCTION pgherd.guard_definitions() RETURNS event_trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     changed record;
+    pass text[];
 BEGIN
     -- All functions are looked through: only where one, a view or a distributed table may have got another owner.
     IF (CASE
@@ -897,10 +899,13 @@ BEGIN
     IF changed.oid IS NULL AND TG_EVENT = 'ddl_command_end' AND TG_TAG = 'CREATE INDEX'
         AND coalesce(current_setting('pgherd.makes_index', true), '') <> '' THEN
         -- It is for one index.
-        PERFORM pgherd.check_pass(current_setting('pgherd.makes_index'), 'index ' || i.indrelid::oid || ' ' || pg_current_xact_id(), '')
-            FROM pg_event_trigger_ddl_commands() d JOIN pg_index i ON d.classid = 'pg_class'::regclass AND i.indexrelid = d.objid;
+        pass := string_to_array(current_setting('pgherd.makes_index'), ' ');
         PERFORM set_config('pgherd.makes_index', '', true);
-        RETURN;
+        IF (SELECT bool_and(i.indrelid::text = pass[1]) FROM pg_event_trigger_ddl_commands() d
+                LEFT JOIN pg_index i ON d.classid = 'pg_class'::regclass AND i.indexrelid = d.objid) THEN
+            PERFORM pgherd.check_pass(pass[2], 'index ' || pass[1] || ' ' || pg_current_xact_id(), '');
+            RETURN;
+        END IF;
     END IF;
     IF changed.oid IS NOT NULL THEN
         NULL;

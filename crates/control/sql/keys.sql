@@ -233,10 +233,7 @@ BEGIN
 END
 $$;
 
--- For each key two functions, as PostgreSQL does it: one looks for the row that another refers to, as the owner of the
--- referenced table; and AFTER DELETE OR UPDATE of the foreign child of that table one does what the key says is to become of the
--- rows that refer to the old one, as the owner of the local table. What is read on the way (domains have checks) runs as these.
--- (Each definition asks for this: only where something is to be done are event triggers put off, which costs all plans.)
+-- Each definition asks whether functions of keys have other owners now: only where one has are event triggers put off, which costs all plans.
 CREATE OR REPLACE FUNCTION pgherd.give_function(function regprocedure, owner name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET session_replication_role = replica AS $$
 BEGIN
@@ -255,6 +252,9 @@ BEGIN
 END
 $$;
 
+-- For each key two functions, as PostgreSQL does it: one looks for the row that another refers to, as the owner of the
+-- referenced table; and AFTER DELETE OR UPDATE of the foreign child of that table one does what the key says is to become of the
+-- rows that refer to the old one, as the owner of the local table. What is read on the way (domains have checks) runs as these.
 CREATE OR REPLACE FUNCTION pgherd.create_key_action(key oid) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE

@@ -533,6 +533,13 @@ impl Site<'_> {
         if !actions.is_empty() {
             out.push(format!("ALTER TABLE {table} {}", actions.join(", ")));
         }
+        let is_checked = |(old, new): &&(&Column, &Column)| {
+            old.not_null && old.not_null_unchecked && new.not_null && !new.not_null_unchecked
+        };
+        for (_, new) in kept.iter().filter(is_checked) {
+            let (table, column) = (quote_literal(&table), quote_literal(&new.name));
+            out.push(format!("SELECT pgherd.validate_not_null({table}, {column})"));
+        }
         let retyped = !follows && kept.iter().any(|(old, new)| is_retyped(old, new, hints));
         if retyped && !self.is_reference && !self.leaves.is_empty() {
             out.push(format!("SELECT pgherd.align_names({})", quote_literal(&table)));
@@ -797,7 +804,11 @@ fn alter_column(old: &Column, new: &Column, hints: Hints<'_>) -> Vec<String> {
     match (old.not_null, new.not_null) {
         (true, false) => out.push(format!("{alter} DROP NOT NULL")),
         (false, true) => out.push(unchecked_not_null(new).unwrap_or(format!("{alter} SET NOT NULL"))),
-        (true, true) if old.not_null_unchecked && !new.not_null_unchecked => out.push(format!("{alter} SET NOT NULL")),
+        (true, true) if !old.not_null_unchecked && new.not_null_unchecked => {
+            out.push(format!("{alter} DROP NOT NULL"));
+            out.extend(unchecked_not_null(new));
+        }
+        // (Where it becomes checked: by a statement of its own.)
         _ => {}
     }
     out

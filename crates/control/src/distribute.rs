@@ -735,10 +735,6 @@ pub fn coordinator_table_ddl(table: &TableDescription, key: Option<&str>) -> Vec
         Some(key) => vec![format!("CREATE TABLE {name} ({parts}) PARTITION BY HASH ({})", quote_ident(key))],
         None => vec![format!("CREATE {}TABLE {name} ({parts}){}", unlogged(table), storage_clauses(table))],
     };
-    // From PostgreSQL 18 on none is made that is partitioned and UNLOGGED.
-    if key.is_some() && table.persistence == 'u' {
-        out.push(format!("SELECT pgherd.mark_unlogged({}, true)", quote_literal(&name)));
-    }
     out.push(owner_sql(&name, &table.owner));
     out.extend(column_settings(table, &name));
     let leaf = Leaf { schema: table.schema.clone(), name: name.clone(), shard: None };

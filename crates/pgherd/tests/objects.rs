@@ -227,3 +227,33 @@ fn what_names_the_table_is_not_distributed() {
     assert!(said.contains("42601") || said.contains("VACUUM"), "{said}");
     assert_eq!(client.value("SELECT count(*) FROM pgherd_operations WHERE state <> 'done'").unwrap(), "0");
 }
+
+#[test]
+fn indexes_have_their_own_tables() {
+    let said = same(
+        "objects_indexes",
+        &[
+            "CREATE TABLE t (k int PRIMARY KEY, v int); INSERT INTO t SELECT i, i % 3 FROM generate_series(1, 20) i",
+            "CREATE TABLE p (k int, at int) PARTITION BY RANGE (at); CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (9)",
+            "only: SELECT create_distributed_table('t', 'k'), create_distributed_table('p', 'k')",
+            "CREATE INDEX one ON t (v)",
+            "CREATE UNIQUE INDEX two ON t (k, v)",
+            "CREATE TEMP TABLE scratch (v int); CREATE INDEX one ON scratch (v)",
+            "CREATE SCHEMA other; CREATE TABLE other.t (v int); CREATE INDEX one ON other.t (v)",
+            "CREATE INDEX one ON t (k, v)",
+            "CREATE INDEX IF NOT EXISTS one ON t (k, v)",
+            "CREATE INDEX three ON t (nothing)",
+            "BEGIN; CREATE INDEX four ON t (v, k); SAVEPOINT s; CREATE INDEX five ON t (nothing)",
+            "ROLLBACK TO s; CREATE INDEX five ON t (v DESC); COMMIT",
+            "DO $$ BEGIN CREATE INDEX six ON t (v NULLS FIRST); END $$",
+            "CREATE INDEX seven ON p (at); CREATE INDEX eight ON p1 (k)",
+            "DROP INDEX pg_temp.one",
+            "DROP INDEX one",
+            "SELECT schemaname, tablename, indexname FROM pg_indexes WHERE schemaname IN ('public', 'other') ORDER BY 1, 2, 3",
+            "only: DO $$ BEGIN ASSERT (SELECT count(DISTINCT result) = 1 AND min(result) = 'five four six t_pkey two' FROM \
+             run_command_on_workers($c$SELECT string_agg(indexname, ' ' ORDER BY indexname) FROM pg_indexes \
+             WHERE tablename = 't' AND schemaname = 'public'$c$)); END $$",
+        ],
+    );
+    assert!(said.iter().any(|said| said.contains("seven")), "{said:?}");
+}

@@ -85,8 +85,8 @@ enum Begun {
     Session(Box<NewSession>),
 }
 
-/// Encryption is not offered: the client goes on in the clear or leaves. Whoever has gone on already, without waiting for this, spoke in the clear what was meant
-/// to be secret, or somebody else did (CVE-2021-23214).
+/// Encryption is not offered: the client goes on in the clear or leaves. Whoever has gone on already, without waiting for
+/// this, spoke in the clear what was meant to be secret, or somebody else did (CVE-2021-23214).
 async fn decline(client: &mut Client, request: &str) -> Result<()> {
     client.out.extend_from_slice(b"N");
     client.flush().await?;

@@ -529,6 +529,16 @@ impl<'a> Lower<'a> {
                         _ => self.unknown = true,
                     }
                 }
+                // What else is called so, in FROM perhaps, would be taken for it.
+                let t = self.tokens;
+                let is = |at: usize, name: &str| {
+                    t.span(at, at + 1).of(self.text).trim_matches('"').eq_ignore_ascii_case(name)
+                };
+                let count = |known: &dyn Fn(usize) -> bool| (0..t.list.len()).filter(|at| known(*at)).count();
+                self.unknown |= !renamed.is_empty() && count(&|at| is(at, "old") || is(at, "new")) > renamed.len();
+                for (name, _) in &renamed {
+                    self.unknown |= count(&|at| is(at, name) && t.kind(at + 1) != Token::Ascii46) > 1;
+                }
                 let outer = std::mem::replace(&mut self.renamed, renamed);
                 let items = self.targets(&c.exprs);
                 self.renamed = outer;
@@ -920,12 +930,12 @@ impl<'a> Lower<'a> {
         match node {
             NodeEnum::ColumnRef(c) => {
                 let mut path = strings(&c.fields);
-                let qualifies = path.len()
-                    + usize::from(matches!(c.fields.last(), Some(f) if !matches!(f.node, Some(NodeEnum::String(_)))))
-                    > 1;
-                if let Some(first) = path.first_mut().filter(|_| qualifies)
+                let is_row = path.len() == c.fields.len() && path.len() == 1;
+                if let Some(first) = path.first_mut()
                     && let Some((_, known)) = self.renamed.iter().find(|(name, _)| name == first)
                 {
+                    // A whole row, or a column of that name.
+                    self.unknown |= is_row;
                     *first = (*known).to_owned();
                 }
                 let star = c.fields.last().is_some_and(|f| matches!(f.node, Some(NodeEnum::AStar(_))));

@@ -391,7 +391,6 @@ impl Session {
             });
         }
         // Here it is partitioned, which PostgreSQL 18 lets be neither.
-        // Here it is partitioned, which PostgreSQL 18 lets be neither.
         let mut marked = None;
         if let [only] = info.subcommands.as_slice()
             && matches!(only.as_str(), "set_logged" | "set_un_logged")
@@ -587,13 +586,19 @@ impl Session {
         Err(overtaken())
     }
 
-    /// An index of a table is none of its child, which may stay: unless the table is partitioned, or the statement may find
-    /// nothing to do.
+    /// An index of a table is none of its child, which may stay: unless the table is partitioned, or the statement may
+    /// find nothing to do.
     fn keeps_child(&self, info: &DdlInfo, affected: &[Arc<Table>]) -> bool {
+        let (Some(on), [only]) = (info.relations.first(), affected) else { return false };
+        // The index may have the name of another table's.
+        let is_named = on.name == only.name && on.schema.as_ref().is_none_or(|schema| *schema == only.schema);
         info.tag == "CREATE INDEX"
+            && is_named
             && !info.if_not_exists
             && !self.definitions.is_asked()
-            && matches!(affected, [only] if !only.is_reference() && !only.is_partitioned && !only.is_leaf)
+            && !only.is_reference()
+            && !only.is_partitioned
+            && !only.is_leaf
     }
 
     /// Around ALTER SCHEMA … RENAME: the coordinator believes that the workers will hear of it.
@@ -1092,7 +1097,10 @@ impl Session {
             tables.push(table);
         }
         // Older servers do not know ONLY there, and say so before anything is begun.
-        let is_only = |target: &&str| target.split_whitespace().next().is_some_and(|w| w.eq_ignore_ascii_case("only"));
+        let is_only = |target: &&str| {
+            let (word, rest) = target.trim_start().split_at_checked("only".len()).unwrap_or_default();
+            word.eq_ignore_ascii_case("only") && !rest.starts_with(|c: char| c.is_alphanumeric() || "_$".contains(c))
+        };
         let says_only = maintained(call).is_some_and(|(_, targets)| targets.iter().any(is_only));
         let distributed = tables.iter().any(Option::is_some);
         if says_only && self.server_major() < 18 {
@@ -1101,23 +1109,25 @@ impl Session {
         if !distributed && (!relations.is_empty() || self.catalog().by_oid.is_empty()) {
             return self.run_on_coordinator(call, text, true).await;
         }
-        // Partitions that are ours are the table itself. VACUUM ONLY of users' partitioned tables does nothing but say so,
-        // which one worker does.
+        // Partitions that are ours are the table itself. VACUUM ONLY of users' partitioned tables does nothing but say
+        // so, which one worker does.
         let without_only = |partitioned: bool| {
             let (head, targets) = maintained(call).filter(|(_, targets)| says_only && targets.len() == tables.len())?;
             let whole =
                 targets.iter().zip(&tables).filter_map(|(target, table)| match table.as_ref()?.is_partitioned {
-                    true if is_only(target) => partitioned.then_some(*target),
-                    false if is_only(target) => target.trim_start().get("only".len()..),
-                    _ => Some(*target),
+                    true if is_only(target) => partitioned.then(|| (*target).to_owned()),
+                    false if is_only(target) => target.trim_start().get("only".len()..).map(without_brackets),
+                    _ => Some((*target).to_owned()),
                 });
-            let whole: Vec<&str> = whole.collect();
+            let whole: Vec<String> = whole.collect();
             Some(if whole.is_empty() { String::new() } else { format!("{head}{}", whole.join(", ")) })
         };
-        let is_vacuum = matches!(
-            call.prepared.statement.as_ref().map(|s| &s.kind),
-            Some(StatementKind::Vacuum { is_vacuum: true, .. })
-        );
+        let is_vacuum = match call.prepared.statement.as_ref().map(|s| &s.kind) {
+            Some(StatementKind::Vacuum { is_vacuum, options, .. }) => {
+                *is_vacuum && !options.iter().any(|(name, _)| name == "analyze")
+            }
+            _ => false,
+        };
         let (without_only, elsewhere) = (without_only(true), without_only(!is_vacuum));
         if tables.iter().any(Option::is_none) {
             // Local ones first, by themselves.
@@ -1338,6 +1348,14 @@ pub(super) fn using_clauses(text: &str, info: &DdlInfo) -> Vec<(String, String)>
         return Vec::new();
     }
     pgherd_sql::using_clauses(text)
+}
+
+/// A name as it may stand after ONLY, and its columns.
+fn without_brackets(target: &str) -> String {
+    match target.trim_start().strip_prefix('(').and_then(|rest| rest.split_once(')')) {
+        Some((name, columns)) => format!(" {name}{columns}"),
+        None => target.to_owned(),
+    }
 }
 
 /// VACUUM or ANALYZE up to what it is about, and each of that.

@@ -179,7 +179,10 @@ impl Session {
         sql.push(distribute::replace_aside_sql(table.oid, table, owned.text(0, 0).unwrap_or("[]"), key.is_some()));
         // One by one: inside the coordinator some of them need a pass.
         let last = sql.pop();
-        for sql in [Some(sql.join(";\n")), last].into_iter().flatten() {
+        // From PostgreSQL 18 on none is made that is partitioned and UNLOGGED.
+        let marked = (key.is_some() && table.persistence == 'u')
+            .then(|| format!("SELECT pgherd.mark_unlogged({}, true)", quote_literal(&table.qualified_name())));
+        for sql in [Some(sql.join(";\n")), marked, last].into_iter().flatten() {
             self.run_quiet(COORDINATOR_GROUP, &sql).await.map_err(super::own::without_position)?;
         }
         let sql = format!("SELECT pg_catalog.to_regclass({})::pg_catalog.oid", quote_literal(&table.qualified_name()));
