@@ -5,6 +5,8 @@
 
 use std::sync::OnceLock;
 
+use pgherd_testkit::client::startup;
+use pgherd_testkit::door::{self, packet};
 use pgherd_testkit::{Cluster, Target};
 use tokio_postgres::{Client, Error, NoTls, SimpleQueryMessage};
 
@@ -208,5 +210,88 @@ fn a_worker_that_lets_nobody_in_fails_the_statement_and_not_the_session() {
         assert!(error.message().contains("could not log in to ") && error.hint().is_some(), "{error:?}");
         assert!(!client.is_closed());
         works("kept_out", "q").await;
+    });
+}
+
+/// What a client says that has not proved yet who it is.
+#[test]
+fn nothing_but_a_proof_is_read_before_login() {
+    use std::io::{Read, Write};
+    let target = &cluster().target;
+    let first = startup(196_608, &[("user", &target.user), ("database", &target.database)]);
+    let query = [&b"Q\0\0\0\x0d"[..], b"SELECT 1\0"].concat();
+    let long = [&b"p"[..], &0x7fff_ffff_u32.to_be_bytes(), &[b'x'; 100]].concat();
+    for (said, expected) in [
+        // A second startup packet, encryption, a cancel request, a query, an empty proof, one that is too long.
+        (first.clone(), "expected SASL response, got message type 0"),
+        (packet(8, door::SSL_REQUEST, b""), "expected SASL response, got message type 0"),
+        (packet(16, door::CANCEL_REQUEST, &[0; 8]), "expected SASL response, got message type 0"),
+        (query, "expected SASL response, got message type 81"),
+        (b"p\0\0\0\x04".to_vec(), "08P01"),
+        (long, ""),
+    ] {
+        let mut stream = std::net::TcpStream::connect((&*target.host, target.port)).unwrap();
+        stream.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+        stream.write_all(&first).unwrap();
+        let mut asked = [0; 24];
+        stream.read_exact(&mut asked).unwrap();
+        assert_eq!(asked[0], b'R', "{asked:?}");
+        assert_eq!(&asked[9..22], b"SCRAM-SHA-256");
+        stream.write_all(&said).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        let text = String::from_utf8_lossy(&answer).into_owned();
+        assert!(answer.is_empty() || answer[0] == b'E' && text.contains("FATAL"), "{text:?}");
+        assert!(text.contains(expected), "{said:?}: {text:?} has no {expected:?}");
+    }
+    block_on(async {
+        assert_eq!(value(&admin().await, "SELECT 1").await, "1");
+    });
+}
+
+/// What is remembered of a login is not longer true than a second.
+#[test]
+fn a_login_ends_with_what_it_stands_on() {
+    block_on(async {
+        let admin = prepared().await;
+        let coordinator =
+            Target { port: value(&admin, "SHOW port").await.parse().unwrap(), ..cluster().target.clone() };
+        let direct = connect_as(&coordinator, &coordinator.user, coordinator.password.as_ref().unwrap()).await.unwrap();
+        let sql = "CREATE ROLE may_end LOGIN PASSWORD 'p'";
+        admin.batch_execute(sql).await.unwrap();
+        let code = async |target: &Target| match connect_as(target, "may_end", "p").await {
+            Ok(_) => "in".to_owned(),
+            Err(error) => error.as_db_error().map_or_else(|| error.to_string(), |e| e.code().code().to_owned()),
+        };
+        for (change, expected) in [
+            ("ALTER ROLE may_end VALID UNTIL 'yesterday'", "28P01"),
+            ("ALTER ROLE may_end VALID UNTIL 'tomorrow'", "in"),
+            ("ALTER ROLE may_end PASSWORD 'q'", "28P01"),
+            ("ALTER ROLE may_end PASSWORD 'p'", "in"),
+            ("ALTER ROLE may_end VALID UNTIL '-infinity'", "28P01"),
+            ("ALTER ROLE may_end VALID UNTIL 'infinity'", "in"),
+            ("ALTER ROLE may_end NOLOGIN", "28000"),
+            ("ALTER ROLE may_end LOGIN CONNECTION LIMIT 0", "53300"),
+            ("ALTER ROLE may_end CONNECTION LIMIT -1", "in"),
+            ("ALTER ROLE may_end PASSWORD NULL", "28P01"),
+            ("ALTER ROLE may_end PASSWORD 'p'", "in"),
+            ("DROP ROLE may_end", "28P01"),
+            (sql, "in"),
+        ] {
+            // By itself PostgreSQL says the same; the router finds out soon, though nobody tells it.
+            code(&cluster().target).await;
+            direct.batch_execute(change).await.unwrap_or_else(|e| panic!("{change}: {:?}", e.as_db_error()));
+            assert_eq!(code(&coordinator).await, expected, "{change}");
+            let mut found = code(&cluster().target).await;
+            for _ in 0..60 {
+                if found == expected {
+                    break;
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                found = code(&cluster().target).await;
+            }
+            assert_eq!(found, expected, "{change}");
+        }
     });
 }

@@ -136,6 +136,11 @@ pub fn parse_options(options: &str, settings: &mut Settings) -> Result<()> {
     let fatal = |message| Err(Failure::fatal("42601", message));
     while let Some(word) = words.next() {
         let invalid = || format!("invalid command-line argument for server process: {word}");
+        if word == "--" {
+            // No more of them.
+            let Some(word) = words.next() else { break };
+            return fatal(format!("invalid command-line argument for server process: {word}"));
+        }
         let (switch, assignment) = if word == "-c" {
             let Some(assignment) = words.next() else { return fatal(invalid()) };
             ("-c ", assignment)

@@ -161,14 +161,14 @@ async fn begin(thread: &Rc<Thread>, client: &mut Client) -> Result<Begun> {
         authenticate_callback(thread, client, &caller).await?;
         return Ok(Begun::Callback { caller, role: role_of(user.as_deref()) });
     }
+    if version.1 > 2 || !unknown.is_empty() {
+        backend::write_negotiate_protocol_version(&mut client.out, (3, version.1.min(2)), &unknown);
+    }
     let user = user
         .filter(|u| !u.is_empty())
         .ok_or_else(|| Failure::fatal("28000", "no PostgreSQL user name specified in startup packet"))?;
     let database = database.filter(|d| !d.is_empty()).unwrap_or_else(|| user.clone());
-    let encoding = crate::settings::take_encoding(&mut settings)?;
-    if version.1 > 2 || !unknown.is_empty() {
-        backend::write_negotiate_protocol_version(&mut client.out, (3, version.1.min(2)), &unknown);
-    }
+    let encoding = crate::settings::take_encoding(&mut settings);
     let mut seat = Seat::take(&thread.shared)?;
     let login = thread.login(&user, &database).await?;
     let credentials = match thread.shared.config.auth {
@@ -180,6 +180,7 @@ async fn begin(thread: &Rc<Thread>, client: &mut Client) -> Result<Begun> {
     let database = database::open(&thread.shared, &database).await?;
     login.check_limits(seat.of_role(&user), database.sessions() + 1)?;
     options?;
+    let encoding = encoding?;
     let long_cancel_key = version.1 >= 2;
     let encoding = encoding.or_else(|| login.encoding()).unwrap_or(crate::encoding::UTF8);
     let encoding = ClientEncoding::new(thread.shared.charset(encoding, &database.name).await?);

@@ -9,6 +9,7 @@ pub mod beside;
 pub mod client;
 mod cluster;
 pub mod differential;
+pub mod door;
 pub mod drivers;
 pub mod fuzz;
 mod keeper;

@@ -171,21 +171,29 @@ fn parse_startup(packet: &Bytes) -> Result<Startup, ProtocolError> {
             if version.0 != PROTOCOL_LATEST.0 {
                 return Err(unsupported_version(version));
             }
-            Ok(Startup::Startup { version, params: startup_params(reader)? })
+            Ok(Startup::Startup { version, params: startup_params(&reader.rest())? })
         }
     }
 }
 
-fn startup_params(mut reader: Reader<'_>) -> Result<Vec<(String, String)>, ProtocolError> {
-    let layout = |_| ProtocolError::fatal("invalid startup packet layout: expected terminator as last byte");
+/// Names and values, as PostgreSQL reads them: a last name without a value is one byte of the packet's end.
+fn startup_params(packet: &[u8]) -> Result<Vec<(String, String)>, ProtocolError> {
+    let text = |from: usize| packet.get(from..).unwrap_or_default().split(|byte| *byte == 0).next().unwrap_or_default();
     let mut params = Vec::new();
-    loop {
-        let name = reader.cstr_bytes().map_err(layout)?;
-        if name.is_empty() {
-            return reader.end().map_err(layout).map(|()| params);
+    let mut at = 0;
+    while at < packet.len() {
+        let name = text(at);
+        let value_at = at + name.len() + 1;
+        if name.is_empty() || value_at >= packet.len() {
+            break;
         }
-        let value = reader.cstr_bytes().map_err(layout)?;
+        let value = text(value_at);
         params.push((utf8(name)?.to_owned(), utf8(value)?.to_owned()));
+        at = value_at + value.len() + 1;
+    }
+    match at + 1 == packet.len() {
+        true => Ok(params),
+        false => Err(ProtocolError::fatal("invalid startup packet layout: expected terminator as last byte")),
     }
 }
 

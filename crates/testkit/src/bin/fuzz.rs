@@ -5,6 +5,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use pgherd_testkit::door;
 use pgherd_testkit::fuzz::generate;
 use pgherd_testkit::fuzz::run::Runner;
 use pgherd_testkit::words::Words;
@@ -40,6 +41,17 @@ fn run(words: &Words) -> Result<usize> {
     runner.shrink = words.get("shrink").is_none_or(|v| v != "no");
     runner.shrink_refused = words.get("shrink").is_some_and(|v| v == "all");
     let begun = Instant::now();
+    // Before login first.
+    let (door, mut wrong) = (Duration::from_secs(60 * words.number("door", 10)?).min(time / 6), 0);
+    for first in (seed * 1_000_000..).step_by(100) {
+        if begun.elapsed() >= door {
+            println!("before login: {} packets, {wrong} are answered otherwise", first - seed * 1_000_000);
+            break;
+        }
+        let differ = door::compare(&oracle, &tested, "postgres", first..first + 100)?;
+        wrong += differ.len();
+        differ.iter().for_each(|differ| println!("{differ}"));
+    }
     for seed in (seed..).take(rounds as usize) {
         if begun.elapsed() > time {
             break;
@@ -50,5 +62,5 @@ fn run(words: &Words) -> Result<usize> {
         }
     }
     println!("{}", runner.report.summary());
-    Ok(runner.report.wrong())
+    Ok(runner.report.wrong() + wrong)
 }

@@ -9,7 +9,7 @@ mod change;
 pub mod compare;
 mod expression;
 mod query;
-mod random;
+pub mod random;
 mod round;
 pub mod run;
 mod schema;
