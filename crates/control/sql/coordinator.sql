@@ -2010,6 +2010,27 @@ LANGUAGE sql STABLE AS $$
         WHERE c.oid = $1 AND c.relnamespace = 'pgherd'::pg_catalog.regnamespace AND c.relname ~ '^ft_[0-9]+$'), $1)
 $$;
 
+-- The same of a row that an UPDATE may have moved to another partition: that whose constraint it satisfies.
+CREATE OR REPLACE FUNCTION pgherd.tableoid(oid, moved anyelement) RETURNS oid
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    origin oid := pgherd.tableoid($1);
+    leaf record;
+    fits bool;
+BEGIN
+    FOR leaf IN SELECT t.relid::pg_catalog.oid AS oid, pg_catalog.pg_get_partition_constraintdef(t.relid) AS condition
+        FROM pg_catalog.pg_partition_tree(pg_catalog.pg_partition_root(origin)) t JOIN pgherd.leaf l ON l.relation = t.relid
+        ORDER BY t.relid <> origin
+    LOOP
+        EXECUTE pg_catalog.format('SELECT %s FROM (SELECT ($1).*) x', coalesce(leaf.condition, 'true')) INTO fits USING moved;
+        IF fits THEN
+            RETURN leaf.oid;
+        END IF;
+    END LOOP;
+    RETURN origin;
+END
+$$;
+
 -- Partitions as users made them, without the child of each.
 CREATE OR REPLACE FUNCTION pgherd.pg_partition_tree(rootrelid regclass, OUT relid regclass, OUT parentrelid regclass,
     OUT isleaf bool, OUT level int) RETURNS SETOF record

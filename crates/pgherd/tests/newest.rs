@@ -19,6 +19,7 @@ fn features_of_the_newest_releases_are_as_on_one_server() {
         ("newest_merge", MERGE),
         ("newest_returning", RETURNING),
         ("newest_identity", IDENTITY),
+        ("newest_moved", MOVED),
     ] {
         let said = beside::same(&plain_side, &cluster_side, name, statements);
         assert!(said.iter().any(|(_, said)| said.contains('1')), "{name} says nothing: {said:?}");
@@ -186,6 +187,19 @@ const RETURNING: &[&str] = &[
     "UPDATE t SET v = 0 FROM s AS old WHERE old.k = t.k AND t.k = 8 RETURNING WITH (OLD AS o) (SELECT max(x.v) FROM s x WHERE x.k = o.k), old.v",
     "UPDATE t SET v = 0 WHERE k = 8 RETURNING WITH (OLD AS o) (SELECT max(o.v) FROM s o WHERE o.k = t.k)",
     "SELECT * FROM t ORDER BY k",
+];
+
+const MOVED: &[&str] = &[
+    "CREATE TABLE p (k int, r int, PRIMARY KEY (k, r)) PARTITION BY RANGE (r)",
+    "CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10); CREATE TABLE p2 PARTITION OF p FOR VALUES FROM (10) TO (20)",
+    "CREATE TABLE t (k int PRIMARY KEY, v int)",
+    "only: SELECT create_distributed_table('p', 'k'), create_distributed_table('t', 'k')",
+    "INSERT INTO p VALUES (1, 1), (2, 12); INSERT INTO t VALUES (1, 1)",
+    "UPDATE p SET r = r + 10 WHERE k = 1 RETURNING old.tableoid::regclass, new.tableoid::regclass, tableoid::regclass, old.r, new.r",
+    "UPDATE p SET r = r - 10 WHERE k = 1 RETURNING WITH (OLD AS o, NEW AS n) o.tableoid::regclass, n.tableoid::regclass, o.*, n.*",
+    "UPDATE t SET v = 2 RETURNING old.tableoid::regclass, new.tableoid::regclass, old.v, v",
+    "INSERT INTO t VALUES (1, 7) ON CONFLICT (k) DO UPDATE SET v = 8 RETURNING old.tableoid::regclass, new.tableoid::regclass, old.v, v",
+    "DELETE FROM t RETURNING old.tableoid::regclass, new.tableoid::regclass, old.v, new.v",
 ];
 
 const IDENTITY: &[&str] = &[

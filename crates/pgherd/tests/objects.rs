@@ -257,3 +257,26 @@ fn indexes_have_their_own_tables() {
     );
     assert!(said.iter().any(|said| said.contains("seven")), "{said:?}");
 }
+
+#[test]
+fn rows_that_move_say_where_they_are() {
+    let said = same(
+        "objects_moved",
+        &[
+            "CREATE TABLE p (k int, r int, p text, PRIMARY KEY (k, r)) PARTITION BY RANGE (r)",
+            "CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10); CREATE TABLE p2 PARTITION OF p FOR VALUES FROM (10) TO (20)",
+            "CREATE TABLE p3 PARTITION OF p DEFAULT",
+            "only: SELECT create_distributed_table('p', 'k')",
+            "INSERT INTO p VALUES (1, 1, 'a'), (2, 12, 'b'), (3, 30, 'c')",
+            "UPDATE p SET r = r + 10 WHERE k = 1 RETURNING tableoid::regclass, *",
+            "UPDATE p AS q SET r = r + 10 WHERE k = 1 RETURNING q.tableoid::regclass, q.*",
+            "UPDATE p SET p = 'x' WHERE k = 2 RETURNING tableoid::regclass, *",
+            "WITH u AS (UPDATE p SET r = 40 - r RETURNING p.tableoid::regclass AS at, k, r) SELECT * FROM u ORDER BY k",
+            "UPDATE p SET r = 5 WHERE k = 3 AND tableoid = 'p2'::regclass RETURNING tableoid::regclass, r",
+            "UPDATE p SET r = p.r + 1 FROM p o WHERE o.k = p.k AND p.k = 1 RETURNING p.tableoid::regclass, o.tableoid::regclass, p.r, o.r",
+            "SELECT tableoid::regclass, * FROM p ORDER BY k",
+            "DELETE FROM p WHERE k = 3 RETURNING tableoid::regclass",
+        ],
+    );
+    assert!(said.iter().any(|said| said.contains("p3")), "{said:?}");
+}

@@ -15,6 +15,7 @@ use pgherd_catalog::{Column, Resolved, Snapshot, Table};
 use pgherd_sql::ast::*;
 use pgherd_sql::{Edits, Statement, is_own_relation};
 
+use crate::context::{qualified, quote_ident};
 use crate::plan::KeyValue;
 use crate::{SessionView, literal, safety};
 
@@ -241,6 +242,8 @@ pub(crate) struct SystemColumn<'a> {
     pub span: Span,
     /// Whose it is, by number of the occurrence.
     pub instance: usize,
+    /// Of the row as it was.
+    pub is_old: bool,
 }
 
 #[derive(Clone)]
@@ -1161,10 +1164,10 @@ impl<'a> Analysis<'a> {
             self.columns_seen += columns.len();
             for (path, span) in columns {
                 if let Some(name) = path.last().filter(|name| SYSTEM_COLUMNS.contains(&name.as_str()))
-                    && let Some(instance) = self.owner_of_system_column(path, scope)
+                    && let Some((instance, is_old)) = self.owner_of_system_column(path, scope)
                 {
                     self.system_columns.retain(|c| c.span != span);
-                    self.system_columns.push(SystemColumn { name, span, instance });
+                    self.system_columns.push(SystemColumn { name, span, instance, is_old });
                 }
                 let [name] = path else { continue };
                 match self.resolve_column(path, scope) {
@@ -1214,8 +1217,9 @@ impl<'a> Analysis<'a> {
         found.unwrap_or(Found::Unknown)
     }
 
-    /// Which of our tables a system column is one of; none: it is another relation's, or an ordinary column.
-    fn owner_of_system_column(&self, path: &[String], scope: usize) -> Option<usize> {
+    /// Which of our tables a system column is one of, and whether it is that of a row as it was; none: it is another
+    /// relation's, or an ordinary column.
+    fn owner_of_system_column(&self, path: &[String], scope: usize) -> Option<(usize, bool)> {
         if matches!(self.resolve_column(path, scope), Found::Column(..) | Found::Computed) {
             return None;
         }
@@ -1225,22 +1229,52 @@ impl<'a> Analysis<'a> {
             None => entry.is_table,
         };
         let own = self.scopes.get(scope).and_then(|own| own.entries.iter().find(fits));
-        let entry = own.or_else(|| self.around(scope).find_map(|outer| outer.entries.iter().find(fits)))?;
+        let Some(entry) = own.or_else(|| self.around(scope).find_map(|outer| outer.entries.iter().find(fits))) else {
+            // What RETURNING calls the row before and after.
+            let qualifier = qualifier.filter(|qualifier| matches!(qualifier.as_str(), "old" | "new"))?;
+            let target = self.instances.iter().position(|instance| instance.is_target)?;
+            return Some((target, qualifier == "old"));
+        };
         let (_, id) = entry.columns.as_ref().filter(|_| entry.is_table)?.first()?;
         match self.rels.get((*id)?.rel)? {
-            RelInfo::Instance(instance) => Some(*instance),
+            RelInfo::Instance(instance) => Some((*instance, false)),
             RelInfo::Constants(_) | RelInfo::Derived(_) => None,
         }
     }
 
     /// `tableoid` on the coordinator is the foreign child's: puts a function around it that tells the table. `start`:
-    /// where the text stands in the one that is edited.
-    pub fn name_tables(&self, text: &str, start: usize, edits: &mut Edits) {
+    /// where the statement stands in the text that is edited.
+    pub fn name_tables(&self, statement: &Statement, start: usize, edits: &mut Edits) {
+        let text = &statement.text;
+        // Of rows that have been updated the executor says where they came from; one that went to another partition says
+        // so by its values.
+        let moved = match &statement.tree {
+            Tree::Update(update) => update.clauses.and_then(|clauses| clauses.returning),
+            _ => None,
+        };
         for column in self.system_columns.iter().filter(|c| c.name == "tableoid" && c.span.is_known()) {
-            if !self.instances[column.instance].table.is_reference() && !self.session.callback {
-                let there = Span::new(start + column.span.start, start + column.span.end);
-                edits.replace(there, format!("pgherd.tableoid({})", column.span.of(text)));
+            let instance = &self.instances[column.instance];
+            if instance.table.is_reference() || self.session.callback {
+                continue;
             }
+            let written = column.span.of(text);
+            let (qualifier, is_old) = match written.rsplit_once('.') {
+                Some((qualifier, _)) => (qualifier.trim().to_owned(), column.is_old),
+                None => (quote_ident(instance.relation.reference_name()), false),
+            };
+            let is_moved = instance.is_target && !is_old && instance.table.is_partitioned;
+            let row = match is_moved && moved.is_some_and(|span| span.contains(column.span)) {
+                true => {
+                    // (Its whole row would be the old one.)
+                    let columns =
+                        instance.table.columns.iter().map(|c| format!("{qualifier}.{}", quote_ident(&c.name)));
+                    let columns = columns.collect::<Vec<_>>().join(", ");
+                    format!(", ROW({columns})::{}", qualified(instance.table))
+                }
+                false => String::new(),
+            };
+            let there = Span::new(start + column.span.start, start + column.span.end);
+            edits.replace(there, format!("pgherd.tableoid({written}{row})"));
         }
     }
 

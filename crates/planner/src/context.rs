@@ -237,7 +237,7 @@ impl<'a> Context<'a> {
                 edits.replace(relation.full_span, relation.span.of(self.text()));
             }
         }
-        self.analysis.name_tables(self.text(), 0, &mut edits);
+        self.analysis.name_tables(self.statement, 0, &mut edits);
         self.fix_session(&mut edits);
         edits
     }

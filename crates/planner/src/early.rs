@@ -57,7 +57,7 @@ pub fn compute_first(statement: &Statement, snapshot: &Snapshot, session: &Sessi
     }
     let mut add = |statement: &Statement, place: (&str, usize)| {
         let analysis = Analysis::run(statement, snapshot, session);
-        analysis.name_tables(&statement.text, place.1, edits);
+        analysis.name_tables(statement, place.1, edits);
         early(&analysis, statement, edits, place);
     };
     let inner = match &statement.kind {
