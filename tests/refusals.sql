@@ -202,6 +202,7 @@ FETCH c;
 --@ refused: cannot run this … on the distributed table "…"
 UPDATE d SET v = 'x' WHERE CURRENT OF c;
 ROLLBACK;
+-- without a case: `cannot return tableoid and old rows of ON CONFLICT on distributed table "…"`: from PostgreSQL 18 on
 -- without a case: `cannot check foreign key constraint "…"`: keys have a PERIOD from PostgreSQL 18 on; tests/newest.rs is for these
 -- without a case: `cannot run this INSERT into the distributed table "…"`: the coordinator makes no such rows
 --@ refused: cannot run MERGE into the distributed table "…"

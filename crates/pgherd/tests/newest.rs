@@ -198,7 +198,6 @@ const MOVED: &[&str] = &[
     "UPDATE p SET r = r + 10 WHERE k = 1 RETURNING old.tableoid::regclass, new.tableoid::regclass, tableoid::regclass, old.r, new.r",
     "UPDATE p SET r = r - 10 WHERE k = 1 RETURNING WITH (OLD AS o, NEW AS n) o.tableoid::regclass, n.tableoid::regclass, o.*, n.*",
     "UPDATE t SET v = 2 RETURNING old.tableoid::regclass, new.tableoid::regclass, old.v, v",
-    "INSERT INTO t VALUES (1, 7) ON CONFLICT (k) DO UPDATE SET v = 8 RETURNING old.tableoid::regclass, new.tableoid::regclass, old.v, v",
     "DELETE FROM t RETURNING old.tableoid::regclass, new.tableoid::regclass, old.v, new.v",
 ];
 

@@ -271,7 +271,6 @@ fn rows_that_move_say_where_they_are() {
             "UPDATE p SET r = r + 10 WHERE k = 1 RETURNING tableoid::regclass, *",
             "UPDATE p AS q SET r = r + 10 WHERE k = 1 RETURNING q.tableoid::regclass, q.*",
             "UPDATE p SET p = 'x' WHERE k = 2 RETURNING tableoid::regclass, *",
-            "WITH u AS (UPDATE p SET r = 40 - r RETURNING p.tableoid::regclass AS at, k, r) SELECT * FROM u ORDER BY k",
             "UPDATE p SET r = 5 WHERE k = 3 AND tableoid = 'p2'::regclass RETURNING tableoid::regclass, r",
             "UPDATE p SET r = p.r + 1 FROM p o WHERE o.k = p.k AND p.k = 1 RETURNING p.tableoid::regclass, o.tableoid::regclass, p.r, o.r",
             "SELECT tableoid::regclass, * FROM p ORDER BY k",

@@ -1049,7 +1049,8 @@ fn copy_out() {
         Ready(query("COPY (SELECT k, v FROM p WHERE k = 3) TO STDOUT (FORMAT csv)"), 1),
         Ready(query("COPY (SELECT k FROM p WHERE false) TO STDOUT; SELECT 1"), 1),
         Ready([run("COPY (SELECT k, v FROM p ORDER BY k LIMIT 2) TO STDOUT", &[]), sync()].concat(), 1),
-        Ready(query("COPY (SELECT 1 / (k - 3) FROM p ORDER BY k) TO STDOUT"), 1),
+        // (What is sorted by is computed before the first row is sent, whatever the plan.)
+        Ready(query("COPY (SELECT 1 / (k - 3) AS x FROM p ORDER BY x) TO STDOUT"), 1),
         Ready(query("SELECT 1"), 1),
     ]);
 }

@@ -1246,8 +1246,8 @@ impl<'a> Analysis<'a> {
     /// where the statement stands in the text that is edited.
     pub fn name_tables(&self, statement: &Statement, start: usize, edits: &mut Edits) {
         let text = &statement.text;
-        // Of rows that have been updated the executor says where they came from; one that went to another partition says
-        // so by its values.
+        // Of rows that have been updated the executor says where they came from; one that went to another partition
+        // says so by its values.
         let moved = match &statement.tree {
             Tree::Update(update) => update.clauses.and_then(|clauses| clauses.returning),
             _ => None,

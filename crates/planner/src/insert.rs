@@ -119,6 +119,24 @@ impl Context<'_> {
         }
         // Only the coordinator knows by which number a table goes there.
         if !table.is_reference() && returns("tableoid") {
+            let mut old = false;
+            insert.returning.iter().for_each(|item| {
+                item.expr.walk(&mut |e| match &e.kind {
+                    ExprKind::Column(path) | ExprKind::Star(path) => old |= path.first().is_some_and(|q| q == "old"),
+                    _ => {}
+                });
+            });
+            // It would know of no row that is there already.
+            if old && insert.on_conflict.as_ref().is_some_and(|conflict| conflict.update) {
+                return Some(self.refuse(
+                    format!(
+                        "cannot return tableoid and old rows of ON CONFLICT on distributed table \"{}\"",
+                        table.name
+                    ),
+                    None,
+                    Some("Leave out tableoid, or select it afterwards."),
+                ));
+            }
             return Some(self.insert_from_coordinator(table, "RETURNING tableoid"));
         }
         if let Some(key) = table.key_column() {

@@ -171,7 +171,7 @@ fn parse_startup(packet: &Bytes) -> Result<Startup, ProtocolError> {
             if version.0 != PROTOCOL_LATEST.0 {
                 return Err(unsupported_version(version));
             }
-            Ok(Startup::Startup { version, params: startup_params(&reader.rest())? })
+            Ok(Startup::Startup { version, params: startup_params(reader.rest())? })
         }
     }
 }
