@@ -1,4 +1,4 @@
-//! What comes before a login: packets that are sent as they are, and what is answered; and packets that were right once.
+//! What comes before a login: packets that are sent as they are, and what is answered.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -21,8 +21,8 @@ pub fn packet(length: u32, code: u32, rest: &[u8]) -> Vec<u8> {
 }
 
 /// What is answered to packets, each of which is sent when the first byte of the answer to the one before is there; the
-/// last ends what is sent. `declined`: no encryption. Letters of messages, and of errors what they say; who logs in hears
-/// of settings, which are left out, as are the versions that a release speaks.
+/// last ends what is sent. `declined`: no encryption. Letters of messages, and of errors what they say; who logs in
+/// hears of settings, which are left out, as are the versions that a release speaks.
 pub fn answer(target: &Target, packets: &[Vec<u8>]) -> Result<Vec<String>> {
     let mut stream = TcpStream::connect((&*target.host, target.port))?;
     stream.set_read_timeout(Some(WAIT))?;
