@@ -1106,8 +1106,7 @@ pub(crate) fn foreign_key_ddl(
             false => leaves.iter().map(|leaf| add_constraint(&leaf.name, constraint)).collect(),
         });
     };
-    let columns: Vec<&str> = referenced.columns.iter().flatten().map(String::as_str).collect();
-    let mut columns: Vec<String> = columns.into_iter().map(quote_ident).collect();
+    let mut columns: Vec<String> = referenced.columns.iter().flatten().map(|column| quote_ident(column)).collect();
     if let Some(last) = columns.last_mut().filter(|_| referenced.period) {
         last.insert_str(0, "PERIOD ");
     }

@@ -32,6 +32,13 @@ async fn admin() -> Client {
     connect_as(target, &target.user, target.password.as_ref().unwrap()).await.unwrap()
 }
 
+/// The coordinator itself, of which the router does not hear what is done there.
+async fn behind_the_router(admin: &Client) -> (Target, Client) {
+    let coordinator = Target { port: value(admin, "SHOW port").await.parse().unwrap(), ..cluster().target.clone() };
+    let direct = connect_as(&coordinator, &coordinator.user, coordinator.password.as_ref().unwrap()).await.unwrap();
+    (coordinator, direct)
+}
+
 async fn value(client: &Client, sql: &str) -> String {
     let messages = client.simple_query(sql).await.unwrap_or_else(|e| panic!("{sql}: {:?}", e.as_db_error()));
     let row = messages.iter().find_map(|m| if let SimpleQueryMessage::Row(row) = m { Some(row) } else { None });
@@ -134,9 +141,7 @@ fn a_role_made_through_the_router_is_let_in_everywhere() {
 fn roles_that_differ_are_brought_in_line_when_they_are_used() {
     block_on(async {
         let admin = prepared().await;
-        let coordinator =
-            Target { port: value(&admin, "SHOW port").await.parse().unwrap(), ..cluster().target.clone() };
-        let direct = connect_as(&coordinator, &coordinator.user, coordinator.password.as_ref().unwrap()).await.unwrap();
+        let (_, direct) = behind_the_router(&admin).await;
         // Made behind the router's back, with a group; then changed there.
         let sql = "CREATE ROLE bh_group; CREATE ROLE bh_role LOGIN PASSWORD 'one' IN ROLE bh_group";
         direct.batch_execute(sql).await.unwrap();
@@ -255,9 +260,7 @@ fn nothing_but_a_proof_is_read_before_login() {
 fn a_login_ends_with_what_it_stands_on() {
     block_on(async {
         let admin = prepared().await;
-        let coordinator =
-            Target { port: value(&admin, "SHOW port").await.parse().unwrap(), ..cluster().target.clone() };
-        let direct = connect_as(&coordinator, &coordinator.user, coordinator.password.as_ref().unwrap()).await.unwrap();
+        let (coordinator, direct) = behind_the_router(&admin).await;
         let sql = "CREATE ROLE may_end LOGIN PASSWORD 'p'";
         admin.batch_execute(sql).await.unwrap();
         let code = async |target: &Target| match connect_as(target, "may_end", "p").await {

@@ -9,7 +9,7 @@ use pgherd_sql::{Edits, Overlap, Splice};
 
 use crate::analysis::Node;
 use crate::context::{Context, qualified, quote_ident, quote_literal};
-use crate::modify::{is_same_column, sets_to_sequence};
+use crate::modify::{is_same_column, names_old_rows, sets_to_sequence};
 use crate::plan::*;
 use crate::spread::Spread;
 use crate::{literal, moments, safety};
@@ -119,15 +119,9 @@ impl Context<'_> {
         }
         // Only the coordinator knows by which number a table goes there.
         if !table.is_reference() && returns("tableoid") {
-            let mut old = false;
-            insert.returning.iter().for_each(|item| {
-                item.expr.walk(&mut |e| match &e.kind {
-                    ExprKind::Column(path) | ExprKind::Star(path) => old |= path.first().is_some_and(|q| q == "old"),
-                    _ => {}
-                });
-            });
             // It would know of no row that is there already.
-            if old && insert.on_conflict.as_ref().is_some_and(|conflict| conflict.update) {
+            if names_old_rows(&insert.returning) && insert.on_conflict.as_ref().is_some_and(|conflict| conflict.update)
+            {
                 return Some(self.refuse(
                     format!(
                         "cannot return tableoid and old rows of ON CONFLICT on distributed table \"{}\"",

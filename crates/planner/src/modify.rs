@@ -24,6 +24,18 @@ fn is_outer_join(node: &Node) -> bool {
     matches!(node, Node::Join { kind, .. } if *kind != JoinKind::Inner)
 }
 
+/// RETURNING has something of rows as they were.
+pub(crate) fn names_old_rows(returning: &[SelectItem]) -> bool {
+    let mut old = false;
+    for item in returning {
+        item.expr.walk_deep(&mut |e| match &e.kind {
+            ExprKind::Column(path) | ExprKind::Star(path) => old |= path.first().is_some_and(|q| q == "old"),
+            _ => {}
+        });
+    }
+    old
+}
+
 fn current_of(filter: Option<&Expr>) -> bool {
     let mut found = false;
     filter.into_iter().for_each(|f| f.walk(&mut |e| found |= matches!(e.kind, ExprKind::CurrentOf(_))));
@@ -289,11 +301,8 @@ impl Context<'_> {
             if let Some(reason) = safety::field_reason(&item.expr, &self.names()) {
                 return Err(format!("RETURNING: {reason}"));
             }
-            item.expr.walk_deep(&mut |e| match &e.kind {
-                ExprKind::Column(path) | ExprKind::Star(path) => old |= path.first().is_some_and(|q| q == "old"),
-                _ => {}
-            });
         }
+        old |= names_old_rows(&update.returning);
         if old {
             return Err("RETURNING has rows as they were".to_owned());
         }

@@ -558,8 +558,7 @@ impl Kinds<'_> {
                 _ => DiscardKind::All,
             }),
             NodeEnum::PrepareStmt(p) => {
-                let mut lower =
-                    Lower { text: self.text, tokens: t, base: self.base, unknown: false, renamed: Vec::new() };
+                let mut lower = Lower::new(self.text, t, self.base);
                 let types = p
                     .argtypes
                     .iter()
@@ -815,7 +814,7 @@ impl Kinds<'_> {
 
     fn copy(&self, c: &pb::CopyStmt) -> CopyInfo {
         let t = self.tokens;
-        let lower = Lower { text: self.text, tokens: t, base: self.base, unknown: false, renamed: Vec::new() };
+        let lower = Lower::new(self.text, t, self.base);
         let relation_span = c.relation.as_ref().map_or(Span::default(), |r| lower.relation(r).span);
         let mut query = None;
         if c.query.is_some() {

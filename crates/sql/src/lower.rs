@@ -46,6 +46,10 @@ fn alias(alias: &Option<pb::Alias>) -> Option<Alias> {
 }
 
 impl<'a> Lower<'a> {
+    pub fn new(text: &'a str, tokens: &'a Tokens, base: usize) -> Lower<'a> {
+        Lower { text, tokens, base, unknown: false, renamed: Vec::new() }
+    }
+
     /// A location of the tree as a position in `text`.
     pub fn position(&self, location: i32) -> Option<usize> {
         usize::try_from(location).ok()?.checked_sub(self.base)

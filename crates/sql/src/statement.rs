@@ -142,7 +142,7 @@ fn parse(sql: &str, tokens: &Tokens, depth: usize) -> Result<Vec<Statement>, Par
 fn statement(text: &str, span: Span, tokens: Tokens, node: &NodeEnum, depth: usize) -> Statement {
     let found = walk(node);
     let kind = Kinds { text, tokens: &tokens, base: span.start, relations: &found.relations }.kind(node);
-    let mut lower = Lower { text, tokens: &tokens, base: span.start, unknown: false, renamed: Vec::new() };
+    let mut lower = Lower::new(text, &tokens, span.start);
     let tree = lower.statement(node);
     let relations = found
         .relations
