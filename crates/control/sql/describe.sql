@@ -486,6 +486,53 @@ LANGUAGE sql STABLE AS $$
     WHERE p.oid = $1
 $$;
 
+CREATE OR REPLACE VIEW pgherd.described_schema AS
+SELECT n.oid, 'schema' AS kind, n.nspname::text AS name,
+    pg_catalog.format('to_regnamespace(%L) IS NULL', pg_catalog.quote_ident(n.nspname)) AS guard,
+    pg_catalog.jsonb_build_array(pg_catalog.format('CREATE SCHEMA %I AUTHORIZATION %I', n.nspname,
+        pg_catalog.pg_get_userbyid(n.nspowner)))
+    || coalesce((SELECT pg_catalog.jsonb_agg(pg_catalog.format('GRANT %s ON SCHEMA %I TO %s%s', a.privilege_type,
+            n.nspname, CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(a.grantee)) END,
+            CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END))
+        FROM pg_catalog.aclexplode(n.nspacl) a WHERE a.grantee <> n.nspowner), '[]') AS ddl
+FROM pg_catalog.pg_namespace n;
+
+-- Whether a table needs nothing but its schema, nor the database's tables anything: most are so, and the whole search is long.
+CREATE OR REPLACE FUNCTION pgherd.needs_schema_only(relation oid) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN NOT EXISTS (SELECT FROM pgherd.worker_extensions)
+        AND NOT EXISTS (SELECT FROM pg_catalog.pg_ts_config c WHERE c.oid >= 16384)
+        AND NOT EXISTS (SELECT FROM pg_catalog.pg_ts_dict d WHERE d.oid >= 16384)
+        AND NOT EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = $1 AND NOT t.tgisinternal AND t.tgname !~* '^[!~]?pgherd_guard')
+        AND NOT EXISTS (SELECT FROM pg_catalog.pg_policy p WHERE p.polrelid = $1)
+        AND NOT EXISTS (SELECT FROM pg_catalog.pg_statistic_ext s WHERE s.stxrelid = $1)
+        AND NOT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_depend d ON d.objid = c.relnamespace
+            WHERE c.oid = $1 AND d.classid = 'pg_namespace'::pg_catalog.regclass)
+        -- Nothing of the table leads to what is not the table's.
+        AND NOT EXISTS (
+            SELECT FROM (
+                SELECT 'pg_class'::pg_catalog.regclass::oid, $1
+                UNION ALL SELECT 'pg_attrdef'::pg_catalog.regclass, f.oid FROM pg_catalog.pg_attrdef f WHERE f.adrelid = $1
+                UNION ALL SELECT 'pg_constraint'::pg_catalog.regclass, k.oid
+                    FROM pg_catalog.pg_constraint k WHERE k.conrelid = $1 AND k.contype <> 'f'
+                UNION ALL SELECT 'pg_class'::pg_catalog.regclass, i.indexrelid FROM pg_catalog.pg_index i WHERE i.indrelid = $1
+            ) r(classid, objid),
+                LATERAL (SELECT d.refclassid, d.refobjid FROM pg_catalog.pg_depend d
+                    WHERE d.classid = r.classid AND d.objid = r.objid OFFSET 0) d
+            WHERE NOT (d.refclassid = 'pg_class'::pg_catalog.regclass AND (d.refobjid = $1
+                    OR EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indexrelid = d.refobjid AND i.indrelid = $1)))
+                AND NOT (d.refclassid = 'pg_constraint'::pg_catalog.regclass AND EXISTS (SELECT FROM pg_catalog.pg_constraint k
+                    WHERE k.oid = d.refobjid AND k.conrelid = $1 AND k.contype <> 'f'))
+                AND NOT (d.refclassid = 'pg_namespace'::pg_catalog.regclass AND d.refobjid = (SELECT c.relnamespace
+                    FROM pg_catalog.pg_class c WHERE c.oid = $1))
+                AND NOT (r.classid = 'pg_attrdef'::pg_catalog.regclass AND EXISTS (
+                    SELECT FROM pg_catalog.pg_attrdef f JOIN pg_catalog.pg_attribute a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
+                    WHERE f.oid = r.objid AND a.attgenerated = ''
+                        AND pgherd.default_on_coordinator(f.oid, pg_catalog.pg_get_expr(f.adbin, f.adrelid)))));
+END
+$$;
+
 -- What must exist before the table can be made on another server. Objects of extensions stand for the extension;
 -- built-in objects do not appear in pg_depend. 'guard' is an SQL condition that is true where the object is missing;
 -- 'depends_on' names other members of the list by 'id'. An object that has no 'ddl' cannot be made elsewhere.
@@ -493,6 +540,12 @@ CREATE OR REPLACE FUNCTION pgherd.describe_prerequisites(relation oid) RETURNS j
 LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
 BEGIN
+    IF pgherd.needs_schema_only($1) THEN
+        RETURN (SELECT pg_catalog.jsonb_build_array(pg_catalog.jsonb_build_object(
+            'id', 'pg_namespace'::pg_catalog.regclass::oid || '/' || n.oid,
+            'kind', n.kind, 'name', n.name, 'guard', n.guard, 'ddl', n.ddl, 'depends_on', '[]'::jsonb))
+            FROM pg_catalog.pg_class c JOIN pgherd.described_schema n ON n.oid = c.relnamespace WHERE c.oid = $1);
+    END IF;
     RETURN (
     WITH RECURSIVE roots(classid, objid) AS (
         SELECT 'pg_class'::pg_catalog.regclass::oid, $1
@@ -566,16 +619,7 @@ BEGIN
         UNION ALL
         SELECT r.classid, r.objid, x.*
         FROM reached r, LATERAL (
-            SELECT 'schema' AS kind, n.nspname::text AS name,
-                pg_catalog.format('to_regnamespace(%L) IS NULL', pg_catalog.quote_ident(n.nspname)) AS guard,
-                pg_catalog.jsonb_build_array(pg_catalog.format('CREATE SCHEMA %I AUTHORIZATION %I', n.nspname,
-                    pg_catalog.pg_get_userbyid(n.nspowner)))
-                || coalesce((SELECT pg_catalog.jsonb_agg(pg_catalog.format('GRANT %s ON SCHEMA %I TO %s%s', a.privilege_type,
-                        n.nspname, CASE WHEN a.grantee = 0 THEN 'PUBLIC'
-                            ELSE pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(a.grantee)) END,
-                        CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END))
-                    FROM pg_catalog.aclexplode(n.nspacl) a WHERE a.grantee <> n.nspowner), '[]') AS ddl
-            FROM pg_catalog.pg_namespace n
+            SELECT n.kind, n.name, n.guard, n.ddl FROM pgherd.described_schema n
             WHERE r.classid = 'pg_namespace'::pg_catalog.regclass AND n.oid = r.objid
             UNION ALL
             SELECT 'extension', e.extname::text,

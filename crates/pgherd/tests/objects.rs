@@ -279,3 +279,79 @@ fn rows_that_move_say_where_they_are() {
     );
     assert!(said.iter().any(|said| said.contains("p3")), "{said:?}");
 }
+
+/// A table that needs nothing but its schema is told without the long search, which finds the same.
+#[test]
+fn what_a_table_needs() {
+    let whole = "only: DO $$ BEGIN EXECUTE replace(replace(pg_get_functiondef('pgherd.describe_prerequisites'::regproc), \
+                 'pgherd.needs_schema_only($1)', 'false'), 'pgherd.describe_prerequisites', 'public.whole'); END $$";
+    let compared = "only: DO $$ BEGIN ASSERT (SELECT count(*) FILTER (WHERE needs_only) > 5 AND count(*) FILTER (WHERE NOT needs_only) > 8 \
+                    AND bool_and(same) FROM (SELECT pgherd.needs_schema_only(c.oid) AS needs_only, public.whole(c.oid) IS NOT \
+                    DISTINCT FROM pgherd.describe_prerequisites(c.oid) AS same FROM pg_class c WHERE relkind IN ('r', 'p') \
+                    AND relnamespace IN ('public'::regnamespace, 's'::regnamespace)) t); END $$";
+    same(
+        "objects_needed",
+        &[
+            "CREATE SCHEMA s; CREATE TYPE ty AS ENUM ('a', 'b'); CREATE DOMAIN dm AS int CHECK (value > 0)",
+            "CREATE COLLATION co (locale = 'C'); CREATE FUNCTION f(int) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT $1 > 0'",
+            "CREATE TABLE a1 (k int PRIMARY KEY, v int, CHECK (f(v))); CREATE TABLE a2 (k bigserial PRIMARY KEY, d ty)",
+            "CREATE TABLE a3 (k int PRIMARY KEY, d dm[]); CREATE INDEX ON a3 ((d[1]))",
+            "CREATE TABLE a4 (k int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, e text COLLATE co)",
+            "CREATE TABLE s.a5 (k int DEFAULT nextval('a2_k_seq'), j int UNIQUE, CHECK (j > 3), g int GENERATED ALWAYS AS (j + 1) STORED)",
+            "CREATE TABLE a6 (k int, v int GENERATED ALWAYS AS (abs(k)) STORED); CREATE INDEX ON a6 (abs(k)) WHERE v > 3",
+            "CREATE UNLOGGED TABLE s.a7 (k int PRIMARY KEY, f text DEFAULT f(3)::text)",
+            "CREATE TABLE a8 (k int, l int) PARTITION BY RANGE (k); CREATE TABLE a9 PARTITION OF a8 FOR VALUES FROM (0) TO (9)",
+            "CREATE TABLE a10 (LIKE a1 INCLUDING ALL); CREATE TABLE a11 (a a1); CREATE TABLE a12 () INHERITS (a1)",
+            "CREATE TABLE a13 (v int CHECK (v IS DISTINCT FROM NULL), e name DEFAULT current_user)",
+            "CREATE TABLE a14 (x int4range, EXCLUDE USING gist (x WITH &&)); CREATE TABLE a15 (ts tsvector)",
+            "CREATE TABLE a16 (k int REFERENCES a1, f float8 DEFAULT random()); CREATE STATISTICS st ON k, f FROM a16",
+            "CREATE TABLE a17 (k int); CREATE POLICY po ON a17 USING (f(k)); CREATE TABLE a18 (k int)",
+            "CREATE TRIGGER tr BEFORE UPDATE ON a18 FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()",
+            "only: SELECT create_distributed_table('s.a5', 'j'), create_distributed_table('a13', 'v'), create_reference_table('a10')",
+            whole,
+            compared,
+            "only: DROP FUNCTION whole",
+            "CREATE TEXT SEARCH CONFIGURATION cf (COPY = english)",
+            whole,
+            &compared.replace("> 5", "= 0"),
+        ],
+    );
+}
+
+/// What is made newly has no old form on workers, whatever way the old one went.
+#[test]
+fn functions_made_again() {
+    let used = |table: &str, function: &str| {
+        [
+            format!("CREATE TABLE {table} (k int PRIMARY KEY, v int, CHECK ({function}(v)))"),
+            format!("only: SELECT create_distributed_table('{table}', 'k')"),
+            format!("INSERT INTO {table} VALUES (1, 1)"),
+            format!("INSERT INTO {table} VALUES (2, -1)"),
+            format!("DROP TABLE {table}"),
+        ]
+    };
+    let made = |name: &str, sign: &str| {
+        format!("CREATE FUNCTION {name}(int) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT $1 {sign} 0'")
+    };
+    let mut statements =
+        vec!["CREATE SCHEMA s; CREATE ROLE objects_maker; GRANT CREATE ON SCHEMA s TO objects_maker".to_owned()];
+    let ways = [
+        "DROP FUNCTION s.f",
+        "DO $$ BEGIN DROP FUNCTION s.f; END $$",
+        "BEGIN; DROP FUNCTION s.f; COMMIT",
+        "DROP SCHEMA s CASCADE; CREATE SCHEMA s; GRANT CREATE ON SCHEMA s TO objects_maker; \
+         GRANT USAGE ON SCHEMA s TO objects_maker",
+        "ALTER FUNCTION s.f(int) OWNER TO objects_maker; DROP OWNED BY objects_maker; GRANT CREATE ON SCHEMA s TO objects_maker",
+        "ALTER FUNCTION s.f(int) RENAME TO g",
+        "CREATE SCHEMA s2; ALTER FUNCTION s.f(int) SET SCHEMA s2",
+    ];
+    for (at, way) in ways.iter().enumerate() {
+        statements.push(made("s.f", if at % 2 == 0 { ">" } else { "<" }));
+        statements.extend(used("s.t", "s.f"));
+        statements.push((*way).to_owned());
+    }
+    statements.push("DROP SCHEMA s CASCADE; DROP SCHEMA s2 CASCADE; DROP ROLE objects_maker".to_owned());
+    let statements: Vec<&str> = statements.iter().map(String::as_str).collect();
+    let said = same("objects_again", &statements);
+    assert_eq!(said.iter().filter(|said| said.contains("violates check")).count(), ways.len(), "{said:?}");
+}

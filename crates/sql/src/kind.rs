@@ -366,6 +366,8 @@ pub struct DdlInfo {
     pub concurrently: bool,
     pub if_exists: bool,
     pub if_not_exists: bool,
+    /// CREATE OR REPLACE FUNCTION.
+    pub replaces: bool,
     pub cascade: bool,
     pub temp: bool,
     /// ALTER TABLE's subcommands, `add_column`, `set_statistics`, … (PostgreSQL's AlterTableType); ALTER DOMAIN's that
@@ -1063,6 +1065,7 @@ impl Kinds<'_> {
                 ("ALTER STATISTICS", "statistics")
             }
             NodeEnum::CreateFunctionStmt(f) => {
+                info.replaces = f.replace;
                 info.objects = vec![name_of_list(&f.funcname)];
                 if f.is_procedure { ("CREATE PROCEDURE", "procedure") } else { ("CREATE FUNCTION", "function") }
             }

@@ -234,6 +234,8 @@ impl Session {
             return Ok(());
         }
         match info.tag {
+            // Of what is new no worker has an old one: they follow whatever is dropped.
+            "CREATE FUNCTION" | "CREATE PROCEDURE" if !info.replaces => Ok(()),
             "CREATE FUNCTION" | "CREATE PROCEDURE" => self.replace_function(info).await,
             "CREATE EXTENSION" => self.follow_extension().await,
             _ if is_text_search(info) => {
