@@ -304,8 +304,8 @@ COPY d (k, v) FROM STDIN (ENCODING 'LATIN1');
 SET client_encoding = 'LATIN1';
 --@ refused: set_config of client_encoding is not supported with client_encoding "…"
 SELECT set_config('client_encoding', 'LATIN1', false);
---@ refused: COPY in binary format or with an encoding is not supported with client_encoding "…"
-COPY d TO STDOUT (FORMAT binary);
+--@ refused: COPY with an encoding is not supported with client_encoding "…"
+COPY d TO STDOUT (ENCODING 'LATIN1');
 RESET client_encoding;
 -- without a case: `cannot convert a binary value to or from client_encoding "…"`: needs the extended protocol
 -- without a case: `replication connections are not supported by the router`: no statement, see crates/pgherd/tests/protocol.rs

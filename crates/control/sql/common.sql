@@ -476,6 +476,28 @@ BEGIN
 END
 $$;
 
+-- TRUNCATE, where there is anything: what it costs is new files for each partition and index, and test suites truncate all they
+-- have. Tables with triggers for it or with keys to them from others are PostgreSQL's to judge. Who may was asked on the coordinator.
+CREATE OR REPLACE FUNCTION pgherd.truncate(tables text[], cascade bool) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    parts regclass[];
+BEGIN
+    EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', array_to_string(tables, ', '));
+    SELECT array_agg(coalesce(p.relid, t.oid)) INTO parts
+        FROM (SELECT x::regclass AS oid FROM unnest(tables) x) t LEFT JOIN LATERAL pg_partition_tree(t.oid) p ON true;
+    IF EXISTS (SELECT FROM unnest(parts) p(oid) JOIN pg_class c ON c.oid = p.oid
+            WHERE c.relkind <> 'p' AND (c.relkind <> 'r' OR pg_relation_size(c.oid) > 0))
+        OR EXISTS (SELECT FROM unnest(parts) p(oid) JOIN pg_trigger t ON t.tgrelid = p.oid
+            LEFT JOIN pg_constraint k ON k.oid = t.tgconstraint AND t.tgisinternal AND k.contype = 'f'
+            WHERE CASE WHEN k.oid IS NULL THEN t.tgtype & 32 <> 0
+                ELSE k.confrelid = t.tgrelid AND k.conrelid <> ALL (parts) END)
+    THEN
+        EXECUTE format('TRUNCATE %s%s', array_to_string(tables, ', '), CASE WHEN cascade THEN ' CASCADE' ELSE '' END);
+    END IF;
+END
+$$;
+
 -- ADD COLUMN with a default that only the coordinator evaluates. How many rows want a value here; they stay so many.
 CREATE OR REPLACE FUNCTION pgherd.rows_to_fill(relation regclass) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$

@@ -88,8 +88,14 @@ fn sides() -> &'static Sides {
             let target = side.create_database("multibyte", "").unwrap();
             let mut client = Client::connect(&target).unwrap();
             client.run("CREATE TABLE words (id int, word text); CREATE TABLE local (id int, word text)").unwrap();
+            client
+                .run("CREATE TYPE mood AS ENUM ('h\u{e4}', 'b'); CREATE TYPE pair AS (m mood, t text, n int)")
+                .unwrap();
+            client.run("CREATE DOMAIN tags AS text[]; CREATE TYPE moods AS RANGE (SUBTYPE = mood)").unwrap();
+            client.run("CREATE TABLE typed (id int, m mood, a tags, j jsonb, p pair, r moods)").unwrap();
             if side.is_cluster {
                 client.run("SELECT create_distributed_table('words', 'id')").unwrap();
+                client.run("SELECT create_distributed_table('typed', 'id')").unwrap();
             } else {
                 client.run(ASKED).unwrap();
             }
@@ -434,6 +440,79 @@ fn binary_values_without_text_are_sent_as_they_are() {
             // It says its encoding itself, or is in UTF-8.
             xml(b"<?xml version=\"1.0\" encoding=\"LATIN1\"?><a>\xe4</a>"),
             xml("<a>\u{e4}</a>".as_bytes()),
+        ],
+    );
+}
+
+#[test]
+fn text_is_found_in_binary_values() {
+    let sized = |value: &[u8]| [&(value.len() as i32).to_be_bytes()[..], value].concat();
+    let texts = |values: &[&[u8]]| {
+        let head = [1i32, 0, 25, values.len() as i32, 1].iter().flat_map(|n| n.to_be_bytes()).collect::<Vec<u8>>();
+        [head, values.iter().flat_map(|value| sized(value)).collect()].concat()
+    };
+    let run = |sql: &str, values: &[Vec<u8>]| {
+        let values: Vec<_> = values.iter().cloned().map(Some).collect();
+        [parse("", sql, &[]), bind("", "", &[1], &values, &[1]), execute("", 0), sync()].concat()
+    };
+    let copied = |fields: &[&[u8]]| {
+        let mut data = [&b"PGCOPY\n\xff\r\n\0"[..], &[0; 8], &(fields.len() as i16).to_be_bytes()].concat();
+        fields.iter().for_each(|field| data.extend(sized(field)));
+        data.extend([255, 255]);
+        // A piece may end anywhere.
+        let pieces = data.chunks(7).map(|piece| message(b'd', piece));
+        [pieces.collect::<Vec<_>>().concat(), message(b'c', b"")].concat()
+    };
+    let (id, happy) = (7i32.to_be_bytes().to_vec(), b"h\xe4".to_vec());
+    let tags = texts(&[b"\xe4\xf6", b"plain", &[b'\xfc'; 200]]);
+    let json = b"\x01{\"\xe4\": \"\xdf\"}".to_vec();
+    let range = [&[6][..], &sized(b"h\xe4"), &sized(b"b")].concat();
+    let mut steps = Vec::new();
+    for table in ["typed", "kept"] {
+        let insert = format!("INSERT INTO {table} (id, m, a, j, r) VALUES ($1, $2, $3, $4, $5)");
+        let select = format!("SELECT id, m, a, j, r FROM {table} WHERE m = $1");
+        steps.extend([
+            query("CREATE TEMP TABLE IF NOT EXISTS kept (LIKE typed)"),
+            run(&insert, &[id.clone(), happy.clone(), tags.clone(), json.clone(), range.clone()]),
+            run(&select, std::slice::from_ref(&happy)),
+            run(
+                &format!(
+                    "SELECT (p).t, m::text, array_agg(t) FROM {table}, unnest(a) t WHERE t = ANY ($1) GROUP BY 1, 2"
+                ),
+                std::slice::from_ref(&tags),
+            ),
+            run(
+                &format!("UPDATE {table} SET p = ROW(m, $1, 3) RETURNING p::text, (p).t, ROW(1, (p).t)"),
+                &[b"\xe5".to_vec()],
+            ),
+            // What cannot be in an array, a jsonb value or an enum.
+            run(&format!("SELECT a || chr(8364), j FROM {table}"), &[]),
+            run(&format!("SELECT jsonb_build_object('a', chr(8364)), ARRAY[ROW(id, chr(8364))] FROM {table}"), &[]),
+            query(&format!("COPY {table} (id, m, a, j, r) TO STDOUT (FORMAT binary)")),
+            query(&format!("COPY (SELECT id, m, a, (p).t FROM {table}) TO STDOUT (FORMAT binary)")),
+            query(&format!("COPY (SELECT id, ARRAY['a', chr(8364)] FROM {table}) TO STDOUT (FORMAT binary)")),
+            [query(&format!("COPY {table} (m, id, a) FROM STDIN (FORMAT binary)")), copied(&[&happy, &id, &tags])]
+                .concat(),
+            [query(&format!("COPY {table} (m, id, a) FROM STDIN (FORMAT binary)")), copied(&[b"\xf6", &id, &tags])]
+                .concat(),
+            run(&format!("SELECT id, m, a, j FROM {table} WHERE j IS NULL"), &[]),
+            query(&format!("DELETE FROM {table}")),
+        ]);
+    }
+    steps.extend([
+        run("SELECT to_tsvector('simple', $1), to_tsquery('simple', $1 || ' & !x <2> y')", &[b"\xe4".to_vec()]),
+        run(
+            "SELECT $1::jsonpath, ROW($2::name, 1, NULL, $2::varchar[])",
+            &[b"\x01$.\"\xe4\"".to_vec(), b"{\xe4}".to_vec()],
+        ),
+    ]);
+    check("LATIN1", &steps);
+    let sjis = |sql: &str| run(sql, &[texts(&[b"\x95\x5c", b"a"])]);
+    check(
+        "SJIS",
+        &[
+            sjis("SELECT $1::text[], to_jsonb($1::text[])"),
+            sjis("INSERT INTO typed (id, a) VALUES (1, $1) RETURNING a"),
         ],
     );
 }

@@ -355,3 +355,44 @@ fn functions_made_again() {
     let said = same("objects_again", &statements);
     assert_eq!(said.iter().filter(|said| said.contains("violates check")).count(), ways.len(), "{said:?}");
 }
+
+/// Where there is nothing, files stay; all else of TRUNCATE is as ever.
+#[test]
+fn truncate_of_what_is_empty() {
+    let said = same(
+        "objects_truncate",
+        &[
+            "CREATE TABLE t (k int PRIMARY KEY, s serial, v text); CREATE TABLE c (k int REFERENCES t, v int)",
+            "CREATE TABLE p (k int, at int) PARTITION BY RANGE (at); CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (9)",
+            "CREATE TABLE r (k int PRIMARY KEY)",
+            "only: SELECT create_distributed_table('t', 'k'), create_distributed_table('c', 'k'), create_distributed_table('p', 'k'), \
+             create_reference_table('r')",
+            "TRUNCATE t",
+            "TRUNCATE t, c",
+            "TRUNCATE t CASCADE",
+            "TRUNCATE c, p, r",
+            "INSERT INTO t (k) SELECT generate_series(1, 40); INSERT INTO c VALUES (1, 1); INSERT INTO p VALUES (1, 1), (2, 2); \
+             INSERT INTO r VALUES (1)",
+            "TRUNCATE t RESTART IDENTITY CASCADE",
+            "INSERT INTO t (k) VALUES (7) RETURNING s; TRUNCATE t RESTART IDENTITY CASCADE; INSERT INTO t (k) VALUES (8) RETURNING s",
+            "SELECT count(*) FROM c; SELECT count(*) FROM p",
+            "TRUNCATE p1; SELECT count(*) FROM p; TRUNCATE p; TRUNCATE r; SELECT count(*) FROM r",
+            "BEGIN; INSERT INTO p VALUES (3, 3); TRUNCATE p; SELECT count(*) FROM p; ROLLBACK",
+            "BEGIN; TRUNCATE p; INSERT INTO p VALUES (3, 3); COMMIT; SELECT count(*) FROM p",
+            "BEGIN; DELETE FROM p; TRUNCATE p; SAVEPOINT a; INSERT INTO p VALUES (4, 4); ROLLBACK TO a; TRUNCATE p; COMMIT",
+            "SELECT count(*) FROM p",
+            "CREATE ROLE objects_truncates; GRANT SELECT, INSERT, UPDATE, DELETE ON p, r TO objects_truncates",
+            "SET ROLE objects_truncates; TRUNCATE p",
+            "TRUNCATE r; RESET ROLE; GRANT TRUNCATE ON p TO objects_truncates; SET ROLE objects_truncates; TRUNCATE p; TRUNCATE ONLY p1",
+            "RESET ROLE; DROP OWNED BY objects_truncates; DROP ROLE objects_truncates",
+            "CREATE TABLE log (what text); CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS \
+             $$ BEGIN INSERT INTO log VALUES (tg_op || ' ' || tg_when); RETURN NULL; END $$",
+            "CREATE TABLE tr (k int); CREATE TRIGGER a BEFORE TRUNCATE ON tr EXECUTE FUNCTION note()",
+            "CREATE TRIGGER b AFTER TRUNCATE ON tr EXECUTE FUNCTION note()",
+            "only: SELECT create_distributed_table('tr', 'k')",
+            "TRUNCATE tr; INSERT INTO tr VALUES (1); TRUNCATE tr; SELECT * FROM log; SELECT count(*) FROM tr",
+        ],
+    );
+    assert!(said.iter().any(|said| said.contains("cannot truncate a table referenced in a foreign key")), "{said:?}");
+    assert!(said.iter().any(|said| said.contains("permission denied for table p")), "{said:?}");
+}

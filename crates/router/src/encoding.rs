@@ -1,12 +1,15 @@
 //! Clients whose encoding is not UTF-8. Servers and the router speak UTF-8 only: such a client's messages are converted
 //! as they are taken, and what goes to it before it leaves. Its statements do not ride.
 
+use std::collections::HashMap;
+
 use bytes::{BufMut, BytesMut};
-use pgherd_catalog::COORDINATOR_GROUP;
+use pgherd_catalog::{COORDINATOR_GROUP, Oid, SnapshotId};
 use pgherd_sql::ast::{Const, Expr, ExprKind, Place};
-use pgherd_sql::{Span, Statement, StatementKind};
+use pgherd_sql::{CopyFormat, CopyInfo, CopyTarget, Span, Statement, StatementKind};
 use pgherd_wire::backend::{FieldDescription, write_parameter_status};
 use pgherd_wire::encoding::{Encoding, Unconvertible, by_name, canonical_name};
+use pgherd_wire::forms::{Converter, CopyStream, Form, Unread};
 use pgherd_wire::frame::{Frame, HEADER_LEN, peek_frame};
 use pgherd_wire::frontend::format_of;
 
@@ -14,19 +17,10 @@ use crate::client::Client;
 use crate::error::{Failure, Result};
 use crate::run::Call;
 use crate::session::{Bound, Prepared, Session, is_planned};
+use crate::settings::{quote_literal, quote_name};
 use crate::transaction::{Block, LogItem};
 
 pub const UTF8: &str = "UTF8";
-
-/// What the bytes of a value are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Content {
-    Text,
-    /// Of a type that has no text in it.
-    Plain,
-    /// In binary form, with text somewhere in it perhaps.
-    Mixed,
-}
 
 /// How a client's bytes are converted.
 pub struct Coding {
@@ -34,8 +28,13 @@ pub struct Coding {
     /// So much of what waits for the client is converted.
     done: usize,
     /// The columns of the rows that are on their way, and of those that are not listed.
-    columns: Vec<Content>,
-    others: Content,
+    columns: Vec<Form>,
+    others: Form,
+    /// Types that do not have the same number everywhere, under this catalog.
+    types: HashMap<Oid, Form>,
+    types_of: Option<SnapshotId>,
+    /// A COPY in binary format, from or to the client.
+    copy: Option<CopyStream>,
     /// The client cannot be sent this; rows are dropped until somebody has asked.
     failure: Option<Failure>,
     /// The first bytes of a character whose last ones are in the client's next CopyData.
@@ -44,8 +43,9 @@ pub struct Coding {
 
 impl Coding {
     pub fn new(encoding: Encoding) -> Coding {
-        let (columns, others) = (Vec::new(), Content::Text);
-        Coding { encoding, done: 0, columns, others, failure: None, begun: Vec::new() }
+        let (columns, others) = (Vec::new(), Form::Text);
+        let (types, types_of, copy) = (HashMap::new(), None, None);
+        Coding { encoding, done: 0, columns, others, types, types_of, copy, failure: None, begun: Vec::new() }
     }
 
     /// A message of the client.
@@ -54,6 +54,22 @@ impl Coding {
         // Within a COPY these mean nothing, and its data go on behind them.
         if matches!(frame.tag(), b'H' | b'S') {
             return Ok(frame.clone());
+        }
+        if let Some(mut copy) = self.copy.take_if(|_| matches!(frame.tag(), b'd' | b'c' | b'f')) {
+            if frame.tag() != b'd' {
+                return Ok(frame.clone());
+            }
+            let mut out = begin_message(b'd', body.len());
+            let text = |text: &[u8], out: &mut BytesMut| self.encoding.decode(text, out);
+            match copy.feed(body, &Converter { form: &|oid| self.form(oid), text: &text }, &mut out) {
+                // What is malformed is none of ours.
+                Ok(()) | Err(Unread::Malformed) => {}
+                Err(Unread::Text(error)) => return Err(self.not_in_utf8(&error)),
+                Err(Unread::Unknown) => return Err(self.mixed()),
+            }
+            self.copy = Some(copy);
+            set_length(&mut out, 0);
+            return Ok(Frame { raw: out.freeze() });
         }
         let begun = std::mem::take(&mut self.begun);
         // How many strings there are in front of what is not text.
@@ -98,17 +114,18 @@ impl Coding {
     pub fn bound(&self, mut bound: Bound, types: &[u32]) -> Result<Bound> {
         for index in 0..bound.params.len() {
             let Some(value) = bound.params[index].clone().filter(|value| !value.is_ascii()) else { continue };
-            let type_oid = types.get(index).copied();
-            match content(if bound.is_binary(index) { 1 } else { 0 }, type_oid) {
+            let type_oid = types.get(index).copied().unwrap_or(0);
+            let form = if bound.is_binary(index) { self.form(type_oid) } else { Form::Text };
+            let mut out = BytesMut::with_capacity(value.len() * 2);
+            let text = |text: &[u8], out: &mut BytesMut| self.encoding.decode(text, out);
+            match (Converter { form: &|oid| self.form(oid), text: &text }).value(form, &value, &mut out) {
+                Ok(()) => bound.params[index] = Some(out.freeze()),
+                // Whoever reads it will say so.
+                Err(Unread::Malformed) => {}
+                Err(Unread::Text(error)) => return Err(self.not_in_utf8(&error)),
                 // It says its encoding itself, or is in UTF-8.
-                Content::Mixed if type_oid == Some(XML) => {}
-                Content::Text => {
-                    let mut out = BytesMut::with_capacity(value.len() * 2);
-                    self.encoding.decode(&value, &mut out).map_err(|error| self.not_in_utf8(&error))?;
-                    bound.params[index] = Some(out.freeze());
-                }
-                Content::Plain => {}
-                Content::Mixed => return Err(self.mixed()),
+                Err(Unread::Unknown) if type_oid == XML => {}
+                Err(Unread::Unknown) => return Err(self.mixed()),
             }
         }
         Ok(bound)
@@ -126,9 +143,10 @@ impl Coding {
                 continue;
             }
             if tag == b'T' {
-                self.columns = columns_of(&frame[HEADER_LEN..]);
+                self.columns = self.columns_of(&frame[HEADER_LEN..]);
             }
-            if frame[HEADER_LEN..].is_ascii() {
+            let copy = self.copy.take_if(|_| matches!(tag, b'd' | b'c'));
+            if copy.is_none() && frame[HEADER_LEN..].is_ascii() {
                 out.extend_from_slice(frame);
                 continue;
             }
@@ -137,6 +155,16 @@ impl Coding {
             let converted = match tag {
                 b'T' => self.names(body, out),
                 b'D' => self.row(body, out),
+                b'd' if let Some(mut copy) = copy => {
+                    let fed = self.converting(|converter| copy.feed(body, converter, out));
+                    self.copy = Some(copy);
+                    // The first bytes of a value are sent with the rest.
+                    if fed.is_ok() && out.len() == start + HEADER_LEN {
+                        out.truncate(start);
+                        continue;
+                    }
+                    fed
+                }
                 b'd' => self.encoding.encode(body, out).map_err(|error| self.not_in_encoding(&error)),
                 b'E' | b'N' | b'S' => {
                     self.as_far_as_possible(body, out);
@@ -187,18 +215,48 @@ impl Coding {
             rest = after;
             let at = out.len();
             out.extend_from_slice(length);
-            match self.columns.get(column).copied().unwrap_or(self.others) {
-                Content::Text if !value.is_ascii() => {
-                    self.encoding.encode(value, out).map_err(|error| self.not_in_encoding(&error))?;
-                    let len = (out.len() - at - 4) as i32;
-                    out[at..at + 4].copy_from_slice(&len.to_be_bytes());
-                }
-                Content::Mixed if !value.is_ascii() => return Err(self.mixed()),
-                _ => out.extend_from_slice(value),
+            let form = self.columns.get(column).copied().unwrap_or(self.others);
+            self.converting(|converter| converter.value(form, value, out))?;
+            if len > 0 {
+                let len = (out.len() - at - 4) as i32;
+                out[at..at + 4].copy_from_slice(&len.to_be_bytes());
             }
             column += 1;
         }
         Ok(())
+    }
+
+    /// For the client.
+    fn converting(
+        &self,
+        convert: impl FnOnce(&Converter<'_, Unconvertible>) -> std::result::Result<(), Unread<Unconvertible>>,
+    ) -> Result<()> {
+        let text = |text: &[u8], out: &mut BytesMut| self.encoding.encode(text, out);
+        convert(&Converter { form: &|oid| self.form(oid), text: &text }).map_err(|unread| match unread {
+            Unread::Text(error) => self.not_in_encoding(&error),
+            Unread::Unknown | Unread::Malformed => self.mixed(),
+        })
+    }
+
+    fn form(&self, type_oid: Oid) -> Form {
+        Form::built_in(type_oid).or_else(|| self.types.get(&type_oid).copied()).unwrap_or(Form::Other)
+    }
+
+    fn column(&self, format: i16, type_oid: Oid) -> Form {
+        if format == 0 { Form::Text } else { self.form(type_oid) }
+    }
+
+    /// What a RowDescription says of its columns.
+    fn columns_of(&self, body: &[u8]) -> Vec<Form> {
+        let mut columns = Vec::new();
+        let mut rest = body.get(2..).unwrap_or_default();
+        while let Some(end) = rest.iter().position(|byte| *byte == 0) {
+            let Some(numbers) = rest[end + 1..].first_chunk::<18>() else { break };
+            let type_oid = u32::from_be_bytes([numbers[6], numbers[7], numbers[8], numbers[9]]);
+            columns.push(self.column(i16::from_be_bytes([numbers[16], numbers[17]]), type_oid));
+            rest = &rest[end + 19..];
+        }
+        columns
     }
 
     /// Messages for people: what cannot be said is a question mark.
@@ -256,43 +314,7 @@ fn set_length(out: &mut BytesMut, start: usize) {
     out[start + 1..start + HEADER_LEN].copy_from_slice(&len.to_be_bytes());
 }
 
-/// What a RowDescription says of its columns.
-fn columns_of(body: &[u8]) -> Vec<Content> {
-    let mut columns = Vec::new();
-    let mut rest = body.get(2..).unwrap_or_default();
-    while let Some(end) = rest.iter().position(|byte| *byte == 0) {
-        let Some(numbers) = rest[end + 1..].first_chunk::<18>() else { break };
-        let type_oid = u32::from_be_bytes([numbers[6], numbers[7], numbers[8], numbers[9]]);
-        columns.push(content(i16::from_be_bytes([numbers[16], numbers[17]]), Some(type_oid)));
-        rest = &rest[end + 19..];
-    }
-    columns
-}
-
-fn content(format: i16, type_oid: Option<u32>) -> Content {
-    match (format, type_oid) {
-        (0, _) => Content::Text,
-        (_, Some(oid)) if TEXT.contains(&oid) => Content::Text,
-        (_, Some(oid)) if PLAIN.contains(&oid) => Content::Plain,
-        _ => Content::Mixed,
-    }
-}
-
-/// name, text, json, unknown, bpchar, varchar, cstring: their binary form is the text.
-const TEXT: &[u32] = &[19, 25, 114, 705, 1042, 1043, 2275];
-const XML: u32 = 142;
-
-/// bool, bytea, "char", numbers, object ids, geometry, addresses, dates and times, bits, numeric, uuid, positions in
-/// the log, 64-bit transactions; arrays of such; ranges and multiranges.
-#[rustfmt::skip]
-const PLAIN: &[u32] = &[
-    16, 17, 18, 20, 21, 23, 24, 26, 27, 28, 29, 600, 601, 602, 603, 604, 628, 650, 700, 701, 718, 774, 790, 829, 869,
-    1082, 1083, 1114, 1184, 1186, 1266, 1560, 1562, 1700, 2202, 2203, 2204, 2205, 2206, 2950, 3220, 3734, 3769, 4089,
-    4096, 5069,
-    22, 30, 629, 651, 719, 775, 791, 1000, 1001, 1002, 1005, 1007, 1010, 1011, 1012, 1016, 1017, 1018, 1019, 1020, 1021,
-    1022, 1027, 1028, 1040, 1041, 1115, 1182, 1183, 1185, 1187, 1231, 1270, 1561, 1563, 2951,
-    3904, 3906, 3908, 3910, 3912, 3926, 4451, 4532, 4533, 4534, 4535, 4536,
-];
+const XML: Oid = 142;
 
 impl Client {
     /// From here on.
@@ -502,7 +524,7 @@ impl Session {
     }
 
     /// What a statement must not do where its client's bytes are converted, and for all clients.
-    pub fn check_encoding_of(&mut self, call: &Call<'_>) -> Result<()> {
+    pub async fn check_encoding_of(&mut self, call: &Call<'_>) -> Result<()> {
         let Some(statement) = &call.prepared.statement else { return Ok(()) };
         if self.client.coding.is_none() {
             return Ok(());
@@ -517,14 +539,22 @@ impl Session {
             let message = format!("set_config of client_encoding is not supported with client_encoding \"{name}\"");
             return Err(Failure::refused(message).hint("Use SET."));
         }
-        if let StatementKind::Copy(info) = &statement.kind
-            && (info.options.format == pgherd_sql::CopyFormat::Binary || info.options.encoding.is_some())
-        {
-            let name = self.encoding.name();
-            return Err(Failure::refused(format!(
-                "COPY in binary format or with an encoding is not supported with client_encoding \"{name}\""
-            ))
-            .hint("Use UTF8."));
+        let mut copy = None;
+        if let StatementKind::Copy(info) = &statement.kind {
+            if info.options.encoding.is_some() {
+                let name = self.encoding.name();
+                let message = format!("COPY with an encoding is not supported with client_encoding \"{name}\"");
+                return Err(Failure::refused(message).hint("Use UTF8."));
+            }
+            if info.options.format == CopyFormat::Binary && info.target == CopyTarget::Client {
+                let types = self.copied_types(statement, info).await?;
+                self.learn_forms(&types).await?;
+                copy = self.client.coding.as_ref().map(|c| types.iter().map(|oid| c.form(*oid)).collect());
+            }
+        }
+        self.client.convert();
+        if let Some(coding) = &mut self.client.coding {
+            coding.copy = copy.map(CopyStream::new);
         }
         // What was written is undone where the client cannot be told of it.
         if statement.has_modifying && self.txn.block == Block::None {
@@ -561,13 +591,70 @@ impl Session {
         found
     }
 
+    /// What a statement copies, in binary format, from or to the client.
+    async fn copied_types(&mut self, statement: &Statement, info: &CopyInfo) -> Result<Vec<Oid>> {
+        if let Some(query) = info.query {
+            let described = self.describe_on_coordinator(query.of(&statement.text), &[]).await?;
+            return Ok(described.fields.iter().flatten().map(|field| field.type_oid).collect());
+        }
+        let Some(relation) = &info.relation else { return Ok(Vec::new()) };
+        let sql = format!(
+            "SELECT attname, atttypid FROM pg_catalog.pg_attribute WHERE attrelid = pg_catalog.to_regclass({}) \
+             AND attnum > 0 AND NOT attisdropped AND ({} OR attgenerated = '') ORDER BY attnum",
+            quote_literal(&quote_name(relation.schema.as_deref(), &relation.name)),
+            !info.columns.is_empty()
+        );
+        let found = self.ask_coordinator(&sql).await?;
+        let type_of = |row: usize| found.text(row, 1).and_then(|oid| oid.parse().ok()).unwrap_or(0);
+        let rows = 0..found.rows.len();
+        if info.columns.is_empty() {
+            return Ok(rows.map(type_of).collect());
+        }
+        let named = |name: &String| rows.clone().find(|row| found.text(*row, 0) == Some(name)).map_or(0, type_of);
+        Ok(info.columns.iter().map(named).collect())
+    }
+
+    /// Finds out where the text is in values of these types.
+    pub async fn learn_forms(&mut self, types: &[Oid]) -> Result<()> {
+        let catalog = self.catalog();
+        let Some(coding) = &mut self.client.coding else { return Ok(()) };
+        if !coding.types_of.as_ref().is_some_and(|seen| seen.is(&catalog)) {
+            (coding.types, coding.types_of) = (HashMap::new(), Some(SnapshotId::of(&catalog)));
+        }
+        let is_unknown = |oid: &&Oid| **oid != 0 && Form::built_in(**oid).is_none() && !coding.types.contains_key(oid);
+        let unknown: Vec<String> = types.iter().filter(is_unknown).map(Oid::to_string).collect();
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let sql = format!(
+            "WITH RECURSIVE met(oid) AS (SELECT pg_catalog.unnest('{{{}}}'::pg_catalog.oid[]) \
+               UNION SELECT x.part FROM met m JOIN pg_catalog.pg_type t ON t.oid = m.oid, LATERAL (SELECT t.typelem \
+                 UNION ALL SELECT a.atttypid FROM pg_catalog.pg_attribute a \
+                   WHERE t.typrelid <> 0 AND a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped \
+                 UNION ALL SELECT g.rngsubtype FROM pg_catalog.pg_range g WHERE g.rngtypid = t.oid \
+                 UNION ALL SELECT g.rngtypid FROM pg_catalog.pg_range g WHERE g.rngmultitypid = t.oid) x(part)) \
+             SELECT t.oid, p.proname, coalesce(r.rngsubtype, m.rngtypid, 0) \
+             FROM met JOIN pg_catalog.pg_type t ON t.oid = met.oid JOIN pg_catalog.pg_proc p ON p.oid = t.typsend \
+               LEFT JOIN pg_catalog.pg_range r ON r.rngtypid = t.oid \
+               LEFT JOIN pg_catalog.pg_range m ON m.rngmultitypid = t.oid",
+            unknown.join(",")
+        );
+        let found = self.ask_coordinator(&sql).await?;
+        let Some(coding) = &mut self.client.coding else { return Ok(()) };
+        for row in 0..found.rows.len() {
+            let number = |column| found.text(row, column).and_then(|text| text.parse::<Oid>().ok()).unwrap_or(0);
+            coding.types.insert(number(0), Form::written_by(found.text(row, 1).unwrap_or_default(), number(2)));
+        }
+        Ok(())
+    }
+
     /// Which columns of a statement's rows are text.
     pub async fn tell_columns(&mut self, prepared: &Prepared, bound: Option<&Bound>) -> Result<()> {
         if self.client.coding.is_none() {
             return Ok(());
         }
         let formats = bound.map_or(&[][..], |bound| &bound.result_formats);
-        let (mut columns, mut others) = (Vec::new(), Content::Text);
+        let (mut columns, mut others) = (Vec::new(), Form::Text);
         if formats.contains(&1) {
             let planned = prepared.statement.as_ref().is_some_and(|s| is_planned(&s.kind));
             let described = match planned && self.txn.block != Block::Failed {
@@ -575,11 +662,15 @@ impl Session {
                 false => prepared.last_described(),
             };
             let fields: &[FieldDescription] = described.as_ref().and_then(|d| d.fields.as_deref()).unwrap_or_default();
-            let count = fields.len().max(formats.len());
-            columns = (0..count)
-                .map(|index| content(format_of(formats, index), fields.get(index).map(|field| field.type_oid)))
-                .collect();
-            others = Content::Mixed;
+            let types: Vec<Oid> = fields.iter().map(|field| field.type_oid).collect();
+            self.learn_forms(&types).await?;
+            let count = types.len().max(formats.len());
+            let type_of = |index: usize| types.get(index).copied().unwrap_or(0);
+            if let Some(coding) = &self.client.coding {
+                let column = |index| coding.column(format_of(formats, index), type_of(index));
+                columns = (0..count).map(column).collect();
+            }
+            others = Form::Other;
         }
         self.client.convert();
         if let Some(coding) = &mut self.client.coding {
@@ -657,7 +748,7 @@ mod tests {
     #[test]
     fn binary_values_are_converted_where_they_are_text() {
         let mut coding = latin1();
-        (coding.columns, coding.others) = (vec![content(1, Some(23)), content(1, Some(25))], Content::Mixed);
+        (coding.columns, coding.others) = (vec![Form::Plain, Form::Text], Form::Other);
         let mut out = BytesMut::new();
         backend::write_data_row(&mut out, &[Some(&b"\0\0\xc3\xa4"[..]), Some("ä".as_bytes())]);
         coding.convert(&mut out);

@@ -9,6 +9,7 @@
 //! | [`scram`] | SCRAM-SHA-256, both sides, and verifiers |
 //! | [`copy`] | rows of COPY FROM data in all formats, and their distribution column |
 //! | [`encoding`] | encodings of clients that are not UTF-8 |
+//! | [`forms`] | where the text is in values in binary format |
 //! | [`multibyte`] | those of them that are learned from a server |
 //! | [`error`] | what is wrong with bytes that break the protocol |
 //! | [`places`] | where PostgreSQL raises the errors that others raise in its place |
@@ -23,6 +24,7 @@ mod codec;
 pub mod copy;
 pub mod encoding;
 pub mod error;
+pub mod forms;
 pub mod frame;
 pub mod frontend;
 pub mod multibyte;

@@ -1074,7 +1074,8 @@ impl Session {
             return Ok(Completion::tag("TRUNCATE TABLE"));
         }
         let names: Vec<String> = tables.iter().map(|t| quote_name(Some(&t.schema), &t.name)).collect();
-        let sql = format!("TRUNCATE {}{}", names.join(", "), if cascade { " CASCADE" } else { "" });
+        let names: Vec<String> = names.iter().map(|name| quote_literal(name)).collect();
+        let sql = format!("SELECT pgherd.truncate(ARRAY[{}], {cascade})", names.join(", "));
         let catalog = self.catalog();
         let groups = catalog.worker_groups();
         for group in &groups {
@@ -1083,7 +1084,8 @@ impl Session {
                 self.fence_table(*group, table, &catalog);
             }
         }
-        self.run_ddl_on(groups.into_iter().map(|g| (g, vec![sql.clone()])).collect()).await?;
+        let done = self.run_ddl_on(groups.into_iter().map(|g| (g, vec![sql.clone()])).collect()).await;
+        done.map_err(super::own::without_context)?;
         Ok(Completion::tag("TRUNCATE TABLE"))
     }
 

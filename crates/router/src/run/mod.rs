@@ -188,7 +188,7 @@ impl Session {
         }
         self.cursors.rights.clear();
         self.cursors.views.clear();
-        self.check_encoding_of(call)?;
+        self.check_encoding_of(call).await?;
         let mut start = self.start_of(call, &statement.kind);
         let mut result = self.dispatch(call, &statement.kind).await;
         while let Some(start) = &mut start

@@ -378,6 +378,11 @@ impl Session {
         {
             return Err(Failure::new("22023", format!("unsupported format code: {code}")));
         }
+        if self.client.coding.is_some() && bound.param_formats.contains(&1) {
+            let described = prepared.last_described();
+            let types = described.as_ref().map_or(&prepared.declared, |d| &d.param_types);
+            self.learn_forms(types).await?;
+        }
         let bound = match &self.client.coding {
             Some(coding) => {
                 let described = prepared.last_described();
