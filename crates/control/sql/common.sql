@@ -39,6 +39,8 @@ CREATE TABLE IF NOT EXISTS pgherd.fires_here (relation oid PRIMARY KEY);
 -- On the coordinator: partitions of users' distributed tables, which are partitioned further there so that they can have a
 -- foreign child (docs/decisions/0012), and tables that were detached. Elsewhere empty, for describe.sql.
 CREATE TABLE IF NOT EXISTS pgherd.leaf (relation oid PRIMARY KEY);
+-- Storage parameters, of which what is partitioned can have none.
+ALTER TABLE pgherd.leaf ADD COLUMN IF NOT EXISTS options text[], ADD COLUMN IF NOT EXISTS toast_options text[];
 
 -- Commit records -----------------------------------------------------------------------------------------------------
 

@@ -777,8 +777,9 @@ BEGIN
         'caller_owns', pg_catalog.pg_has_role(c.relowner, 'USAGE'),
         'bytes', pg_catalog.pg_relation_size(c.oid),
         'access_method', (SELECT m.amname FROM pg_catalog.pg_am m WHERE m.oid = c.relam),
-        'options', c.reloptions,
-        'toast_options', (SELECT t.reloptions FROM pg_catalog.pg_class t WHERE t.oid = c.reltoastrelid),
+        'options', CASE WHEN l.relation IS NULL THEN c.reloptions ELSE l.options END,
+        'toast_options', CASE WHEN l.relation IS NULL
+            THEN (SELECT t.reloptions FROM pg_catalog.pg_class t WHERE t.oid = c.reltoastrelid) ELSE l.toast_options END,
         'row_security', c.relrowsecurity,
         'force_row_security', c.relforcerowsecurity,
         'replica_identity', c.relreplident,

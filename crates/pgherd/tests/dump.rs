@@ -224,3 +224,42 @@ fn a_dump_is_restored_with_the_same_rows_everywhere() {
     restore(&sections, &file, &["--section=post-data"]);
     assert_eq!(answers(&sections), expected, "restored into distributed tables");
 }
+
+/// What the coordinator cannot keep on a partition, which is partitioned there, is not lost.
+#[test]
+fn storage_parameters_of_partitions_are_dumped() {
+    let cluster = Cluster::shared(PROGRAM);
+    let plain = Plain::like(&cluster.target).unwrap();
+    let dumped = [plain.side("postgres"), cluster.side()].map(|side| {
+        let target = side.create_database("dump_storage", "").unwrap();
+        let mut client = Client::connect(&target).unwrap();
+        let distribute = if side.is_cluster { "SELECT create_distributed_table('p', 'k')" } else { "SELECT 1" };
+        for sql in [
+            "CREATE TABLE p (k int, at int, v text) PARTITION BY RANGE (at)",
+            "CREATE TABLE a PARTITION OF p FOR VALUES FROM (0) TO (1) WITH (fillfactor = 71)",
+            distribute,
+            "CREATE TABLE b PARTITION OF p FOR VALUES FROM (1) TO (2) WITH (fillfactor = 72, autovacuum_enabled = false)",
+            "CREATE TABLE c (k int, at int, v text) WITH (fillfactor = 73)",
+            "ALTER TABLE p ATTACH PARTITION c FOR VALUES FROM (2) TO (3)",
+            "CREATE TABLE d PARTITION OF p FOR VALUES FROM (3) TO (4) WITH (fillfactor = 74)",
+            "ALTER TABLE p DETACH PARTITION d; ALTER TABLE a RENAME TO aa; ALTER TABLE p ADD COLUMN w int",
+            "INSERT INTO p (k, at) SELECT g, g % 3 FROM generate_series(1, 30) g",
+        ] {
+            client.run(sql).unwrap();
+        }
+        let options = "SELECT string_agg(relname || relkind::text || reloptions::text, ',' ORDER BY relname) FROM pg_class \
+                       WHERE reloptions IS NOT NULL AND relname IN ('p', 'aa', 'b', 'c', 'd')";
+        let text = run("pg_dump", &target, &["--schema-only"]);
+        // The version, and a random word.
+        let kept = |line: &&str| !line.starts_with('\\') && !line.starts_with("-- Dumped");
+        if side.is_cluster {
+            let there = "SELECT string_agg(DISTINCT result, ' ') FROM run_command_on_workers($$SELECT reloptions::text \
+                         FROM pg_class WHERE relname = 'b' AND relnamespace <> 'public'::regnamespace LIMIT 1$$)";
+            assert_eq!(client.value(there).unwrap(), "{fillfactor=72,autovacuum_enabled=false}");
+            client.run("SELECT undistribute_table('p')").unwrap();
+            assert_eq!(client.value(&options.replace("'d'", "''")).unwrap().matches("fillfactor").count(), 3);
+        }
+        (client.value(options).unwrap(), text.lines().filter(kept).map(str::to_owned).collect::<Vec<_>>())
+    });
+    assert_eq!(dumped[1], dumped[0]);
+}

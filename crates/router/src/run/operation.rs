@@ -126,13 +126,11 @@ impl Session {
                 if let Some(index) = invalid {
                     let name = format!("{}.{}", quote_ident(&before.schema), quote_ident(&index.name));
                     self.run_quiet(COORDINATOR_GROUP, &format!("DROP INDEX CONCURRENTLY {name}")).await?;
-                    before = match self.describe_table(table.oid).await {
-                        Err(gone) if gone.sqlstate() == "42P01" => {
-                            self.forget_operation(&begun).await?;
-                            return Ok(None);
-                        }
-                        described => described?,
+                    let Some(again) = unless_gone(self.describe_table(table.oid).await)? else {
+                        self.forget_operation(&begun).await?;
+                        return Ok(None);
                     };
+                    before = again;
                 }
                 begun.resumed = false;
                 let first = [operation::on_coordinator(&text)];
@@ -141,13 +139,23 @@ impl Session {
                 match result {
                     Err(failure @ (Failure::ClientGone | Failure::Fatal(_))) => return Err(failure),
                     Err(failure) => {
-                        let after = match self.describe_table(table.oid).await {
-                            Err(gone) if gone.sqlstate() == "42P01" => None,
-                            Ok(after) => Some(after),
-                            // What it has left behind is not known: the record stays, and the statement can be repeated.
-                            Err(_) => return Err(failure),
+                        // What it has left behind is not known: the record stays, and the statement can be repeated.
+                        let Ok(after) = unless_gone(self.describe_table(table.oid).await) else { return Err(failure) };
+                        let index = match after {
+                            Some(after) => made_since(&before, &after, name),
+                            // It may have begun with another table of that name.
+                            None => {
+                                self.forget_operation(&begun).await?;
+                                let left = match failure.sqlstate() {
+                                    "42P07" => None,
+                                    _ => self.made_elsewhere(info, name).await?.filter(|(_, _, index)| !index.valid),
+                                };
+                                let Some((other, _, index)) = left else { return Err(failure) };
+                                begun = self.begin_operation("create index", &text, other.oid, name).await?;
+                                Some(index)
+                            }
                         };
-                        let Some(index) = after.and_then(|after| made_since(&before, &after, name)) else {
+                        let Some(index) = index else {
                             self.forget_operation(&begun).await?;
                             return Err(failure);
                         };
@@ -159,24 +167,19 @@ impl Session {
                     }
                     Ok(done) => completion = done.unwrap_or(completion),
                 }
-                let mut after = match self.describe_table(table.oid).await {
-                    Err(gone) if gone.sqlstate() == "42P01" => None,
-                    described => Some(described?),
-                };
+                let mut after = unless_gone(self.describe_table(table.oid).await)?;
+                let mut index = after.as_ref().and_then(|after| made_since(&before, after, name));
                 if after.is_none() {
                     // Dropped before the index was made: it belongs to another table of that name.
                     self.forget_operation(&begun).await?;
-                    self.reload_after_plain_ddl().await;
-                    let affected = self.affected_tables(info).await?;
-                    self.join(COORDINATOR_GROUP).await?;
-                    let [other] = affected.as_slice() else { return Ok(Some(completion)) };
-                    table = other.clone();
-                    after = self.describe_table(table.oid).await.ok();
+                    let Some((other, described, made)) = self.made_elsewhere(info, name).await? else {
+                        return Ok(Some(completion));
+                    };
+                    (table, after, index) = (other, Some(described), Some(made));
                     before.indexes.clear();
                     begun = self.begin_operation("create index", &text, table.oid, name).await?;
                     begun.resumed = true;
                 }
-                let index = after.as_ref().and_then(|after| made_since(&before, after, name));
                 let (Some(after), Some(index)) = (after, index) else {
                     // IF NOT EXISTS, and it does.
                     self.forget_operation(&begun).await?;
@@ -187,10 +190,7 @@ impl Session {
                     Err(failure) if failure.sqlstate() == "42P01" => None,
                     held => {
                         *hold = held?;
-                        match self.describe_held(hold, table.oid).await {
-                            Err(gone) if gone.sqlstate() == "42P01" => None,
-                            described => Some(described?),
-                        }
+                        unless_gone(self.describe_held(hold, table.oid).await)?
                     }
                 };
                 match held.and_then(|after| Some((made(&after, Some(index.oid))?, after))) {
@@ -243,6 +243,22 @@ impl Session {
         self.run_steps(call, &begun, &steps, 1..steps.len()).await?;
         self.end_operation(&begun, None).await;
         Ok(Some(completion))
+    }
+
+    /// The table that has the name now, where it has an index of that name.
+    async fn made_elsewhere(
+        &mut self,
+        info: &DdlInfo,
+        name: &str,
+    ) -> Result<Option<(Arc<Table>, TableDescription, Index)>> {
+        self.reload_after_plain_ddl().await;
+        let affected = self.affected_tables(info).await?;
+        self.join(COORDINATOR_GROUP).await?;
+        let [other] = affected.as_slice() else { return Ok(None) };
+        let Some(described) = unless_gone(self.describe_table(other.oid).await)? else { return Ok(None) };
+        let named = |i: &&Index| name.is_empty() || i.name == name;
+        let index = described.indexes.iter().filter(named).max_by_key(|i| i.oid).cloned();
+        Ok(index.map(|index| (other.clone(), described, index)))
     }
 
     /// The workers first: as long as the coordinator has the index, the statement can be repeated.
@@ -513,6 +529,14 @@ fn statement_of(call: &Call<'_>) -> String {
 }
 
 /// The index that a statement has made; `name` is empty where PostgreSQL chose it.
+/// None: the table was dropped, perhaps while it was looked at.
+fn unless_gone(described: Result<TableDescription>) -> Result<Option<TableDescription>> {
+    match described {
+        Err(gone) if matches!(gone.sqlstate(), "42P01" | "XX000") => Ok(None),
+        described => described.map(Some),
+    }
+}
+
 fn made_since(before: &TableDescription, after: &TableDescription, name: &str) -> Option<Index> {
     let is_new = |i: &&Index| before.indexes.iter().all(|o| o.oid != i.oid) && (name.is_empty() || i.name == name);
     after.indexes.iter().filter(is_new).max_by_key(|i| i.oid).cloned()
