@@ -66,7 +66,7 @@ PG ?=
 VERSIONS ?= 15 16 17 18
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build demo test check differential versions sql-docs bench analytics regress drivers fuzz sqlsmith
+.PHONY: help deps build demo test check differential versions sweeps sql-docs bench analytics regress drivers fuzz sqlsmith
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -100,6 +100,10 @@ versions: ## The corpus, extensions, everyday statements and guides on the newes
 	@scripts/deps.sh test
 	cargo build --locked -p pgherd
 	@scripts/versions.py $(CARGO_TARGET_DIR)/debug/pgherd $(VERSIONS)
+
+sweeps: ## Every setting and every kind of object, beside one PostgreSQL (make test tries a part)
+	@scripts/deps.sh test
+	PGHERD_SWEEPS=whole cargo test --locked -p pgherd --test sweeps -- --nocapture
 
 sql-docs: ## Write docs/sql.md: what the corpus covers, and how it is run
 	@scripts/deps.sh test

@@ -500,7 +500,7 @@ BEGIN
             LATERAL (SELECT 'o' UNION ALL SELECT 'O'
                 WHERE NOT EXISTS (SELECT FROM pg_operator b WHERE b.oprname = o.oprname AND b.oprkind = o.oprkind AND b.oid < 16384)
                     OR o.oprleft <> 0 AND pgherd.is_reached(o.oprleft) OR o.oprright <> 0 AND pgherd.is_reached(o.oprright)) k(kind)
-            WHERE o.oid >= 16384 AND (l.lanname NOT IN ('internal', 'c') OR NOT EXISTS (
+            WHERE o.oid >= 16384 AND o.oprnamespace <> 'pgherd'::regnamespace AND (l.lanname NOT IN ('internal', 'c') OR NOT EXISTS (
                 SELECT FROM pg_depend d WHERE d.classid = 'pg_operator'::regclass AND d.objid = o.oid AND d.deptype = 'e'))) END,
         'tables', CASE WHEN relations IS NOT NULL THEN pgherd.held_tables(relations) END,
         'columns', CASE WHEN relations IS NOT NULL THEN pgherd.held_columns(relations) END,

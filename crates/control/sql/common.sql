@@ -478,6 +478,23 @@ BEGIN
 END
 $$;
 
+-- A text as a value of the same type as another expression: what stands in for a cast where the role that runs a statement may
+-- read a column, but not use the schema of its type.
+CREATE OR REPLACE FUNCTION pgherd.read_as(value text, same anyelement) RETURNS anyelement
+LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
+BEGIN
+    RETURN value;
+END
+$$;
+
+DO $$
+BEGIN
+    IF to_regoperator('pgherd.#@#(text, anyelement)') IS NULL THEN
+        CREATE OPERATOR pgherd.#@# (LEFTARG = text, RIGHTARG = anyelement, FUNCTION = pgherd.read_as);
+    END IF;
+END
+$$;
+
 -- TRUNCATE, where there is anything: what it costs is new files for each partition and index, and test suites truncate all they
 -- have. Tables with triggers for it or with keys to them from others are PostgreSQL's to judge. Who may was asked on the coordinator.
 CREATE OR REPLACE FUNCTION pgherd.truncate(tables text[], cascade bool) RETURNS void

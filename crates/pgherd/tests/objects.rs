@@ -396,3 +396,35 @@ fn truncate_of_what_is_empty() {
     assert!(said.iter().any(|said| said.contains("cannot truncate a table referenced in a foreign key")), "{said:?}");
     assert!(said.iter().any(|said| said.contains("permission denied for table p")), "{said:?}");
 }
+
+/// Who may read a column reads it, though its type is in a schema that is not for them.
+#[test]
+fn types_of_schemas_that_are_for_others() {
+    same(
+        "objects_hidden",
+        &[
+            "CREATE SCHEMA hidden; CREATE TYPE hidden.mood AS ENUM ('low', 'high'); CREATE TYPE hidden.pair AS (a int, b hidden.mood)",
+            "CREATE DOMAIN hidden.some AS int CHECK (value > 0); CREATE TYPE hidden.span AS RANGE (SUBTYPE = int4)",
+            "CREATE TABLE t (k int PRIMARY KEY, v int, m hidden.mood, p hidden.pair, s hidden.some, r hidden.span, ms hidden.mood[])",
+            "only: SELECT create_distributed_table('t', 'k')",
+            "INSERT INTO t SELECT g, g % 5, 'low', (g, 'high'), g, hidden.span(g, g + 2), '{low,high}' FROM generate_series(1, 30) g",
+            "CREATE ROLE objects_reader; GRANT ALL ON t TO objects_reader; SET ROLE objects_reader",
+            "SELECT * FROM t WHERE k = 3",
+            "SELECT * FROM t ORDER BY k LIMIT 3",
+            "SELECT m, count(*), max(m), min(k) FROM t GROUP BY 1",
+            "SELECT DISTINCT m, s, p, r FROM t WHERE k < 4 ORDER BY s",
+            "SELECT max(m), count(*) FROM t WHERE m > 'low' OR k = 1",
+            "SELECT to_jsonb(t) FROM t ORDER BY k DESC LIMIT 2",
+            "SELECT ms, p FROM t WHERE k IN (1, 2) ORDER BY k",
+            "SELECT s, row_number() OVER (ORDER BY s DESC) FROM t WHERE k < 4 ORDER BY k",
+            "SELECT a.m, b.p, count(*) FROM t a JOIN t b ON a.k = b.v GROUP BY 1, 2 ORDER BY 3 DESC, 2 LIMIT 3",
+            "INSERT INTO t VALUES (100, 1, 'high', NULL, 5) RETURNING m, s",
+            "UPDATE t SET m = 'high', ms = NULL WHERE k = 4 RETURNING m, ms, p",
+            "UPDATE t SET m = 'high' WHERE k < 3 RETURNING m",
+            "DELETE FROM t WHERE m = 'high' AND k > 50 RETURNING *",
+            "WITH x AS (SELECT m, p FROM t WHERE k < 3) SELECT count(*) FROM x",
+            "BEGIN; DECLARE c CURSOR FOR SELECT k, m, p FROM t ORDER BY k; FETCH 2 FROM c; COMMIT",
+            "RESET ROLE; DROP OWNED BY objects_reader; DROP ROLE objects_reader",
+        ],
+    );
+}

@@ -650,6 +650,27 @@ fn a_pipeline_may_have_what_is_no_part_of_a_transaction() {
         check(&steps);
     }
     check(&[Ready(query("DROP PROCEDURE piped_stays"), 1)]);
+    let ends = "BEGIN UPDATE pipes SET v = v || '?' WHERE k = 1; COMMIT; UPDATE pipes SET v = v || '?' WHERE k = 2; COMMIT; END";
+    let fails =
+        "BEGIN UPDATE pipes SET v = v || '?' WHERE k = 1; COMMIT; UPDATE pipes SET v = 1 / (k - k) WHERE k = 2; END";
+    check(&[Ready(query(&format!("CREATE PROCEDURE piped_ends() LANGUAGE plpgsql AS $$ {ends} $$")), 1)]);
+    for statement in [format!("DO $$ {ends} $$"), "CALL piped_ends()".to_owned(), format!("DO $$ {fails} $$")] {
+        let mut steps = vec![Ready(query("UPDATE pipes SET v = 'v' || k"), 1)];
+        let it = || run(&statement, &[]);
+        for pipeline in [
+            vec![it()],
+            vec![it(), run("SELECT 1", &[])],
+            vec![it(), update("1"), run("SELECT 1 / (k - k) FROM pipes WHERE k = 1", &[])],
+            vec![it(), update("3"), run("SELECT v FROM pipes WHERE k = 3", &[])],
+            vec![run("BEGIN", &[]), it(), run("COMMIT", &[])],
+        ] {
+            steps.push(Ready([pipeline, vec![sync()]].concat().concat(), 1));
+            steps.push(Ready(query("ROLLBACK"), 1));
+            steps.push(Ready(query(values), 1));
+        }
+        check(&steps);
+    }
+    check(&[Ready(query("DROP PROCEDURE piped_ends"), 1)]);
 }
 
 #[test]

@@ -311,7 +311,17 @@ impl Session {
         // The worker's numbers mean something on that worker only.
         let sql = format!(
             "SELECT CASE WHEN n.nspname = 'pg_catalog' AND pg_catalog.format_type(t.oid, v.m) ~ '{KEYWORD_TYPES}' \
-             THEN pg_catalog.format_type(t.oid, v.m) ELSE pg_catalog.format('%I.%I', n.nspname, t.typname) END \
+             THEN pg_catalog.format_type(t.oid, v.m) \
+             WHEN pg_catalog.has_schema_privilege(n.oid, 'USAGE') THEN pg_catalog.format('%I.%I', n.nspname, t.typname) \
+             ELSE coalesce((SELECT pg_catalog.format('{UNNAMED} (NULL::%I.%I).%I', s.nspname, c.relname, a.attname) \
+                 FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_class c ON c.oid = d.objid \
+                 JOIN pg_catalog.pg_namespace s ON s.oid = c.relnamespace \
+                 JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = d.objsubid \
+                 WHERE d.refclassid = 'pg_catalog.pg_type'::pg_catalog.regclass AND d.refobjid = t.oid \
+                 AND d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND c.relkind IN ('r', 'p') \
+                 AND a.attnum > 0 AND NOT a.attisdropped AND s.nspname !~ '^pgherd' \
+                 AND pg_catalog.has_schema_privilege(s.oid, 'USAGE') LIMIT 1), \
+                 pg_catalog.format('%I.%I', n.nspname, t.typname)) END \
              FROM (VALUES {list}) v(o, m) JOIN pg_catalog.pg_type t ON t.oid = v.o \
              JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace"
         );
@@ -353,6 +363,10 @@ impl Session {
 /// Types that the grammar knows, and that alone have modifiers: nothing of the user's can have their names.
 const KEYWORD_TYPES: &str = "^(bigint|bit|boolean|character|double precision|integer|interval|numeric|real|smallint\
                              |time|timestamp)($|[^a-z0-9_])";
+
+/// What a value is cast to whose type has a name that the role may not use: text, and read as the type of a column that it may.
+/// (See `pgherd.read_as` of crates/control/sql/common.sql.)
+pub(super) const UNNAMED: &str = "pg_catalog.text OPERATOR(pgherd.#@#)";
 
 /// Types with the collations that are not theirs.
 pub(super) fn with_collations(mut casts: Vec<String>, collations: &[Option<String>]) -> Vec<String> {

@@ -15,7 +15,7 @@ use super::repeat::{announces, calls_what_writes, locks};
 use super::request::{Announce, Errors};
 use super::{Call, Completion};
 use crate::error::{Failure, Result};
-use crate::session::Session;
+use crate::session::{Prepared, Session};
 use crate::settings::quote_ident;
 use crate::transaction::Block;
 
@@ -442,15 +442,7 @@ impl Session {
         self.check_constraints_inside(call)?;
         self.note_session_calls(call);
         let own_transactions = match kind {
-            StatementKind::Do { body, language } => {
-                let called = pgherd_sql::procedures_called(body, language.as_deref().unwrap_or("plpgsql"));
-                self.procedures_end_transactions(called).await?
-            }
-            StatementKind::Call => {
-                let called: Option<Vec<String>> =
-                    call.prepared.statement.as_ref().map(|s| s.calls.iter().map(|(_, name)| name.clone()).collect());
-                self.procedures_end_transactions(called.filter(|called| !called.is_empty())).await?
-            }
+            StatementKind::Do { .. } | StatementKind::Call => self.body_ends_transactions(call.prepared).await?,
             _ => true,
         };
         self.let_functions_sample(call, !own_transactions).await?;
@@ -508,6 +500,22 @@ impl Session {
         }
         self.notice_temporary_tables().await?;
         Ok(completion)
+    }
+
+    /// Whether a DO block or a procedure that is called may end transactions itself.
+    pub(crate) async fn body_ends_transactions(&mut self, prepared: &Prepared) -> Result<bool> {
+        let Some(statement) = &prepared.statement else { return Ok(false) };
+        let called = match &statement.kind {
+            StatementKind::Do { body, language } => {
+                pgherd_sql::procedures_called(body, language.as_deref().unwrap_or("plpgsql"))
+            }
+            StatementKind::Call => {
+                let called: Vec<String> = statement.calls.iter().map(|(_, name)| name.clone()).collect();
+                Some(called).filter(|called| !called.is_empty())
+            }
+            _ => return Ok(false),
+        };
+        self.procedures_end_transactions(called).await
     }
 
     /// LOAD gives this connection a library, and takes settings away that the library does not know.

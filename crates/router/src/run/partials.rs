@@ -8,7 +8,7 @@ use pgherd_wire::copy::write_text_row;
 use pgherd_wire::frame::Frame;
 use pgherd_wire::frontend;
 
-use super::combine::{STUCK_MEMORY_MAX, with_collations};
+use super::combine::{STUCK_MEMORY_MAX, UNNAMED, with_collations};
 use super::request::{Errors, fields_of};
 use crate::error::Result;
 use crate::session::Session;
@@ -159,6 +159,9 @@ impl Session {
     /// False: the types cannot be named, or the user may not have a temporary table now.
     async fn start_partial_table(&mut self, partials: &Partials) -> Result<bool> {
         let Some(types) = self.casts(partials.described_by, &partials.fields).await? else { return Ok(false) };
+        if types.iter().any(|name| name.starts_with(UNNAMED)) {
+            return Ok(false);
+        }
         let types = with_collations(types, &partials.collations);
         self.join(COORDINATOR_GROUP).await?;
         let may = self

@@ -606,13 +606,23 @@ impl Session {
         let mut lease = self.lease_aside(group).await?;
         let named = lease
             .query(&format!(
-                "SELECT pg_catalog.format('%I.%I', n.nspname, t.typname) FROM pg_catalog.pg_type t \
-                 JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace WHERE t.oid = {oid}"
+                "SELECT n.nspname, coalesce(e.typname, t.typname), e.oid IS NOT NULL FROM pg_catalog.pg_type t \
+                 LEFT JOIN pg_catalog.pg_type e ON e.oid = t.typelem AND e.typarray = t.oid \
+                 JOIN pg_catalog.pg_namespace n ON n.oid = coalesce(e.typnamespace, t.typnamespace) WHERE t.oid = {oid}"
             ))
             .await?;
-        let name = crate::settings::quote_literal(named.text(0, 0).unwrap_or_default());
+        let name = |column| crate::settings::quote_literal(named.text(0, column).unwrap_or_default());
+        let number = if named.text(0, 2) == Some("t") { "typarray" } else { "oid" };
         let mut lease = self.coordinator_lease().await?;
-        let found = lease.query(&format!("SELECT pg_catalog.to_regtype({name})::pg_catalog.oid")).await?;
+        // By no name that is resolved: the role may have no right on the schema.
+        let found = lease
+            .query(&format!(
+                "SELECT t.{number} FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace \
+                 WHERE n.nspname = {} AND t.typname = {} AND t.{number} <> 0",
+                name(0),
+                name(1)
+            ))
+            .await?;
         let Some(found) = found.text(0, 0).and_then(|t| t.parse().ok()) else { return Ok(25) };
         let mut known = self.thread.type_oids.borrow_mut();
         if known.len() >= TYPE_OIDS_MAX {

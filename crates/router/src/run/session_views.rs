@@ -22,7 +22,13 @@ impl Session {
         match name {
             "pg_prepared_statements" => Some(self.prepared_statements_sql()),
             "pg_cursors" => Some(self.cursors_sql()),
-            "pg_settings" if self.encoding.name() != UTF8 => Some(settings_sql(self.encoding.name())),
+            "pg_settings" => {
+                // What the client said when it connected is set on the connection like anything else.
+                let given = self.startup_settings.iter();
+                let given = given.filter(|(name, value)| self.settings.get(*name) == Some(value));
+                let given: Vec<String> = given.map(|(name, _)| quote_literal(&name.to_ascii_lowercase())).collect();
+                (self.encoding.name() != UTF8 || !given.is_empty()).then(|| settings_sql(self.encoding.name(), &given))
+            }
             _ => None,
         }
     }
@@ -101,10 +107,16 @@ impl Session {
     }
 }
 
-fn settings_sql(encoding: &str) -> String {
+/// `given`: names of settings that are as the client wanted them when it connected.
+fn settings_sql(encoding: &str, given: &[String]) -> String {
+    let is_given = match given {
+        [] => "false".to_owned(),
+        given => format!("source = 'session' AND pg_catalog.lower(name) IN ({})", given.join(", ")),
+    };
     format!(
         "(SELECT name, CASE name WHEN 'client_encoding' THEN '{encoding}' ELSE setting END AS setting, unit, category, \
-         short_desc, extra_desc, context, vartype, source, min_val, max_val, enumvals, boot_val, reset_val, \
+         short_desc, extra_desc, context, vartype, CASE WHEN {is_given} THEN 'client' ELSE source END AS source, min_val, \
+         max_val, enumvals, boot_val, CASE WHEN {is_given} THEN setting ELSE reset_val END AS reset_val, \
          sourcefile, sourceline, pending_restart FROM pg_catalog.pg_settings)"
     )
 }

@@ -163,8 +163,11 @@ impl Session {
     /// Whatever comes now is not a Sync: the Execute that waited is part of a longer transaction.
     async fn run_waiting(&mut self) -> Result<()> {
         if self.pending.is_some() {
-            if !matches!(self.txn.block, Block::Explicit | Block::Failed) && !self.pending_is_alone() {
-                self.open_implicit_block();
+            if !matches!(self.txn.block, Block::Explicit | Block::Failed) {
+                let alone = self.pending_is_alone() || self.pending_ends_transactions().await?;
+                if !alone {
+                    self.open_implicit_block();
+                }
             }
             let commits = self.txn.block == Block::None && !self.pending_goes_on();
             Box::pin(self.run_pending()).await?;
@@ -246,6 +249,18 @@ impl Session {
             Some(StatementKind::Begin(_)) => true,
             Some(kind) => self.txn.block == Block::None && !self.pipelines && is_alone(kind),
             None => false,
+        }
+    }
+
+    /// A body that may COMMIT does so as the first of a pipeline.
+    async fn pending_ends_transactions(&mut self) -> Result<bool> {
+        if self.txn.block != Block::None || self.pipelines {
+            return Ok(false);
+        }
+        let portal = self.pending.as_ref().and_then(|pending| self.portals.get(&pending.portal));
+        match portal.map(|portal| portal.prepared.clone()) {
+            Some(prepared) => self.body_ends_transactions(&prepared).await,
+            None => Ok(false),
         }
     }
 
