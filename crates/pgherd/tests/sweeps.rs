@@ -54,7 +54,7 @@ const TABLES: &str = "
     CREATE FUNCTION doubled(n int) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN (SELECT v * 2 FROM d WHERE k = n); END';
     GRANT ALL ON d, e, l TO PUBLIC; GRANT ALL ON SCHEMA public TO PUBLIC";
 
-/// Their values are something else than what a statement means, or what a server does by the clock, its files or its log.
+/// Their values are something else than what a statement means: what a server does by the clock, its files or its log.
 const OTHER: &[&str] = &[
     "role",
     "session_authorization",
