@@ -312,7 +312,8 @@ impl Session {
         let sql = format!(
             "SELECT CASE WHEN n.nspname = 'pg_catalog' AND pg_catalog.format_type(t.oid, v.m) ~ '{KEYWORD_TYPES}' \
              THEN pg_catalog.format_type(t.oid, v.m) \
-             WHEN pg_catalog.has_schema_privilege(n.oid, 'USAGE') THEN pg_catalog.format('%I.%I', n.nspname, t.typname) \
+             WHEN pg_catalog.has_schema_privilege(n.oid, 'USAGE') \
+             THEN pg_catalog.format('%I.%I', n.nspname, t.typname) \
              ELSE coalesce((SELECT pg_catalog.format('{UNNAMED} (NULL::%I.%I).%I', s.nspname, c.relname, a.attname) \
                  FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_class c ON c.oid = d.objid \
                  JOIN pg_catalog.pg_namespace s ON s.oid = c.relnamespace \
@@ -364,8 +365,8 @@ impl Session {
 const KEYWORD_TYPES: &str = "^(bigint|bit|boolean|character|double precision|integer|interval|numeric|real|smallint\
                              |time|timestamp)($|[^a-z0-9_])";
 
-/// What a value is cast to whose type has a name that the role may not use: text, and read as the type of a column that it may.
-/// (See `pgherd.read_as` of crates/control/sql/common.sql.)
+/// What a value is cast to whose type has a name that the role may not use: text, which is read as the type of a
+/// column that it may use. (See `pgherd.read_as` of crates/control/sql/common.sql.)
 pub(super) const UNNAMED: &str = "pg_catalog.text OPERATOR(pgherd.#@#)";
 
 /// Types with the collations that are not theirs.

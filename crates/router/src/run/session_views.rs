@@ -115,8 +115,8 @@ fn settings_sql(encoding: &str, given: &[String]) -> String {
     };
     format!(
         "(SELECT name, CASE name WHEN 'client_encoding' THEN '{encoding}' ELSE setting END AS setting, unit, category, \
-         short_desc, extra_desc, context, vartype, CASE WHEN {is_given} THEN 'client' ELSE source END AS source, min_val, \
-         max_val, enumvals, boot_val, CASE WHEN {is_given} THEN setting ELSE reset_val END AS reset_val, \
+         short_desc, extra_desc, context, vartype, CASE WHEN {is_given} THEN 'client' ELSE source END AS source, \
+         min_val, max_val, enumvals, boot_val, CASE WHEN {is_given} THEN setting ELSE reset_val END AS reset_val, \
          sourcefile, sourceline, pending_restart FROM pg_catalog.pg_settings)"
     )
 }
