@@ -505,8 +505,10 @@ BEGIN
     EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', array_to_string(tables, ', '));
     SELECT array_agg(coalesce(p.relid, t.oid)) INTO parts
         FROM (SELECT x::regclass AS oid FROM unnest(tables) x) t LEFT JOIN LATERAL pg_partition_tree(t.oid) p ON true;
-    IF EXISTS (SELECT FROM unnest(parts) p(oid) JOIN pg_class c ON c.oid = p.oid
-            WHERE c.relkind <> 'p' AND (c.relkind <> 'r' OR pg_relation_size(c.oid) > 0))
+    -- A snapshot that is kept does not show what has come since.
+    IF current_setting('transaction_isolation') <> 'read committed' OR current_setting('transaction_read_only')::bool
+        OR EXISTS (SELECT FROM unnest(parts) p(oid) LEFT JOIN pg_class c ON c.oid = p.oid
+            WHERE c.relkind IS NULL OR c.relkind <> 'p' AND (c.relkind <> 'r' OR pg_relation_size(c.oid) > 0))
         OR EXISTS (SELECT FROM unnest(parts) p(oid) JOIN pg_trigger t ON t.tgrelid = p.oid
             LEFT JOIN pg_constraint k ON k.oid = t.tgconstraint AND t.tgisinternal AND k.contype = 'f'
             WHERE CASE WHEN k.oid IS NULL THEN t.tgtype & 32 <> 0

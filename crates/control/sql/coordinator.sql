@@ -1998,10 +1998,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $f$
                 WHERE i.indexrelid = pg_class.oid) THEN 'i' ELSE relkind END::pg_catalog."char" AS relkind$c$
         WHEN 'relam' THEN $c$CASE WHEN relkind = 'p' AND EXISTS (SELECT FROM pgherd.leaf l WHERE l.relation = pg_class.oid) THEN 2
             ELSE relam END::pg_catalog.oid AS relam$c$
-        -- What has no TOAST table of its own tells of both.
-        WHEN 'reloptions' THEN $c$CASE WHEN relkind = 'p' THEN (SELECT pg_catalog.array_cat(l.options,
-            (SELECT pg_catalog.array_agg('toast.' || o) FROM pg_catalog.unnest(l.toast_options) o))
-            FROM pgherd.leaf l WHERE l.relation = pg_class.oid) ELSE reloptions END AS reloptions$c$
+        WHEN 'reloptions' THEN $c$CASE WHEN relkind = 'p' THEN (SELECT l.options FROM pgherd.leaf l
+            WHERE l.relation = pg_class.oid) ELSE reloptions END AS reloptions$c$
         -- A foreign child is none of the user's.
         WHEN 'relhassubclass' THEN $c$relhassubclass AND NOT EXISTS (SELECT FROM pg_catalog.pg_class h
             WHERE h.relnamespace = 'pgherd'::pg_catalog.regnamespace AND h.relname = 'ft_' || pg_class.oid) AS relhassubclass$c$

@@ -101,7 +101,7 @@ BEGIN
         AND NOT EXISTS (SELECT FROM pg_type y WHERE y.oid >= 16384 AND y.typname::text = ANY (named)
             AND y.typnamespace NOT IN ('information_schema'::regnamespace, 'pgherd'::regnamespace))
         AND NOT EXISTS (SELECT FROM pg_operator o JOIN pg_proc p ON p.oid = o.oprcode JOIN pg_language l ON l.oid = p.prolang
-            WHERE o.oid >= 16384 AND l.lanname NOT IN ('internal', 'c'));
+            WHERE o.oid >= 16384 AND o.oprnamespace <> 'pgherd'::regnamespace AND l.lanname NOT IN ('internal', 'c'));
 END
 $f$;
 

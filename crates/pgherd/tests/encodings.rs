@@ -92,6 +92,7 @@ fn sides() -> &'static Sides {
                 .run("CREATE TYPE mood AS ENUM ('h\u{e4}', 'b'); CREATE TYPE pair AS (m mood, t text, n int)")
                 .unwrap();
             client.run("CREATE DOMAIN tags AS text[]; CREATE TYPE moods AS RANGE (SUBTYPE = mood)").unwrap();
+            client.run("CREATE DOMAIN few AS moods").unwrap();
             client.run("CREATE TABLE typed (id int, m mood, a tags, j jsonb, p pair, r moods)").unwrap();
             if side.is_cluster {
                 client.run("SELECT create_distributed_table('words', 'id')").unwrap();
@@ -506,6 +507,7 @@ fn text_is_found_in_binary_values() {
             &[b"\x01$.\"\xe4\"".to_vec(), b"{\xe4}".to_vec()],
         ),
     ]);
+    steps.push(run("SELECT 'h\u{e4}'::mood::text, 'x' AS x, ROW(1, '[b,b]'::few)::text", &[]));
     check("LATIN1", &steps);
     let sjis = |sql: &str| run(sql, &[texts(&[b"\x95\x5c", b"a"])]);
     check(

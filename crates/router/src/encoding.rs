@@ -541,12 +541,13 @@ impl Session {
         }
         let mut copy = None;
         if let StatementKind::Copy(info) = &statement.kind {
-            if info.options.encoding.is_some() {
+            let is_binary = info.options.format == CopyFormat::Binary;
+            if info.options.encoding.is_some() || is_binary && info.target != CopyTarget::Client {
                 let name = self.encoding.name();
                 let message = format!("COPY with an encoding is not supported with client_encoding \"{name}\"");
                 return Err(Failure::refused(message).hint("Use UTF8."));
             }
-            if info.options.format == CopyFormat::Binary && info.target == CopyTarget::Client {
+            if is_binary {
                 let types = self.copied_types(statement, info).await?;
                 self.learn_forms(&types).await?;
                 copy = self.client.coding.as_ref().map(|c| types.iter().map(|oid| c.form(*oid)).collect());
@@ -628,15 +629,15 @@ impl Session {
         }
         let sql = format!(
             "WITH RECURSIVE met(oid) AS (SELECT pg_catalog.unnest('{{{}}}'::pg_catalog.oid[]) \
-               UNION SELECT x.part FROM met m JOIN pg_catalog.pg_type t ON t.oid = m.oid, LATERAL (SELECT t.typelem \
+               UNION SELECT x.part FROM met m JOIN pg_catalog.pg_type t ON t.oid = m.oid, LATERAL (SELECT t.typelem UNION ALL SELECT t.typbasetype \
                  UNION ALL SELECT a.atttypid FROM pg_catalog.pg_attribute a \
                    WHERE t.typrelid <> 0 AND a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped \
                  UNION ALL SELECT g.rngsubtype FROM pg_catalog.pg_range g WHERE g.rngtypid = t.oid \
                  UNION ALL SELECT g.rngtypid FROM pg_catalog.pg_range g WHERE g.rngmultitypid = t.oid) x(part)) \
              SELECT t.oid, p.proname, coalesce(r.rngsubtype, m.rngtypid, 0) \
              FROM met JOIN pg_catalog.pg_type t ON t.oid = met.oid JOIN pg_catalog.pg_proc p ON p.oid = t.typsend \
-               LEFT JOIN pg_catalog.pg_range r ON r.rngtypid = t.oid \
-               LEFT JOIN pg_catalog.pg_range m ON m.rngmultitypid = t.oid",
+               LEFT JOIN pg_catalog.pg_range r ON r.rngtypid IN (t.oid, t.typbasetype) \
+               LEFT JOIN pg_catalog.pg_range m ON m.rngmultitypid IN (t.oid, t.typbasetype)",
             unknown.join(",")
         );
         let found = self.ask_coordinator(&sql).await?;

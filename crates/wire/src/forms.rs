@@ -143,6 +143,11 @@ const PLAIN: &[u32] = &[
     3904, 3906, 3908, 3910, 3912, 3926, 4451, 4532, 4533, 4534, 4535, 4536,
 ];
 
+/// How deep values may be in others: what a client sends says it itself.
+const DEPTH_MAX: usize = 100;
+/// No value is longer.
+const VALUE_MAX: usize = 1 << 30;
+
 /// Appends a text in the other encoding.
 pub type ConvertText<'a, E> = dyn Fn(&[u8], &mut BytesMut) -> Result<(), E> + 'a;
 
@@ -155,6 +160,12 @@ pub struct Converter<'a, E> {
 impl<E> Converter<'_, E> {
     /// Appends a value. What was appended before an error is of no use.
     pub fn value(&self, form: Form, value: &[u8], out: &mut BytesMut) -> Result<(), Unread<E>> {
+        self.nested(form, value, DEPTH_MAX, out)
+    }
+
+    fn nested(&self, form: Form, value: &[u8], depth: usize, out: &mut BytesMut) -> Result<(), Unread<E>> {
+        // Whoever reads it has a limit, too.
+        let depth = depth.checked_sub(1).ok_or(Unread::Malformed)?;
         if form == Form::Plain || value.is_ascii() {
             out.extend_from_slice(value);
             return Ok(());
@@ -176,32 +187,32 @@ impl<E> Converter<'_, E> {
                 }
                 copy(&mut rest, 8 * dimensions as usize, out)?;
                 while !rest.is_empty() {
-                    self.sized(element, &mut rest, out)?;
+                    self.sized(element, &mut rest, depth, out)?;
                 }
             }
             Form::Record => {
                 number(&mut rest, out)?;
                 while !rest.is_empty() {
                     let field = number(&mut rest, out)?;
-                    self.sized(field, &mut rest, out)?;
+                    self.sized(field, &mut rest, depth, out)?;
                 }
             }
             Form::Range(bound) => {
                 copy(&mut rest, 1, out)?;
                 while !rest.is_empty() {
-                    self.sized(bound, &mut rest, out)?;
+                    self.sized(bound, &mut rest, depth, out)?;
                 }
             }
             Form::Multirange(range) => {
                 number(&mut rest, out)?;
                 while !rest.is_empty() {
-                    self.sized(range, &mut rest, out)?;
+                    self.sized(range, &mut rest, depth, out)?;
                 }
             }
             Form::Hstore => {
                 number(&mut rest, out)?;
                 while !rest.is_empty() {
-                    self.sized_as(Form::Text, &mut rest, out)?;
+                    self.sized_as(Form::Text, &mut rest, depth, out)?;
                 }
             }
             Form::Tsvector => {
@@ -251,16 +262,16 @@ impl<E> Converter<'_, E> {
         copy(rest, 1, out).map(drop)
     }
 
-    fn sized(&self, type_oid: u32, rest: &mut &[u8], out: &mut BytesMut) -> Result<(), Unread<E>> {
-        self.sized_as((self.form)(type_oid), rest, out)
+    fn sized(&self, type_oid: u32, rest: &mut &[u8], depth: usize, out: &mut BytesMut) -> Result<(), Unread<E>> {
+        self.sized_as((self.form)(type_oid), rest, depth, out)
     }
 
     /// A value behind its length.
-    fn sized_as(&self, form: Form, rest: &mut &[u8], out: &mut BytesMut) -> Result<(), Unread<E>> {
+    fn sized_as(&self, form: Form, rest: &mut &[u8], depth: usize, out: &mut BytesMut) -> Result<(), Unread<E>> {
         let at = out.len();
         let Ok(len) = usize::try_from(number(rest, out)? as i32) else { return Ok(()) };
         let value = rest.get(..len).ok_or(Unread::Malformed)?;
-        self.value(form, value, out)?;
+        self.nested(form, value, depth, out)?;
         let len = (out.len() - at - 4) as u32;
         out[at..at + 4].copy_from_slice(&len.to_be_bytes());
         rest.advance(value.len());
@@ -319,6 +330,10 @@ impl CopyStream {
                 Place::Header => {
                     let Some(more) = long(HEADER - 4) else { return Ok(()) };
                     let len = HEADER.saturating_add(usize::try_from(more).unwrap_or(0));
+                    if len > VALUE_MAX {
+                        self.place = Place::End;
+                        continue;
+                    }
                     if here < len {
                         return Ok(());
                     }
@@ -337,9 +352,9 @@ impl CopyStream {
                 Place::Fields(count, at) => {
                     let Some(len) = long(0) else { return Ok(()) };
                     let len = match usize::try_from(len) {
-                        Ok(len) => len,
+                        Ok(len) if len <= VALUE_MAX => len,
                         Err(_) if len == -1 => 0,
-                        Err(_) => {
+                        _ => {
                             self.place = Place::End;
                             continue;
                         }
@@ -349,7 +364,7 @@ impl CopyStream {
                     }
                     let field = self.waiting.split_to(4 + len);
                     let form = self.columns.get(at).copied().unwrap_or(Form::Other);
-                    converter.sized_as(form, &mut &field[..], out)?;
+                    converter.sized_as(form, &mut &field[..], DEPTH_MAX, out)?;
                     self.place = Place::Fields(count, at + 1);
                 }
                 Place::End => {
@@ -440,6 +455,14 @@ mod tests {
             assert_eq!(convert(Form::Array, &whole[..len]), Err(Unread::Malformed), "{len}");
         }
         assert_eq!(convert(Form::Array, &[255; 40]), Err(Unread::Malformed));
+        // As deep as a message is long.
+        let level = [0u32, 0, 1009, 0x7fff_fff0].iter().flat_map(|n| n.to_be_bytes()).collect::<Vec<u8>>();
+        let mut deep = "\u{e4}".as_bytes().to_vec();
+        for _ in 0..1000 {
+            let len = (deep.len() as u32).to_be_bytes();
+            deep = [&level[..12], &len, &deep].concat();
+        }
+        assert_eq!(convert(Form::Array, &deep), Err(Unread::Malformed));
     }
 
     #[test]

@@ -308,6 +308,13 @@ impl Session {
         if list.is_empty() {
             return Ok(None);
         }
+        // What the coordinator names workers are to have, too.
+        let everywhere = match group {
+            COORDINATOR_GROUP => {
+                " AND EXISTS (SELECT FROM pgherd.pg_dist_partition y WHERE y.logicalrelid OPERATOR(pg_catalog.=) c.oid)"
+            }
+            _ => "",
+        };
         // The worker's numbers mean something on that worker only.
         let sql = format!(
             "SELECT CASE WHEN n.nspname = 'pg_catalog' AND pg_catalog.format_type(t.oid, v.m) ~ '{KEYWORD_TYPES}' \
@@ -321,7 +328,7 @@ impl Session {
                  WHERE d.refclassid = 'pg_catalog.pg_type'::pg_catalog.regclass AND d.refobjid = t.oid \
                  AND d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND c.relkind IN ('r', 'p') \
                  AND a.attnum > 0 AND NOT a.attisdropped AND s.nspname !~ '^pgherd' \
-                 AND pg_catalog.has_schema_privilege(s.oid, 'USAGE') LIMIT 1), \
+                 AND pg_catalog.has_schema_privilege(s.oid, 'USAGE'){everywhere} LIMIT 1), \
                  pg_catalog.format('%I.%I', n.nspname, t.typname)) END \
              FROM (VALUES {list}) v(o, m) JOIN pg_catalog.pg_type t ON t.oid = v.o \
              JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace"

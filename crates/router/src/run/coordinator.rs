@@ -184,6 +184,10 @@ impl Session {
                 replaced.push((home, &relation.name));
                 continue;
             }
+            // Of its own settings a client is told by SELECT.
+            if is_bare && relation.name == "pg_settings" {
+                continue;
+            }
             let Some(mut stand_in) = stand_in else { continue };
             // The name by which columns are qualified stays.
             let same = view.is_some_and(|v| v == stand_in && v.rsplit('.').next() == Some(relation.name.as_str()));

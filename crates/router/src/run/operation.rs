@@ -148,6 +148,7 @@ impl Session {
                                 self.forget_operation(&begun).await?;
                                 let left = match failure.sqlstate() {
                                     "42P07" => None,
+                                    _ if name.is_empty() => None,
                                     _ => self.made_elsewhere(info, name).await?.filter(|(_, _, index)| !index.valid),
                                 };
                                 let Some((other, _, index)) = left else { return Err(failure) };
@@ -528,7 +529,6 @@ fn statement_of(call: &Call<'_>) -> String {
     call.prepared.text().trim().trim_end_matches(';').trim_end().to_owned()
 }
 
-/// The index that a statement has made; `name` is empty where PostgreSQL chose it.
 /// None: the table was dropped, perhaps while it was looked at.
 fn unless_gone(described: Result<TableDescription>) -> Result<Option<TableDescription>> {
     match described {
@@ -537,6 +537,7 @@ fn unless_gone(described: Result<TableDescription>) -> Result<Option<TableDescri
     }
 }
 
+/// The index that a statement has made; `name` is empty where PostgreSQL chose it.
 fn made_since(before: &TableDescription, after: &TableDescription, name: &str) -> Option<Index> {
     let is_new = |i: &&Index| before.indexes.iter().all(|o| o.oid != i.oid) && (name.is_empty() || i.name == name);
     after.indexes.iter().filter(is_new).max_by_key(|i| i.oid).cloned()

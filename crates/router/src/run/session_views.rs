@@ -25,7 +25,7 @@ impl Session {
             "pg_settings" => {
                 // What the client said when it connected is set on the connection like anything else.
                 let given = self.startup_settings.iter();
-                let given = given.filter(|(name, value)| self.settings.get(*name) == Some(value));
+                let given = given.filter(|(name, value)| self.in_force(name) == Some(value.as_str()));
                 let given: Vec<String> = given.map(|(name, _)| quote_literal(&name.to_ascii_lowercase())).collect();
                 (self.encoding.name() != UTF8 || !given.is_empty()).then(|| settings_sql(self.encoding.name(), &given))
             }

@@ -13,7 +13,7 @@ use pgherd_sql::{Part, Splice, Statement};
 use pgherd_wire::backend::{self, FieldDescription};
 use pgherd_wire::frame::Frame;
 
-use super::combine::{TEXT_ARRAY_OID, with_collations};
+use super::combine::{TEXT_ARRAY_OID, UNNAMED, with_collations};
 use super::partials::TextArray;
 use super::request::{Errors, Request, Rows};
 use super::{Call, Completion, fields_of};
@@ -301,8 +301,9 @@ impl Staged {
             let few = self.sizes.get(part).is_none_or(|(rows, _)| *rows <= LOOKED_UP_MAX);
             if let Some(column) = column
                 && few
+                && let cast = source.casts.get(column)?
+                && !cast.starts_with(UNNAMED)
             {
-                let cast = source.casts.get(column)?;
                 let params: Vec<String> =
                     (0..sets).map(|set| format!("${}::pg_catalog.text[]", param(column, set))).collect();
                 return Some(format!("({})::{cast}[]", params.join(" || ")));
