@@ -483,6 +483,10 @@ $$;
 CREATE OR REPLACE FUNCTION pgherd.read_as(value text, same anyelement) RETURNS anyelement
 LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
 BEGIN
+    IF (SELECT t.typtype = 'c' FROM pg_catalog.pg_type t WHERE t.oid = pg_catalog.pg_typeof(same)) THEN
+        -- PL/pgSQL makes no row of a text.
+        RETURN pg_catalog.record_in(value::cstring, pg_catalog.pg_typeof(same)::oid, -1);
+    END IF;
     RETURN value;
 END
 $$;

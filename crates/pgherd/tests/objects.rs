@@ -418,6 +418,7 @@ fn types_of_schemas_that_are_for_others() {
             "SELECT DISTINCT m, s, p, r FROM t WHERE k < 4 ORDER BY s",
             "SELECT max(m), count(*) FROM t WHERE m > 'low' OR k = 1",
             "SELECT to_jsonb(t) FROM t ORDER BY k DESC LIMIT 2",
+            "SELECT p, count(*) FROM t GROUP BY 1 ORDER BY 1 LIMIT 2",
             "SELECT ms, p FROM t WHERE k IN (1, 2) ORDER BY k",
             "SELECT s, row_number() OVER (ORDER BY s DESC) FROM t WHERE k < 4 ORDER BY k",
             "SELECT a.m, b.p, count(*) FROM t a JOIN t b ON a.k = b.v GROUP BY 1, 2 ORDER BY 3 DESC, 2 LIMIT 3",
