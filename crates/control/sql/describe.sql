@@ -502,8 +502,7 @@ CREATE OR REPLACE FUNCTION pgherd.needs_schema_only(relation oid) RETURNS boolea
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN NOT EXISTS (SELECT FROM pgherd.worker_extensions)
-        AND NOT EXISTS (SELECT FROM pg_catalog.pg_ts_config c WHERE c.oid >= 16384)
-        AND NOT EXISTS (SELECT FROM pg_catalog.pg_ts_dict d WHERE d.oid >= 16384)
+        AND NOT EXISTS (SELECT FROM pgherd.text_search_objects())
         AND NOT EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = $1 AND NOT t.tgisinternal AND t.tgname !~* '^[!~]?pgherd_guard')
         AND NOT EXISTS (SELECT FROM pg_catalog.pg_policy p WHERE p.polrelid = $1)
         AND NOT EXISTS (SELECT FROM pg_catalog.pg_statistic_ext s WHERE s.stxrelid = $1)

@@ -592,6 +592,22 @@ impl Session {
         found
     }
 
+    /// What a client binds to a statement, in UTF-8.
+    pub async fn decoded_values(&mut self, prepared: &Prepared, bound: Bound) -> Result<Bound> {
+        if self.client.coding.is_none() {
+            return Ok(bound);
+        }
+        let described = prepared.last_described();
+        let types = described.as_ref().map_or(&prepared.declared, |d| &d.param_types);
+        if bound.param_formats.contains(&1) {
+            self.learn_forms(types).await?;
+        }
+        match &self.client.coding {
+            Some(coding) => coding.bound(bound, types),
+            None => Ok(bound),
+        }
+    }
+
     /// What a statement copies, in binary format, from or to the client.
     async fn copied_types(&mut self, statement: &Statement, info: &CopyInfo) -> Result<Vec<Oid>> {
         if let Some(query) = info.query {

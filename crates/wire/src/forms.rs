@@ -186,34 +186,26 @@ impl<E> Converter<'_, E> {
                     return Err(Unread::Malformed);
                 }
                 copy(&mut rest, 8 * dimensions as usize, out)?;
-                while !rest.is_empty() {
-                    self.sized(element, &mut rest, depth, out)?;
-                }
+                self.all((self.form)(element), rest, depth, out)?;
             }
             Form::Record => {
                 number(&mut rest, out)?;
                 while !rest.is_empty() {
                     let field = number(&mut rest, out)?;
-                    self.sized(field, &mut rest, depth, out)?;
+                    self.sized((self.form)(field), &mut rest, depth, out)?;
                 }
             }
             Form::Range(bound) => {
                 copy(&mut rest, 1, out)?;
-                while !rest.is_empty() {
-                    self.sized(bound, &mut rest, depth, out)?;
-                }
+                self.all((self.form)(bound), rest, depth, out)?;
             }
             Form::Multirange(range) => {
                 number(&mut rest, out)?;
-                while !rest.is_empty() {
-                    self.sized(range, &mut rest, depth, out)?;
-                }
+                self.all((self.form)(range), rest, depth, out)?;
             }
             Form::Hstore => {
                 number(&mut rest, out)?;
-                while !rest.is_empty() {
-                    self.sized_as(Form::Text, &mut rest, depth, out)?;
-                }
+                self.all(Form::Text, rest, depth, out)?;
             }
             Form::Tsvector => {
                 number(&mut rest, out)?;
@@ -262,12 +254,16 @@ impl<E> Converter<'_, E> {
         copy(rest, 1, out).map(drop)
     }
 
-    fn sized(&self, type_oid: u32, rest: &mut &[u8], depth: usize, out: &mut BytesMut) -> Result<(), Unread<E>> {
-        self.sized_as((self.form)(type_oid), rest, depth, out)
+    /// Values of one form to the end.
+    fn all(&self, form: Form, mut rest: &[u8], depth: usize, out: &mut BytesMut) -> Result<(), Unread<E>> {
+        while !rest.is_empty() {
+            self.sized(form, &mut rest, depth, out)?;
+        }
+        Ok(())
     }
 
     /// A value behind its length.
-    fn sized_as(&self, form: Form, rest: &mut &[u8], depth: usize, out: &mut BytesMut) -> Result<(), Unread<E>> {
+    fn sized(&self, form: Form, rest: &mut &[u8], depth: usize, out: &mut BytesMut) -> Result<(), Unread<E>> {
         let at = out.len();
         let Ok(len) = usize::try_from(number(rest, out)? as i32) else { return Ok(()) };
         let value = rest.get(..len).ok_or(Unread::Malformed)?;
@@ -364,7 +360,7 @@ impl CopyStream {
                     }
                     let field = self.waiting.split_to(4 + len);
                     let form = self.columns.get(at).copied().unwrap_or(Form::Other);
-                    converter.sized_as(form, &mut &field[..], DEPTH_MAX, out)?;
+                    converter.sized(form, &mut &field[..], DEPTH_MAX, out)?;
                     self.place = Place::Fields(count, at + 1);
                 }
                 Place::End => {

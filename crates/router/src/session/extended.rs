@@ -393,18 +393,7 @@ impl Session {
         {
             return Err(Failure::new("22023", format!("unsupported format code: {code}")));
         }
-        if self.client.coding.is_some() && bound.param_formats.contains(&1) {
-            let described = prepared.last_described();
-            let types = described.as_ref().map_or(&prepared.declared, |d| &d.param_types);
-            self.learn_forms(types).await?;
-        }
-        let bound = match &self.client.coding {
-            Some(coding) => {
-                let described = prepared.last_described();
-                coding.bound(bound, described.as_ref().map_or(&prepared.declared, |d| &d.param_types))?
-            }
-            None => bound,
-        };
+        let bound = self.decoded_values(&prepared, bound).await?;
         if let Some(described) = prepared.last_described() {
             check_values(&bound, &described.param_types)?;
             let columns = described.fields.as_ref().map_or(0, Vec::len);
