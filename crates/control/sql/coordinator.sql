@@ -2077,6 +2077,7 @@ BEGIN
             '(SELECT oid FROM pg_catalog.pg_class WHERE relnamespace = ''pgherd''::pg_catalog.regnamespace)'),
         ('pg_constraint', 'connamespace <> ''pgherd''::pg_catalog.regnamespace'),
         ('pg_statistic_ext', 'stxnamespace <> ''pgherd''::pg_catalog.regnamespace'),
+        ('pg_operator', 'oprnamespace <> ''pgherd''::pg_catalog.regnamespace'),
         ('pg_event_trigger', 'evtname !~ ''^pgherd_(changes|changes_drops|definitions|drops|samples|start_[12]|follow_[12])$'''),
         -- The extension is ours where it is in our schema, for as long as nobody else uses it.
         ('pg_enum', 'enumtypid NOT IN (SELECT oid FROM pg_catalog.pg_type WHERE typnamespace = ''pgherd''::pg_catalog.regnamespace)'),

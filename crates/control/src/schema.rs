@@ -107,6 +107,7 @@ pub const CATALOG_VIEWS: &[(&str, &str, &str)] = &[
     ("pg_catalog", "pg_trigger", "pgherd.pg_trigger"),
     ("pg_catalog", "pg_constraint", "pgherd.pg_constraint"),
     ("pg_catalog", "pg_statistic_ext", "pgherd.pg_statistic_ext"),
+    ("pg_catalog", "pg_operator", "pgherd.pg_operator"),
     ("pg_catalog", "pg_enum", "pgherd.pg_enum"),
     ("pg_catalog", "pg_event_trigger", "pgherd.pg_event_trigger"),
     ("pg_catalog", "pg_foreign_server", "pgherd.pg_foreign_server"),
@@ -205,6 +206,7 @@ pub const NOT_OURS: &[(&str, &str)] = &[
     ),
     ("pg_constraint", "connamespace <> 'pgherd'::pg_catalog.regnamespace"),
     ("pg_statistic_ext", "stxnamespace <> 'pgherd'::pg_catalog.regnamespace"),
+    ("pg_operator", "oprnamespace <> 'pgherd'::pg_catalog.regnamespace"),
     (
         "pg_enum",
         "enumtypid NOT IN (SELECT oid FROM pg_catalog.pg_type WHERE typnamespace = 'pgherd'::pg_catalog.regnamespace)",
@@ -297,7 +299,7 @@ mod tests {
     use super::*;
 
     /// Of the texts of version [`SCHEMA_VERSION`].
-    const FINGERPRINT: u64 = 8_925_271_799_104_024_526;
+    const FINGERPRINT: u64 = 12_139_337_217_132_593_531;
 
     #[test]
     fn views_and_conditions_leave_out_the_same() {
