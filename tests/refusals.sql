@@ -230,6 +230,8 @@ CREATE FUNCTION more_of_d() RETURNS int LANGUAGE plpgsql AS $$ BEGIN INSERT INTO
 DO $$ BEGIN INSERT INTO d (k) SELECT more_of_d() ON CONFLICT (k) DO UPDATE SET n = 1; END $$;
 --@ refused: cannot move rows to another partition from inside the coordinator
 DO $$ BEGIN WITH a AS (UPDATE parted_1 SET at = at RETURNING k) UPDATE parted SET at = 11 FROM a; END $$;
+--@ refused: cannot return tableoid of rows of distributed table "…" that go to another partition
+DO $$ DECLARE part oid; BEGIN UPDATE parted SET at = 11 RETURNING tableoid INTO part; END $$;
 CREATE FUNCTION counted(i bigint) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT count(*) FROM d WHERE n < i); END $$;
 --@ refused: cannot read distributed table "…" while a statement inside the coordinator changes its rows
 DO $$ BEGIN UPDATE d SET n = counted(n); END $$;

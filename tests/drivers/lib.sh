@@ -74,3 +74,49 @@ node_packages() {
 
 # A program of ours with these packages, which writes its results itself.
 run_node() { NODE_PATH="$DRIVERS_WORK/node_modules:$DRIVERS_SOURCE" node "$DRIVERS_SOURCE/$1"; }
+
+# Tools that are programs: what they say and what they leave behind is to be the same on both sides. Its digest is part
+# of the test's name; the texts stay in `told.plain` and `told.cluster`, for diff.
+told() {
+    local name=$1 text digest
+    text=$(cat)
+    mkdir -p "$DRIVERS_WORK/told.$DRIVERS_SIDE"
+    printf '%s\n' "$text" >"$DRIVERS_WORK/told.$DRIVERS_SIDE/${name//[^A-Za-z0-9_.-]/_}"
+    digest=$(printf '%s' "$text" | sha256sum | cut -c1-12)
+    printf 'PASSED %s says %s\n' "$name" "$digest" >>"$DRIVERS_RESULTS"
+}
+
+# What no two runs have in common: colours, times, durations, the server's port and database.
+without_chance() {
+    sed -E -e 's/\x1b\[[0-9;?]*[A-Za-z]//g' -e "s/\b$PGPORT\b/PORT/g" -e 's/\r//g' \
+        -e 's/[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?)?(Z|[+-][0-9]{2}(:?[0-9]{2})?)?/TIME/g' \
+        -e 's/\b[0-9]{2}:[0-9]{2}:[0-9]{2}([.,][0-9]+)?/TIME/g' \
+        -e 's/\b[0-9]+([.,][0-9]+)? ?(ms|s|sec|secs|seconds?|milliseconds?)\b/DURATION/g'
+}
+
+# step NAME COMMAND…: the command succeeds, and says the same on both sides.
+step() {
+    local name=$1 outcome=PASSED
+    shift
+    echo "--- $name"
+    "$@" >"said.$DRIVERS_SIDE" 2>&1 </dev/null || outcome=FAILED
+    cat "said.$DRIVERS_SIDE"
+    printf '%s %s\n' "$outcome" "$name" >>"$DRIVERS_RESULTS"
+    without_chance <"said.$DRIVERS_SIDE" | told "$name"
+}
+
+# Spreads tables where there is such a thing: spread "create_distributed_table('t', 'k')" "create_reference_table('r')".
+spread() {
+    local call
+    if [ "$(psql -XAtc "SELECT to_regproc('create_distributed_table') IS NOT NULL")" = t ]; then
+        for call in "$@"; do psql -XAtq -v ON_ERROR_STOP=1 -c "SELECT $call" || say "FAILED: $call"; done
+    fi 2>&1 | told "spread $*"
+}
+
+# The schema and the rows of the database, as pg_dump writes them: dump NAME [OPTION…].
+dump() {
+    local name=$1
+    shift
+    { pg_dump --no-owner --schema-only "$@" && pg_dump --data-only --inserts "$@"; } 2>&1 |
+        grep -vE '^(--|SET |SELECT pg_catalog\.set_config|\\(un)?restrict )' | told "$name"
+}

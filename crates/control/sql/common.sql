@@ -499,6 +499,22 @@ BEGIN
 END
 $$;
 
+-- A value that is assigned to a distribution column, of a table whose rows cannot go to another server: it is the one it has.
+CREATE OR REPLACE FUNCTION pgherd.same_key(was anyelement, value anyelement, table_name text, column_name text) RETURNS anyelement
+LANGUAGE plpgsql PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    -- (Operators of types that users make need not be in the path.)
+    IF record_image_ne(ROW(was), ROW(value)) THEN
+        RAISE EXCEPTION USING ERRCODE = '0A000',
+            MESSAGE = format('cannot modify the distribution column "%s" of table "%s"', column_name, table_name),
+            DETAIL = 'The row may belong to another server then, and cannot be moved: the table has triggers, policies, or '
+                'foreign keys to it.',
+            HINT = 'Delete the row and insert it with the new value in one transaction.';
+    END IF;
+    RETURN value;
+END
+$$;
+
 -- TRUNCATE, where there is anything: what it costs is new files for each partition and index, and test suites truncate all they
 -- have. Tables with triggers for it or with keys to them from others are PostgreSQL's to judge. Who may was asked on the coordinator.
 CREATE OR REPLACE FUNCTION pgherd.truncate(tables text[], cascade bool) RETURNS void

@@ -686,10 +686,21 @@ $$;
 CREATE OR REPLACE FUNCTION pgherd.update_partitioned() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    context text;
     result text;
+    -- The coordinator's row stays in its partition, and says so.
+    tells_partition bool := false;
 BEGIN
-    EXECUTE format('SELECT r.result FROM pgherd.remote_statement r WHERE r.command = %L', format(E'%s %I.%I\n',
-        CASE TG_WHEN WHEN 'BEFORE' THEN 'updating' ELSE 'updated' END, TG_TABLE_SCHEMA, TG_TABLE_NAME)) INTO result;
+    IF TG_WHEN = 'BEFORE' THEN
+        GET DIAGNOSTICS context = PG_CONTEXT;
+        context := pgherd.plain_context(context);
+        -- (Where the router has written pgherd.tableoid, that tells.)
+        context := pgherd.text_or_bodies(context, pgherd.statement_of(context));
+        tells_partition := context ~* E'\\mreturning\\M.*\\mtableoid\\M' AND strpos(context, 'pgherd.tableoid(') = 0;
+    END IF;
+    EXECUTE format('SELECT r.result FROM pgherd.remote_statement r WHERE r.command = %L', format(E'%s %I.%I\n%s',
+        CASE TG_WHEN WHEN 'BEFORE' THEN 'updating' ELSE 'updated' END, TG_TABLE_SCHEMA, TG_TABLE_NAME,
+        CASE WHEN tells_partition THEN 'tableoid' END)) INTO result;
     RETURN NULL;
 END
 $$;

@@ -198,6 +198,23 @@ const MOVED: &[&str] = &[
     "UPDATE p SET r = r + 10 WHERE k = 1 RETURNING old.tableoid::regclass, new.tableoid::regclass, tableoid::regclass, old.r, new.r",
     "UPDATE p SET r = r - 10 WHERE k = 1 RETURNING WITH (OLD AS o, NEW AS n) o.tableoid::regclass, n.tableoid::regclass, o.*, n.*",
     "UPDATE t SET v = 2 RETURNING old.tableoid::regclass, new.tableoid::regclass, old.v, v",
+    // In a function's text nothing is put around tableoid: what cannot be told is refused.
+    "WITH u AS (UPDATE p SET r = r RETURNING k, old.tableoid::regclass o, new.tableoid::regclass n) SELECT * FROM u ORDER BY k",
+    "WITH u AS (UPDATE p SET r = r + 1 RETURNING k, old.tableoid::regclass o, new.tableoid::regclass n) SELECT * FROM u ORDER BY k",
+    "WITH u AS (UPDATE p SET r = 15 RETURNING k, old.tableoid::regclass o, new.tableoid::regclass n, p.tableoid::regclass p) \
+        SELECT * FROM u ORDER BY k",
+    "WITH u AS (UPDATE p SET r = k + 2 RETURNING k, old.tableoid::regclass o, new.tableoid::regclass n), \
+        v AS (UPDATE t SET v = 2 RETURNING old.tableoid::regclass o, new.tableoid::regclass n) SELECT * FROM u, v ORDER BY k",
+    "only: DO $$ DECLARE part regclass; BEGIN UPDATE p SET r = 12 WHERE k = 1 RETURNING tableoid INTO part; \
+        ASSERT false; EXCEPTION WHEN feature_not_supported THEN NULL; END $$",
+    "SELECT tableoid::regclass, * FROM p ORDER BY k",
+    "only: DO $$ DECLARE r record; BEGIN FOR r IN INSERT INTO t VALUES (1, 5), (2, 6) ON CONFLICT (k) DO UPDATE \
+        SET v = excluded.v RETURNING old.v AS o LOOP END LOOP; ASSERT false; EXCEPTION WHEN feature_not_supported THEN NULL; END $$",
+    "only: DO $$ DECLARE r record; BEGIN FOR r IN INSERT INTO t VALUES (1, 5), (2, 6) ON CONFLICT (k) DO UPDATE \
+        SET v = excluded.v RETURNING WITH (OLD AS o) o.v LOOP END LOOP; ASSERT false; EXCEPTION WHEN feature_not_supported THEN NULL; END $$",
+    "DO $$ DECLARE r record; BEGIN FOR r IN INSERT INTO t VALUES (1, 5) ON CONFLICT (k) DO UPDATE \
+        SET v = excluded.v RETURNING new.v AS n LOOP ASSERT r.n = 5; END LOOP; END $$",
+    "SELECT * FROM t ORDER BY k",
     "DELETE FROM t RETURNING old.tableoid::regclass, new.tableoid::regclass, old.v, new.v",
 ];
 

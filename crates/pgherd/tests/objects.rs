@@ -136,6 +136,48 @@ fn views_read_catalogs_partitions_and_take_rows() {
     );
 }
 
+/// ORMs assign all columns of a row that they save, the distribution column among them, to the value that it has.
+#[test]
+fn rows_are_saved_whole() {
+    same(
+        "objects_whole",
+        &[
+            "CREATE TABLE p (t int, id int, v text, PRIMARY KEY (t, id))",
+            "CREATE TABLE q (t int, id int, p int, PRIMARY KEY (t, id), FOREIGN KEY (t, p) REFERENCES p)",
+            "only: SELECT create_distributed_table('p', 't'), create_distributed_table('q', 't')",
+            "INSERT INTO p VALUES (1, 1, 'a'), (2, 2, 'b'), (3, 3, 'c'); INSERT INTO q VALUES (1, 1, 1)",
+            "UPDATE p SET t = 1, v = 'b' WHERE id = 1",
+            "UPDATE p AS x SET t = 2, v = 'b' WHERE id = 2 RETURNING *",
+            "UPDATE p SET v = 'z', t = 7 WHERE id = 77",
+            "PREPARE u (int, text, int) AS UPDATE p SET t = $1, v = $2 WHERE id = $3 RETURNING t, v",
+            "EXECUTE u (3, 'w', 3)",
+            "UPDATE p SET t = '3', v = 'q' WHERE id = 3",
+            "UPDATE p SET (t, v) = (3, 'r') WHERE id = 3",
+            "UPDATE p SET t = p.id WHERE id < 4",
+            "UPDATE p SET t = 1, v = q.id::text FROM q WHERE q.t = p.t AND p.id = 1",
+            "UPDATE p SET t = 1, v = (SELECT max(v) FROM q) WHERE id = 1",
+            "WITH s AS (UPDATE p SET t = 1, v = 'c' WHERE id = 1 RETURNING *) SELECT * FROM s",
+            "DO $$ DECLARE n int; BEGIN UPDATE p SET t = 2, v = 'd' WHERE id = 2; GET DIAGNOSTICS n = ROW_COUNT; ASSERT n = 1; END $$",
+            "INSERT INTO p VALUES (1, 1, 'up') ON CONFLICT (t, id) DO UPDATE SET t = excluded.t, id = excluded.id, v = excluded.v",
+            "only: DO $$ BEGIN UPDATE p SET t = 5 WHERE id = 1; ASSERT false; EXCEPTION WHEN feature_not_supported THEN NULL; END $$",
+            "SELECT * FROM p ORDER BY 1, 2",
+            "CREATE FUNCTION marks() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.v := NEW.v || '!'; RETURN NEW; END $$",
+            "CREATE FUNCTION keeps() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$",
+            "CREATE TABLE g (t uuid, id int, v varchar(9), PRIMARY KEY (t, id))",
+            "CREATE TRIGGER g BEFORE UPDATE ON g FOR EACH ROW EXECUTE FUNCTION marks()",
+            "CREATE TABLE h (t varchar(5), id int, v text, PRIMARY KEY (t, id))",
+            "CREATE TRIGGER h BEFORE UPDATE ON h FOR EACH ROW EXECUTE FUNCTION keeps()",
+            "only: SELECT create_distributed_table('g', 't'), create_distributed_table('h', 't')",
+            "INSERT INTO g VALUES ('a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', 1, 'x'); INSERT INTO h VALUES ('abc', 1, 'x')",
+            "UPDATE g SET t = 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', v = 'y' WHERE id = 1 RETURNING *",
+            "DO $$ BEGIN UPDATE g SET t = 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', v = 'z' WHERE id = 1; END $$",
+            "UPDATE h SET t = 'abc', v = 'y' WHERE id = 1",
+            "DO $$ BEGIN UPDATE h SET t = 'abc', v = 'y' WHERE id = 1; END $$",
+            "SELECT * FROM g, h",
+        ],
+    );
+}
+
 /// What the client says of output is not in the way of what we make and read.
 #[test]
 fn quoted_names_are_for_the_client_alone() {
@@ -148,6 +190,12 @@ fn quoted_names_are_for_the_client_alone() {
         "SELECT count(*) FROM w",
         "SELECT (SELECT count(*) FROM t b WHERE b.k <= a.k) FROM t a ORDER BY 1",
         "DO $$ BEGIN PERFORM * FROM t; INSERT INTO t VALUES (10, 10); END $$",
+        "DO $$ BEGIN UPDATE t SET v = v + 1 WHERE k = 3; UPDATE t SET v = v + 1; DELETE FROM t WHERE v > 9; END $$",
+        "DO $$ BEGIN INSERT INTO t VALUES (3, 1), (11, 1) ON CONFLICT (k) DO UPDATE SET v = t.v + 100; END $$",
+        "WITH u AS (UPDATE t SET v = 0 WHERE k < 3 RETURNING *) SELECT count(*) FROM u",
+        "DO $$ BEGIN CREATE TABLE made (k int); ALTER TABLE t ADD COLUMN x int; END $$",
+        "DECLARE c CURSOR WITH HOLD FOR SELECT k FROM t ORDER BY k",
+        "FETCH ALL FROM c",
         "ALTER TABLE t ADD COLUMN z int DEFAULT 3",
         "SELECT * FROM t ORDER BY k",
         "SELECT pg_get_viewdef('w'), 't'::regclass",

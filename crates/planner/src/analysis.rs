@@ -1248,12 +1248,23 @@ impl<'a> Analysis<'a> {
         let text = &statement.text;
         // Of rows that have been updated the executor says where they came from; one that went to another partition
         // says so by its values.
-        let moved = match &statement.tree {
-            Tree::Update(update) => update.clauses.and_then(|clauses| clauses.returning),
-            _ => None,
-        };
+        let trees = std::iter::once(&statement.tree).chain(self.modifying.iter().copied());
+        let updates: Vec<(&Relation, Span)> = trees
+            .filter_map(|tree| match tree {
+                Tree::Update(update) => Some((&update.target, update.clauses?.returning?)),
+                _ => None,
+            })
+            .collect();
         for column in self.system_columns.iter().filter(|c| c.name == "tableoid" && c.span.is_known()) {
-            let instance = &self.instances[column.instance];
+            let changed =
+                updates.iter().find(|(_, returning)| returning.contains(column.span)).map(|(target, _)| *target);
+            let is_changed = |i: &&Instance<'_>| changed.is_some_and(|target| std::ptr::eq(i.relation, target));
+            let named = &self.instances[column.instance];
+            // Which rows RETURNING calls old and new, its own UPDATE says.
+            let instance = match named.is_target {
+                true => self.instances.iter().find(is_changed).unwrap_or(named),
+                false => named,
+            };
             if instance.table.is_reference() || self.session.callback {
                 continue;
             }
@@ -1262,8 +1273,8 @@ impl<'a> Analysis<'a> {
                 Some((qualifier, _)) => (qualifier.trim().to_owned(), column.is_old),
                 None => (quote_ident(instance.relation.reference_name()), false),
             };
-            let is_moved = instance.is_target && !is_old && instance.table.is_partitioned;
-            let row = match is_moved && moved.is_some_and(|span| span.contains(column.span)) {
+            let is_moved = !is_old && instance.table.is_partitioned && is_changed(&instance);
+            let row = match is_moved {
                 true => {
                     // (Its whole row would be the old one.)
                     let columns =

@@ -32,6 +32,8 @@ pub(crate) struct Context<'a> {
     pub writes: bool,
     /// What comes with the statement, in the way of staging that is being tried.
     pub staging: RefCell<Staging>,
+    /// What is put around a value that is assigned to a distribution column which is to stay as it is.
+    pub kept_key: RefCell<Option<(Span, [String; 2])>>,
     /// Parts whose number of rows would have helped to choose.
     pub questions: RefCell<BTreeSet<String>>,
     /// What has been found of occurrences (see reduce.rs).
@@ -167,6 +169,7 @@ impl<'a> Context<'a> {
             words,
             writes: statement.has_modifying,
             staging: RefCell::default(),
+            kept_key: RefCell::default(),
             questions: RefCell::default(),
             implied: RefCell::default(),
         }
@@ -315,6 +318,9 @@ impl<'a> Context<'a> {
                     edits.insert(joined.condition, joined.conditions(part));
                 }
             }
+        }
+        if let Some((value, [before, after])) = &*self.kept_key.borrow() {
+            edits.insert(value.start, before.as_str()).insert(value.end, after.as_str());
         }
         self.fix_session(&mut edits);
         edits

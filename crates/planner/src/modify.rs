@@ -6,7 +6,7 @@ use pgherd_catalog::{ColumnDefault, Table};
 use pgherd_sql::ast::*;
 
 use crate::analysis::Node;
-use crate::context::{Context, quote_ident};
+use crate::context::{Context, quote_ident, quote_literal};
 use crate::insert::time_default;
 use crate::plan::*;
 use crate::spread::Spread;
@@ -25,7 +25,7 @@ fn is_outer_join(node: &Node) -> bool {
 }
 
 /// RETURNING has something of rows as they were.
-pub(crate) fn names_old_rows(returning: &[SelectItem]) -> bool {
+pub fn names_old_rows(returning: &[SelectItem]) -> bool {
     let mut old = false;
     for item in returning {
         item.expr.walk_deep(&mut |e| match &e.kind {
@@ -57,7 +57,7 @@ impl Context<'_> {
                     && literal::stored_value(&assignment.value, key, self.snapshot).as_ref() == pinned
                     && pinned.is_some();
                 let same_column = is_same_column(&assignment.value, &key.name, &self.statement.tree);
-                if !same_value && !same_column {
+                if !same_value && !same_column && !self.leaves_key(update, assignment, &table) {
                     return self.move_rows(update, &table).unwrap_or_else(|reason| {
                         // The coordinator finds the rows, and the router moves them one by one.
                         if !fires(&table) && !self.session.callback && !current_of(update.filter.as_ref()) {
@@ -88,6 +88,23 @@ impl Context<'_> {
             return plan;
         }
         self.modify("UPDATE", &table, update.filter.as_ref())
+    }
+
+    /// ORMs assign all columns of a row that they save: where rows cannot go to another server, each worker sees to it
+    /// that they do not have to (`pgherd.same_key`).
+    fn leaves_key(&self, update: &Update, assignment: &Assignment, table: &Table) -> bool {
+        let (Some(key), value) = (table.key_column(), &assignment.value) else { return false };
+        let is_value = value.span.is_known() && !matches!(value.kind, ExprKind::Default);
+        if !fires(table) || self.session.callback || assignment.indirection || assignment.multi || !is_value {
+            return false;
+        }
+        let name = quote_ident(&key.name);
+        let key_type = crate::insert::evaluation_type(key, false);
+        let row = quote_ident(update.target.reference_name());
+        let before = format!("pgherd.same_key({row}.{name}::{key_type}, (");
+        let after = format!("\n)::{key_type}, {}, {})", quote_literal(&table.name), quote_literal(&key.name));
+        *self.kept_key.borrow_mut() = Some((value.span, [before, after]));
+        true
     }
 
     /// A write to a table whose rules or triggers the coordinator runs. What is refused of any table stays so.

@@ -24,7 +24,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::callers::{Caller, Line};
 use crate::changes::Changes;
 use crate::error::{Failure, Result};
-use crate::inside::MovedRow;
+use crate::inside::{Assigned, MovedRow, keeps_its_key, keeps_key};
 use crate::rights::{Rights, Use, shows_nothing, with_values};
 use crate::row_names::{RowNames, SHARD, name_text, with_names};
 use crate::run::{Anchor, Askers, Errors, Request, Rows, Within, add_tags, fields_of, refuse};
@@ -257,12 +257,18 @@ pub fn reads_definitions(query: &str) -> bool {
 }
 
 /// Which foreign table of ours, but for the children of distributed tables, a query of postgres_fdw reads. Columns of
-/// users can have any name, in quotes where it is not plain.
+/// users can have any name, in quotes where it is not plain, or all of them (`quote_all_identifiers`).
 fn own_foreign_table(query: &str) -> Option<&str> {
     const COLUMNS: [&str; 6] = ["NULL", "command", "result", "nodename", "nodeport", "success"];
-    let (list, rest) = query.strip_prefix("SELECT ")?.split_once(" FROM pgherd.")?;
-    let name = rest.split(' ').next()?;
-    (list.split(", ").all(|column| COLUMNS.contains(&column)) && name.starts_with("remote_")).then_some(name)
+    let (list, rest) = query.strip_prefix("SELECT ")?.split_once(" FROM ")?;
+    let (schema, name) = rest.split(' ').next()?.split_once('.')?;
+    let name = bare(name);
+    let is_ours = bare(schema) == "pgherd" && name.starts_with("remote_");
+    (is_ours && list.split(", ").all(|column| COLUMNS.contains(&bare(column)))).then_some(name)
+}
+
+fn bare(name: &str) -> &str {
+    name.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(name)
 }
 
 /// The command of a scan that only tells its number.
@@ -1239,7 +1245,7 @@ impl Session {
             return Ok(format!("{} 0", command_word(&statement.text)));
         }
         let fired = table.clone().filter(|t| t.fires_here);
-        let given_key = self.moved_key(statement).filter(|_| fired.is_some());
+        let given_key = self.moved_key(statement).filter(|(table, _)| keeps_key(table));
         // The partition that the row is in may be any of the table that the user's statement names.
         let whole = match (&statement.kind, &table) {
             (StatementKind::Update, Some(table)) => self.cursors.changes.moves_in(table)?,
@@ -1294,8 +1300,9 @@ impl Session {
         if let (Some(table), Some(owner)) = (&table, owner) {
             let rows = self.run_as_owner(group, table, &owner, &returning(&sql), Some(&bound)).await?;
             let tag = format!("{} {}", command_word(&sql), rows.len());
+            self.check_key(given_key.as_ref(), (group, &identity), &tag, &bound).await?;
             if let Some(fired) = &fired {
-                self.check_fired(fired, (group, &identity), &tag, given_key.is_some()).await?;
+                self.check_fired(fired, (group, &identity), &tag)?;
             }
             self.check_cascaded(table, (group, &identity), &tag)?;
             for row in rows {
@@ -1316,8 +1323,9 @@ impl Session {
         if styled {
             self.with_client_styles(group).await?;
         }
+        self.check_key(given_key.as_ref(), (group, &identity), &end.tag, &bound).await?;
         if let Some(fired) = &fired {
-            self.check_fired(fired, (group, &identity), &end.tag, given_key.is_some()).await?;
+            self.check_fired(fired, (group, &identity), &end.tag)?;
         }
         if let Some(table) = &table {
             self.check_cascaded(table, (group, &identity), &end.tag)?;
@@ -1334,15 +1342,38 @@ impl Session {
         Ok(end.tag)
     }
 
-    /// A row of a table whose triggers fire on the coordinator was changed, or not found any more: the statement has
-    /// changed it before, or something that its triggers did. `given_key`: or it would get another key.
-    async fn check_fired(
+    /// A row was not found under the distribution column that it was given: it has another one.
+    async fn check_key(
         &mut self,
-        table: &pgherd_catalog::Table,
+        given: Option<&(Arc<Table>, Assigned)>,
         (group, place): (GroupId, &str),
         tag: &str,
-        given_key: bool,
+        bound: &Bound,
     ) -> Result<()> {
+        let Some((table, set)) = given.filter(|_| tag.ends_with(" 0")) else { return Ok(()) };
+        let Some(key) = table.key_column() else { return Ok(()) };
+        let value = match set.iter().find(|(name, _)| *name == key.name) {
+            Some((_, Some(index))) => bound.params.get(*index).cloned().flatten(),
+            _ => return Ok(()),
+        };
+        let value = value.map_or("NULL".to_owned(), |value| quote_literal(&String::from_utf8_lossy(&value)));
+        let (partition, ctid) = place.split_once(' ').unwrap_or_default();
+        let there = format!(
+            "SELECT FROM {}.{} WHERE ctid = {} AND tableoid = {partition} AND {} IS DISTINCT FROM {value}",
+            quote_ident(&table.schema),
+            quote_ident(&table.name),
+            quote_literal(ctid),
+            quote_ident(&key.name)
+        );
+        match self.collect_on(group, &there).await?.rows.is_empty() {
+            true => Ok(()),
+            false => Err(keeps_its_key(table)),
+        }
+    }
+
+    /// A row of a table whose triggers fire on the coordinator was changed, or not found any more: the statement has
+    /// changed it before, or something that its triggers did.
+    fn check_fired(&mut self, table: &pgherd_catalog::Table, (group, place): (GroupId, &str), tag: &str) -> Result<()> {
         let name = self.cursors.changes.executed.clone();
         if !tag.ends_with(" 0") {
             self.cursors.changes.row_changed(&name, group, place);
@@ -1353,20 +1384,6 @@ impl Session {
                 true => Err(fired_twice(table)),
                 false => Ok(()),
             };
-        }
-        let (partition, ctid) = place.split_once(' ').unwrap_or_default();
-        let there = format!(
-            "SELECT FROM {}.{} WHERE ctid = {} AND tableoid = {partition}",
-            quote_ident(&table.schema),
-            quote_ident(&table.name),
-            quote_literal(ctid)
-        );
-        if given_key && !self.collect_on(group, &there).await?.rows.is_empty() {
-            let key = table.key_column().map_or("", |k| k.name.as_str());
-            return Err(Failure::refused(format!(
-                "cannot modify the distribution column \"{key}\" from inside the coordinator"
-            ))
-            .detail("The table has triggers, policies, or foreign keys to it."));
         }
         if table.row_security {
             return Ok(());
@@ -1406,7 +1423,7 @@ impl Session {
         if let Some(Some(place)) = fields.pop() {
             let place = String::from_utf8_lossy(&place).into_owned();
             if place.split_once(' ').is_none_or(|(now, _)| now != partition) {
-                self.cursors.changes.row_moved(table, group, place);
+                self.cursors.changes.row_moved(table, group, place)?;
             }
         }
         let mut row = BytesMut::with_capacity(raw.len());
@@ -1828,7 +1845,8 @@ fn with_identities(sql: &str, group: GroupId) -> String {
 
 /// The literal in `(command = '…'::text)`.
 pub fn command_of(query: &str) -> Option<String> {
-    let at = query.find("command = ")? + "command = ".len();
+    // What comes first: the literal may have any text.
+    let at = ["command = ", "command\" = "].iter().filter_map(|word| Some(query.find(word)? + word.len())).min()?;
     let rest = &query[at..];
     let (escapes, rest) = match rest.strip_prefix('E').or_else(|| rest.strip_prefix(" E")) {
         Some(rest) => (true, rest),

@@ -112,6 +112,8 @@ struct Moving {
     depth: u32,
     anchor: Option<Anchor>,
     has_moved: bool,
+    /// It returns tableoid, of which the coordinator knows only what it was.
+    tells_partition: bool,
 }
 
 impl Changes {
@@ -323,11 +325,20 @@ impl Changes {
     }
 
     /// The row is in another partition now.
-    pub fn row_moved(&mut self, table: &Table, group: GroupId, place: String) {
+    pub fn row_moved(&mut self, table: &Table, group: GroupId, place: String) -> Result<()> {
         for moving in self.moving.iter_mut().filter(|m| m.tree.contains(&table.oid)) {
+            if moving.tells_partition {
+                return Err(Failure::refused(format!(
+                    "cannot return tableoid of rows of distributed table \"{}\" that go to another partition",
+                    moving.table.name
+                ))
+                .detail("The statement is run inside the coordinator.")
+                .hint("Leave out tableoid, or send the UPDATE through the router by itself."));
+            }
             moving.has_moved = true;
         }
         self.moved.insert((group, place));
+        Ok(())
     }
 }
 
@@ -530,7 +541,7 @@ impl Session {
     }
 
     /// A statement of the coordinator begins to update a table whose partitions rows may leave.
-    pub(crate) fn begin_moving(&mut self, table: Arc<Table>, before: u64) {
+    pub(crate) fn begin_moving(&mut self, table: Arc<Table>, before: u64, tells_partition: bool) {
         let catalog = self.catalog();
         let mut tree = vec![table.oid];
         let mut at = 0;
@@ -539,7 +550,7 @@ impl Session {
             at += 1;
         }
         let depth = self.cursors.changes.depth;
-        let moving = Moving { table, tree, before, depth, anchor: None, has_moved: false };
+        let moving = Moving { table, tree, before, depth, anchor: None, has_moved: false, tells_partition };
         self.cursors.changes.moving.push(moving);
     }
 

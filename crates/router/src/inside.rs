@@ -68,7 +68,7 @@ impl Session {
             (Some(word @ ("updating" | "updated")), Some(relation)) => {
                 let table = self.named_table(relation)?;
                 match word {
-                    "updating" => self.begin_moving(table, scan),
+                    "updating" => self.begin_moving(table, scan, body == "tableoid"),
                     _ => self.end_moving(table.oid),
                 }
                 Ok(vec![row_of(Some(b"done"))])
@@ -197,6 +197,17 @@ pub(crate) struct MovedRow<'a> {
     pub set: &'a Assigned,
 }
 
+/// What a row would fire that goes to another server is not what one fires that changes.
+pub(crate) fn keeps_key(table: &Table) -> bool {
+    table.has_triggers || table.fires_here || table.row_security || table.is_referenced
+}
+
+pub(crate) fn keeps_its_key(table: &Table) -> Failure {
+    let key = table.key_column().map_or("", |k| k.name.as_str());
+    Failure::refused(format!("cannot modify the distribution column \"{key}\" from inside the coordinator"))
+        .detail("The table has triggers, policies, or foreign keys to it.")
+}
+
 /// Columns that are assigned, and the parameters with their values.
 pub(crate) type Assigned = Vec<(String, Option<usize>)>;
 
@@ -225,12 +236,8 @@ impl Session {
         out: &mut BytesMut,
     ) -> Result<String> {
         let table = row.table;
-        if table.has_triggers || table.fires_here || table.row_security || table.is_referenced {
-            let key = table.key_column().map_or("", |k| k.name.as_str());
-            return Err(Failure::refused(format!(
-                "cannot modify the distribution column \"{key}\" from inside the coordinator"
-            ))
-            .detail("The table has triggers, policies, or foreign keys to it."));
+        if keeps_key(table) {
+            return Err(keeps_its_key(table));
         }
         let columns: Vec<&Column> = table.columns.iter().filter(|c| c.default != ColumnDefault::Generated).collect();
         let names: Vec<String> = columns.iter().map(|c| quote_ident(&c.name)).collect();

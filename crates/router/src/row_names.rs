@@ -137,7 +137,8 @@ fn name_expression(snapshot: &Snapshot, table: &Arc<Table>) -> String {
 }
 
 /// The shard of a row as SQL of a worker.
-pub const SHARD: &str = "pg_catalog.substring(tableoid::pg_catalog.regclass::pg_catalog.text, '^pgherd_([0-9]+)[.]')";
+pub const SHARD: &str =
+    "pg_catalog.substring(tableoid::pg_catalog.regclass::pg_catalog.text, '^\"?pgherd_([0-9]+)\"?[.]')";
 
 /// Block and number of `(block,number)`.
 fn numbers_of(ctid: &str) -> Option<(u32, u16)> {

@@ -156,6 +156,10 @@ impl Session {
             return Err(not_understood());
         }
         let sql = format!("{head} {}", conflict.span.of(text));
+        if conflict.update && pgherd_planner::names_old_rows(&insert.returning) {
+            // What the coordinator inserts was not there before.
+            return Err(upsert.refused("it returns rows as they were before"));
+        }
         let names = names_rows_only(insert, conflict, table);
         let mut is_plain = names.is_ok() && !moves(insert, conflict, table) && self.is_for_worker(&sql)?;
         if is_plain && conflict.update && may_meet_unseen(conflict, table) {

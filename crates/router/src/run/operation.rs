@@ -138,6 +138,11 @@ impl Session {
                 let result = self.run_steps(call, &begun, &first, 0..1).await;
                 match result {
                     Err(failure @ (Failure::ClientGone | Failure::Fatal(_))) => return Err(failure),
+                    Err(failure) if failure.sqlstate() == "42P07" => {
+                        // It has made nothing.
+                        self.forget_operation(&begun).await?;
+                        return Err(failure);
+                    }
                     Err(failure) => {
                         // What it has left behind is not known: the record stays, and the statement can be repeated.
                         let Ok(after) = unless_gone(self.describe_table(table.oid).await) else { return Err(failure) };
@@ -146,9 +151,8 @@ impl Session {
                             // It may have begun with another table of that name.
                             None => {
                                 self.forget_operation(&begun).await?;
-                                let left = match failure.sqlstate() {
-                                    "42P07" => None,
-                                    _ if name.is_empty() => None,
+                                let left = match name {
+                                    "" => None,
                                     _ => self.made_elsewhere(info, name).await?.filter(|(_, _, index)| !index.valid),
                                 };
                                 let Some((other, _, index)) = left else { return Err(failure) };

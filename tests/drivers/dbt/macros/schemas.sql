@@ -1,0 +1,2 @@
+{# The schema that a model names, as it is. #}
+{% macro generate_schema_name(name, node) %}{{ name or target.schema }}{% endmacro %}

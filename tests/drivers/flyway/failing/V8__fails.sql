@@ -1,0 +1,3 @@
+ALTER TABLE account ADD COLUMN gone text DEFAULT 'x';
+UPDATE account SET gone = mail;
+UPDATE account SET balance = -5000;

@@ -1,0 +1,1 @@
+CREATE UNIQUE INDEX CONCURRENTLY account_first ON account (tenant_id) WHERE tenant_id = 1;

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# GORM with pgx: tables made from its models and compared with them, associations, upserts.
+. "$(dirname "$0")/lib.sh"
+version=1.31.2
+driver=1.6.3
+project=$DRIVERS_SOURCE/gorm
+# Everything of Go's is kept in the suite's own directory.
+export GOPATH=$DRIVERS_WORK/go GOMODCACHE=$DRIVERS_WORK/go/mod GOCACHE=$DRIVERS_WORK/go/cache GOFLAGS=-mod=mod
+case $1 in
+prepare)
+    versions="$version $driver $(cat "$project"/*.go | sha256sum)"
+    prepared "$versions" || {
+        command -v go >/dev/null || fail "go is missing" "apt-get install golang-go (1.25 or newer)"
+        chmod -R u+w go 2>/dev/null || true
+        rm -rf go program
+        mkdir go program
+        cp "$project"/*.go program
+        cd program
+        go mod init suite
+        go get "gorm.io/gorm@v$version" "gorm.io/driver/postgres@v$driver" github.com/lib/pq@v1.10.9
+        go build -o ../bin/gorm .
+        cd ..
+        # The program is all that a run needs.
+        chmod -R u+w go
+        rm -rf go
+        finished "$versions"
+    }
+    ;;
+run)
+    # Rows in one order, and without what some versions of the server keep of columns.
+    pg_dump() {
+        command pg_dump "$@" | sed '/ SET (pg_attver=/d' | if [[ $* == *--inserts* ]]; then sort; else cat; fi
+    }
+    psql() { PGOPTIONS="-c client_min_messages=warning" command psql "$@"; }
+    gorm() { bin/gorm "$@" 2>&1; }
+    step "an empty database" gorm migrate
+    dump "dump of what was made"
+    step "nothing to do" gorm migrate
+    step "use of local tables" gorm use
+    spread "create_reference_table('plans')" "create_reference_table('labels')" \
+        "create_distributed_table('tenants', 'id')" "create_distributed_table('accounts', 'tenant_id')"
+    spread "create_distributed_table('orders', 'tenant_id')" "create_distributed_table('lines', 'tenant_id')" \
+        "create_distributed_table('order_labels', 'tenant_id')"
+    step "use of spread tables" gorm use
+    step "a second start" gorm migrate
+    step "what it sees" gorm inspect
+    step "migrated on" gorm newer
+    step "nothing to do after that" gorm newer
+    step "what it sees after that" gorm inspect
+    step "use after that" gorm use
+    step "by its migrator" gorm alter
+    step "use at the end" gorm use
+    dump "dump at the end"
+    step "all gone" gorm drop
+    dump "dump of what is left"
+    ;;
+esac

@@ -1,0 +1,1 @@
+CREATE INDEX CONCURRENTLY account_lower ON account (tenant_id, lower(mail));

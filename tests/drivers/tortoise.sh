@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Tortoise ORM, by asyncpg and by psycopg, with aerich's migrations: generated from models, and by hand.
+. "$(dirname "$0")/lib.sh"
+version=1.1.9
+aerich=0.10.1
+case $1 in
+prepare)
+    prepared "$version $aerich" || {
+        python_with "tortoise-orm==$version" "aerich==$aerich" asyncpg==0.32.0 'psycopg[binary,pool]==3.3.9'
+        finished "$version $aerich"
+    }
+    ;;
+run)
+    # Migrations that it writes are the side's own.
+    rm -rf "project.$DRIVERS_SIDE"
+    cp -r "$DRIVERS_SOURCE/tortoise" "project.$DRIVERS_SIDE"
+    cd "project.$DRIVERS_SIDE"
+    # It goes through sets of names: in one order.
+    export PYTHONDONTWRITEBYTECODE=1 PYTHONHASHSEED=0
+    python() { "$DRIVERS_WORK/venv/bin/python" "$@"; }
+    # The names of its migrations have the time in them.
+    untimed() { sed -E 's/[0-9]{14}/TIME/g'; }
+    aerich() { "$DRIVERS_WORK/venv/bin/aerich" "$@" 2>&1 | untimed; }
+    # Rows in one order, and without what some versions of the server keep of columns.
+    pg_dump() {
+        command pg_dump "$@" | sed '/ SET (pg_attver=/d' | untimed |
+            if [[ $* == *--inserts* ]]; then sort; else cat; fi
+    }
+    psql() { PGOPTIONS="-c client_min_messages=warning" command psql "$@"; }
+    # It asks for tables and columns in no order.
+    inspected() { aerich inspectdb | sort; }
+    by_hand() { cp "later/$1" migrations/models/; }
+    step "tables" aerich init-db --pre "CREATE TYPE state AS ENUM ('new', 'paid', 'closed')"
+    by_hand 1_keys.py
+    step "what is to do" aerich heads
+    step "keys with the tenant" aerich upgrade
+    step "tables that are there" aerich init-db
+    dump "dump of what was made"
+    step "models of local tables" inspected
+    spread "create_reference_table('country')" "create_reference_table('feature')"
+    spread "create_distributed_table('tenant', 'id')" "create_distributed_table('tenant_feature', 'tenant_id')" \
+        "create_distributed_table('account', 'tenant_id')"
+    spread "create_distributed_table('event', 'tenant_id')"
+    step "use of spread tables" python use.py
+    DRIVER=psycopg step "use of spread tables by psycopg" python use.py
+    step "rows saved whole" python use.py save
+    step "models of spread tables" inspected
+    step "no changes" aerich migrate --no-input
+    step "nothing to do" aerich upgrade
+    export MODELS=newer
+    step "changes" aerich migrate --name newer --no-input
+    step "what was found" sed '/^MODELS_STATE/,$d' migrations/models/2_*_newer.py
+    step "upgraded" aerich upgrade
+    step "no changes to that" aerich migrate --no-input
+    by_hand 3_concurrently.py
+    by_hand 4_values.py
+    step "upgraded by hand" aerich upgrade
+    step "all its migrations" aerich history
+    step "use of newer models" python use.py
+    DRIVER=psycopg step "use of newer models by psycopg" python use.py
+    step "models of newer tables" inspected
+    dump "dump at the end"
+    step "downgraded" aerich downgrade -v 2 --yes
+    unset MODELS
+    step "use after that" python use.py
+    dump "dump after that"
+    step "downgraded once more" aerich downgrade -v 1 --yes
+    dump "dump of keys as before"
+    ;;
+esac
