@@ -384,7 +384,7 @@ CREATE TRIGGER fires AFTER UPDATE ON fired REFERENCING NEW TABLE AS n FOR EACH S
 CREATE TRIGGER fires BEFORE INSERT OR UPDATE ON fired FOR EACH ROW EXECUTE FUNCTION log_fired();
 INSERT INTO fired VALUES (1, 1), (2, 2);
 --@ refused: cannot run ON CONFLICT DO UPDATE on distributed table "…"
-INSERT INTO fired VALUES (1, 1) ON CONFLICT (k) DO UPDATE SET v = 2;
+INSERT INTO fired VALUES (9, 1), (1, 1) ON CONFLICT (k) DO UPDATE SET v = 2;
 --@ refused: cannot change a row of distributed table "…" twice in one statement
 UPDATE fired SET v = 5 FROM generate_series(1, 2) s WHERE k = 1;
 -- without a case: `cannot change where triggers of distributed table "…" fire`: needs a second role, see crates/pgherd/tests/rights.rs

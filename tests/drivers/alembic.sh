@@ -16,7 +16,8 @@ run)
     cp -r "$DRIVERS_SOURCE/alembic" "$project"
     cd "$project"
     mv versions/third.py .
-    export PYTHONDONTWRITEBYTECODE=1
+    # It goes through sets of names: in one order.
+    export PYTHONDONTWRITEBYTECODE=1 PYTHONHASHSEED=0
     # Without its directory and the addresses of objects.
     python() {
         "$DRIVERS_WORK/venv/bin/python" "$@" 2>&1 |

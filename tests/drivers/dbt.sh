@@ -15,7 +15,7 @@ run)
     rm -rf "project.$DRIVERS_SIDE"
     cp -r "$DRIVERS_SOURCE/dbt" "project.$DRIVERS_SIDE"
     cd "project.$DRIVERS_SIDE"
-    export PYTHONDONTWRITEBYTECODE=1 DBT_SEND_ANONYMOUS_USAGE_STATS=false DBT_PROFILES_DIR=. DO_NOT_TRACK=1
+    export PYTHONDONTWRITEBYTECODE=1 PYTHONHASHSEED=0 DBT_SEND_ANONYMOUS_USAGE_STATS=false DBT_PROFILES_DIR=.
     # In one order, without the names that it makes of indexes from the time, and without what some versions of the
     # server keep of columns.
     pg_dump() {

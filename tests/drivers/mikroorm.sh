@@ -3,13 +3,20 @@
 . "$(dirname "$0")/lib.sh"
 version=6.6.16
 packages=()
-for part in core knex postgresql migrations seeder entity-generator cli; do packages+=("@mikro-orm/$part@$version"); done
+for part in core knex postgresql migrations seeder entity-generator cli; do
+    packages+=("@mikro-orm/$part@$version")
+done
 case $1 in
 prepare) node_packages "${packages[@]}" ;;
 run)
     rm -rf "project.$DRIVERS_SIDE"
     cp -r "$DRIVERS_SOURCE/mikroorm" "project.$DRIVERS_SIDE"
     cd "project.$DRIVERS_SIDE"
+    # Rows in one order, and without what some versions of the server keep of columns.
+    pg_dump() {
+        command pg_dump "$@" | sed '/ SET (pg_attver=/d' | if [[ $* == *--inserts* ]]; then sort; else cat; fi
+    }
+    psql() { PGOPTIONS="-c client_min_messages=warning" command psql "$@"; }
     mkdir migrations
     export MIKRO_ORM_CLI_CONFIG=mikro-orm.config.js NO_COLOR=1
     orm() {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tortoise ORM, by asyncpg and by psycopg, with aerich's migrations: generated from models, and by hand.
+# Tortoise ORM, by asyncpg and by psycopg, with migrations of aerich, found and by hand, and with its own.
 . "$(dirname "$0")/lib.sh"
 version=1.1.9
 aerich=0.10.1
@@ -17,10 +17,11 @@ run)
     cd "project.$DRIVERS_SIDE"
     # It goes through sets of names: in one order.
     export PYTHONDONTWRITEBYTECODE=1 PYTHONHASHSEED=0
-    python() { "$DRIVERS_WORK/venv/bin/python" "$@"; }
+    python() { "$DRIVERS_WORK/venv/bin/python" "$@" 2>&1 | sed "s|$PWD|.|g"; }
     # The names of its migrations have the time in them.
-    untimed() { sed -E 's/[0-9]{14}/TIME/g'; }
+    untimed() { sed -E 's/[0-9]{14}/TIME/g' | without_chance; }
     aerich() { "$DRIVERS_WORK/venv/bin/aerich" "$@" 2>&1 | untimed; }
+    tortoise() { "$DRIVERS_WORK/venv/bin/tortoise" -c settings.OWN "$@" 2>&1 | sed "s|$PWD|.|g"; }
     # Rows in one order, and without what some versions of the server keep of columns.
     pg_dump() {
         command pg_dump "$@" | sed '/ SET (pg_attver=/d' | untimed |
@@ -30,7 +31,8 @@ run)
     # It asks for tables and columns in no order.
     inspected() { aerich inspectdb | sort; }
     by_hand() { cp "later/$1" migrations/models/; }
-    step "tables" aerich init-db --pre "CREATE TYPE state AS ENUM ('new', 'paid', 'closed')"
+    state="CREATE TYPE state AS ENUM ('new', 'paid', 'closed')"
+    step "tables" aerich init-db --pre "$state"
     by_hand 1_keys.py
     step "what is to do" aerich heads
     step "keys with the tenant" aerich upgrade
@@ -66,5 +68,30 @@ run)
     dump "dump after that"
     step "downgraded once more" aerich downgrade -v 1 --yes
     dump "dump of keys as before"
+    # The same by Tortoise ORM's own migrations, with accounts and events that stay on the coordinator.
+    step "all gone" psql -XAtq -c "DROP SCHEMA public CASCADE" -c "CREATE SCHEMA public" -c "$state"
+    step "a place for steps" tortoise init
+    step "first step" tortoise makemigrations
+    step "its statements" tortoise sqlmigrate models 0001
+    step "first step taken" tortoise migrate
+    spread "create_reference_table('country')" "create_reference_table('feature')" \
+        "create_distributed_table('tenant', 'id')" "create_distributed_table('tenant_feature', 'tenant_id')"
+    psql -XAtq -c "INSERT INTO country VALUES ('de', 'Germany'), ('pe', 'Perú'), ('tv', 'Tuvalu')" \
+        -c "INSERT INTO feature VALUES ('blue'), ('red')"
+    step "use of local accounts" python use.py
+    step "local rows saved whole" python use.py save
+    step "no step" tortoise makemigrations
+    export MODELS=newer
+    step "second step" tortoise makemigrations --name newer
+    step "second step taken" tortoise migrate
+    step "no step more" tortoise makemigrations
+    step "nothing to take" tortoise migrate
+    step "steps" tortoise history
+    step "use of newer models with local accounts" python use.py
+    dump "dump of steps"
+    step "a step back" tortoise downgrade models 0001_initial
+    unset MODELS
+    step "use after the step back" python use.py
+    dump "dump after the step back"
     ;;
 esac

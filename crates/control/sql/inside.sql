@@ -315,14 +315,16 @@ BEGIN
             MESSAGE = format('cannot run ON CONFLICT or MERGE on distributed table "%s" from inside the coordinator', TG_TABLE_NAME),
             HINT = 'Send the statement through the router by itself.', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME;
     END IF;
-    -- A row that is there already is none that triggers for INSERT should see.
+    -- Triggers see a row that is there already as updated (upsert_local_row): where they see no rows that others have.
     IF statement ~* E'\\mdo\\s+update\\M' AND EXISTS (SELECT FROM pgherd.fires_here h CROSS JOIN pgherd.enabled_triggers(h.relation) t
-        WHERE h.relation = TG_RELID AND (t.tgtype & 17 = 17 OR t.tgtype & 7 = 5 OR t.tgnewtable IS NOT NULL)) THEN
+        WHERE h.relation = TG_RELID AND (t.tgnewtable IS NOT NULL OR t.tgoldtable IS NOT NULL
+            OR (t.tgtype & 17 = 16 AND pgherd.fires_for_updates(TG_RELID)))) THEN
         RAISE EXCEPTION USING ERRCODE = '0A000', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME,
             MESSAGE = format('cannot run ON CONFLICT DO UPDATE on distributed table "%s"', TG_TABLE_NAME),
-            DETAIL = 'It has triggers that fire on the coordinator, which does not have the rows that are there already.',
+            DETAIL = 'It has triggers with transition tables that fire on the coordinator, or for UPDATE both for rows and for statements.',
             HINT = 'Use UPDATE, and INSERT … ON CONFLICT DO NOTHING.';
     END IF;
+    PERFORM set_config('pgherd.has_inserted_' || TG_RELID, '', true);
     IF statement <> '' THEN
         statement := format('%s %s %s', pg_trigger_depth(), CASE WHEN strpos(context, E'\n') = 0 THEN 'top' ELSE 'inner' END, statement);
     END IF;
@@ -342,11 +344,14 @@ $$;
 -- updates it, and what became of it is the row that the coordinator goes on with, for RETURNING and the count. No row: none.
 -- Where a row is there already and no worker can say what becomes of it, the answer is a query that does. It has the settings
 -- of the statement, and sees what the statement sees: not the rows that it has inserted.
+-- Where triggers of users' fire here, they are none for INSERT of a row that was there already: see fire_nothing. Those for UPDATE
+-- fire by an UPDATE that the router writes.
 CREATE OR REPLACE FUNCTION pgherd.upsert_local_row() RETURNS trigger
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
     answer text := pgherd.send_row(TG_RELID, NEW);
     assigned record;
+    fires bool;
 BEGIN
     IF pg_catalog.starts_with(answer, '-- ') THEN
         EXECUTE answer INTO assigned;
@@ -354,12 +359,81 @@ BEGIN
             RETURN NULL;
         END IF;
         answer := pgherd.send_assigned(TG_RELID, pg_catalog.split_part(answer, E'\n', 1), assigned);
+        IF pg_catalog.starts_with(answer, 'UPDATE ') THEN
+            answer := pgherd.run_returning(answer);
+        END IF;
+        IF answer IS NOT NULL THEN
+            fires := pgherd.fire_nothing();
+        END IF;
+    ELSIF answer IS NOT NULL THEN
+        fires := pg_catalog.set_config('pgherd.has_inserted_' OPERATOR(pg_catalog.||) TG_RELID, 'on', true) IS NULL;
     END IF;
     IF answer IS NULL THEN
         RETURN NULL;
     END IF;
     EXECUTE pg_catalog.format('SELECT ($1::%I.%I).*', TG_TABLE_SCHEMA, TG_TABLE_NAME) INTO NEW USING answer;
     RETURN NEW;
+END
+$$;
+
+-- (Under the settings of who asks, which the triggers that it fires see.)
+CREATE OR REPLACE FUNCTION pgherd.run_returning(command text) RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    said text;
+BEGIN
+    EXECUTE command INTO said;
+    RETURN said;
+END
+$$;
+
+-- Row triggers for UPDATE, where they fire here.
+CREATE OR REPLACE FUNCTION pgherd.fires_for_updates(relation oid) RETURNS bool
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM pgherd.fires_here h CROSS JOIN pgherd.enabled_triggers(h.relation) t
+        WHERE h.relation = $1 AND t.tgtype & 17 = 17)
+$$;
+
+-- No trigger for INSERT fires for the row that upsert_local_row, the last before it, gives on, but for those that are always
+-- enabled: whether one fires PostgreSQL decides when the row is in, and "~pgherd_guard_fires", the last after it, ends this. Nobody
+-- else may have triggers not fire: who calls, the context says, and nobody can make functions in this schema.
+CREATE OR REPLACE FUNCTION pgherd.fire_nothing() RETURNS bool
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    context text;
+BEGIN
+    GET DIAGNOSTICS context = PG_CONTEXT;
+    context := split_part(pgherd.plain_context(context), E'\n', 2);
+    IF context !~ E'^PL/pgSQL function pgherd\\.upsert_local_row\\(\\) line [0-9]+ at assignment$' THEN
+        RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = 'only triggers of distributed tables may do this',
+            HINT = 'Leave schema pgherd out of search_path.';
+    END IF;
+    IF current_setting('session_replication_role') <> 'replica' THEN
+        PERFORM set_config('pgherd.fires', current_setting('session_replication_role'), true),
+            set_config('session_replication_role', 'replica', true);
+    END IF;
+    RETURN true;
+END
+$$;
+
+-- The condition of a trigger that never fires.
+CREATE OR REPLACE FUNCTION pgherd.fires_again() RETURNS bool
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN pg_catalog.current_setting('pgherd.fires', true) OPERATOR(pg_catalog.<>) '' AND pgherd.fire_again();
+END
+$$;
+
+CREATE OR REPLACE FUNCTION pgherd.fire_again() RETURNS bool
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    before CONSTANT text := current_setting('pgherd.fires', true);
+BEGIN
+    IF before IN ('origin', 'local') THEN
+        PERFORM set_config('session_replication_role', before, true);
+    END IF;
+    PERFORM set_config('pgherd.fires', '', true);
+    RETURN false;
 END
 $$;
 
@@ -401,8 +475,15 @@ DECLARE
     statement text := current_setting('pgherd.upsert_' || $1::oid, true);
     answer text;
 BEGIN
-    EXECUTE format('SELECT r.result FROM pgherd.remote_statement r WHERE r.command = %L', format(E'assign %s %s %s\n%s%s',
+    EXECUTE format('SELECT r.result FROM pgherd.remote_statement r WHERE r.command = %L', format(E'%s %s %s %s\n%s%s',
+        CASE WHEN pgherd.fires_for_updates($1) THEN 'change' ELSE 'assign' END,
         substr(place, 4), length(assigned::text), pgherd.full_name($1), assigned, pgherd.after_words(statement, 2))) INTO answer;
+    IF starts_with(answer, 'UPDATE ') AND current_setting('pgherd.has_inserted_' || $1::oid, true) = 'on' THEN
+        RAISE EXCEPTION USING ERRCODE = '0A000',
+            MESSAGE = format('cannot run ON CONFLICT DO UPDATE on distributed table "%s"', (SELECT c.relname FROM pg_class c WHERE c.oid = $1)),
+            DETAIL = 'A row is updated after one that was inserted, and its triggers would fire before those of that row.',
+            HINT = 'Insert the rows one by one.';
+    END IF;
     RETURN answer;
 END
 $$;
@@ -516,6 +597,8 @@ BEGIN
         -- Before any of the user's.
         EXECUTE format('CREATE TRIGGER "!pgherd_guard_rows" AFTER INSERT ON %s REFERENCING NEW TABLE AS pgherd_rows '
             'FOR EACH ROW EXECUTE FUNCTION pgherd.forward_rows_%s()', relation, owner);
+        EXECUTE format('CREATE TRIGGER "~pgherd_guard_fires" AFTER INSERT ON %s FOR EACH ROW '
+            'WHEN (pgherd.fires_again()) EXECUTE FUNCTION pgherd.begin_local_changes()', relation);
     ELSE
         INSERT INTO pgherd.worker_trigger (trigger, relation, enabled)
             SELECT t.oid, t.tgrelid, t.tgenabled FROM pg_trigger t

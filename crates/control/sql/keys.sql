@@ -79,15 +79,18 @@ LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     k record;
 BEGIN
-    SELECT l.conname, l.conrelid, l.confrelid INTO k FROM pgherd.local_keys l WHERE l.oid = key;
+    SELECT l.conname, l.conrelid, l.confrelid, o.confkey INTO k
+        FROM pgherd.local_keys l JOIN pg_constraint o ON o.oid = l.oid WHERE l.oid = key;
+    -- All but a DELETE that is passed on changes its own columns alone.
     IF EXISTS (SELECT FROM pg_constraint o WHERE o.conrelid = k.confrelid AND o.contype = 'f' AND o.confrelid <> k.confrelid
-            AND (o.confdeltype IN ('c', 'n', 'd') OR o.confupdtype IN ('c', 'n', 'd'))) THEN
+            AND (o.confdeltype = 'c'
+                OR o.conkey && k.confkey AND (o.confdeltype IN ('n', 'd') OR o.confupdtype IN ('c', 'n', 'd')))) THEN
         RAISE EXCEPTION USING ERRCODE = '0A000',
             MESSAGE = format('cannot have foreign key constraint "%s" of table "%s" to distributed table "%s"', k.conname,
                 (SELECT c.relname FROM pg_class c WHERE c.oid = k.conrelid),
                 (SELECT c.relname FROM pg_class c WHERE c.oid = k.confrelid)),
             DETAIL = 'A foreign key of the distributed table changes or deletes its rows on the workers.',
-            HINT = 'Distribute the table that references it, too.';
+            HINT = 'Drop the constraint, distribute both tables, and add it again.';
     END IF;
 END
 $$;

@@ -178,6 +178,90 @@ fn rows_are_saved_whole() {
     );
 }
 
+/// A row that is there already is none that triggers for INSERT see, and those for UPDATE see it: in the coordinator, where
+/// they fire because they write there.
+#[test]
+fn triggers_of_the_coordinator_fire_for_what_on_conflict_does() {
+    same(
+        "objects_upserts",
+        &[
+            "CREATE TABLE log (id bigserial, what text, k int, v int)",
+            "CREATE TABLE t (k int PRIMARY KEY, v int)",
+            "CREATE FUNCTION audit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO log (what, k, v) VALUES (TG_OP, NEW.k, NEW.v); RETURN NULL; END $$",
+            "CREATE TRIGGER a AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION audit()",
+            "only: SELECT create_distributed_table('t', 'k')",
+            "INSERT INTO t VALUES (1, 1)",
+            "INSERT INTO t VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET v = excluded.v",
+            "INSERT INTO t VALUES (1, 3), (2, 3) ON CONFLICT (k) DO UPDATE SET v = excluded.v + t.v RETURNING k, v",
+            "INSERT INTO t VALUES (3, 3), (2, 4) ON CONFLICT (k) DO UPDATE SET v = excluded.v + t.v RETURNING k, v",
+            "SELECT what, k, v FROM log ORDER BY id",
+            "CREATE TRIGGER b AFTER UPDATE ON t FOR EACH ROW EXECUTE FUNCTION audit()",
+            "INSERT INTO t VALUES (1, 3), (4, 3) ON CONFLICT (k) DO UPDATE SET v = excluded.v + t.v RETURNING k, v",
+            "DO $$ DECLARE n int; BEGIN INSERT INTO t VALUES (1, 7), (5, 3) ON CONFLICT (k) DO UPDATE SET v = excluded.v + t.v; \
+            GET DIAGNOSTICS n = ROW_COUNT; ASSERT n = 2; END $$",
+            "SELECT what, k, v FROM log ORDER BY id",
+            "CREATE TABLE q (id int, t int, state text, n int, PRIMARY KEY (t, id)); CREATE TABLE sent (id serial, what text)",
+            "CREATE FUNCTION notes() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+            INSERT INTO sent (what) VALUES (TG_OP || ' ' || NEW.id || ' ' || NEW.state); RETURN NULL; END $$",
+            "CREATE TRIGGER n AFTER INSERT ON q FOR EACH ROW WHEN (NEW.state = 'new') EXECUTE FUNCTION notes()",
+            "CREATE FUNCTION says() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+            INSERT INTO sent (what) VALUES (TG_OP || ' ' || TG_WHEN || ' ' || TG_LEVEL); RETURN NULL; END $$",
+            "CREATE TRIGGER s AFTER INSERT OR UPDATE ON q FOR EACH STATEMENT EXECUTE FUNCTION says()",
+            "CREATE TRIGGER r BEFORE INSERT OR UPDATE ON q FOR EACH STATEMENT EXECUTE FUNCTION says()",
+            "only: SELECT create_distributed_table('q', 't')",
+            "CREATE FUNCTION adds(a int, b int) RETURNS text LANGUAGE plpgsql AS $$ DECLARE r q; n int; BEGIN \
+            INSERT INTO q AS x VALUES (a, b, 'new', 1) ON CONFLICT (t, id) DO UPDATE SET n = x.n + 1 RETURNING * INTO r; \
+            GET DIAGNOSTICS n = ROW_COUNT; RETURN r || ' ' || n; END $$",
+            "SELECT adds(1, 1)",
+            "SELECT adds(1, 1)",
+            "SELECT adds(2, 1)",
+            "SELECT adds(1, 1)",
+            "INSERT INTO q AS x VALUES (1, 1, 'new', 5), (3, 3, 'new', 5), (2, 1, 'new', 6) ON CONFLICT (t, id) DO UPDATE \
+            SET n = x.n + excluded.n WHERE x.id < 2 RETURNING *",
+            "PREPARE u (int, int, text) AS INSERT INTO q AS x VALUES ($1, $2, $3, 0) ON CONFLICT (t, id) DO UPDATE \
+            SET state = excluded.state, n = x.n + 1 RETURNING id, n",
+            "EXECUTE u (1, 1, 'y')",
+            "EXECUTE u (9, 9, 'new')",
+            "BEGIN; SAVEPOINT a",
+            "INSERT INTO q VALUES (1, 1, 'new', 5) ON CONFLICT (t, id) DO UPDATE SET n = 1 / 0",
+            "ROLLBACK TO a",
+            "INSERT INTO q VALUES (10, 10, 'new', 1); INSERT INTO q VALUES (1, 1, 'new', 5) ON CONFLICT (t, id) DO UPDATE SET n = 0",
+            "COMMIT",
+            "INSERT INTO q VALUES (11, 10, 'new', 1)",
+            "SHOW session_replication_role",
+            "SELECT what FROM sent ORDER BY id",
+            "SELECT * FROM q ORDER BY id",
+            "only: DO $$ BEGIN PERFORM pgherd.fire_nothing(); ASSERT false; EXCEPTION WHEN insufficient_privilege THEN NULL; END $$",
+            "only: DO $$ BEGIN EXECUTE E'SELECT pgherd.fire_nothing() /*\\nPL/pgSQL function pgherd.upsert_local_row() line 1 at assignment\\n*/'; \
+            ASSERT false; EXCEPTION WHEN insufficient_privilege THEN NULL; END $$",
+        ],
+    );
+}
+
+/// ON UPDATE CASCADE, which Prisma and MikroORM write into every key, changes its own columns alone.
+#[test]
+fn local_tables_refer_to_what_keys_do_not_change() {
+    same(
+        "objects_keys",
+        &[
+            "CREATE TABLE country (code char(2) PRIMARY KEY); INSERT INTO country VALUES ('de'), ('fr')",
+            "CREATE TABLE tenant (id bigint PRIMARY KEY, country char(2) REFERENCES country ON UPDATE CASCADE ON DELETE SET NULL)",
+            "INSERT INTO tenant VALUES (1, 'de'), (2, 'fr')",
+            "only: SELECT create_reference_table('country'), create_distributed_table('tenant', 'id')",
+            "CREATE TABLE invoice (tenant_id bigint REFERENCES tenant, number int, PRIMARY KEY (tenant_id, number))",
+            "INSERT INTO invoice SELECT id, 1 FROM tenant",
+            "INSERT INTO invoice VALUES (9, 9)",
+            "UPDATE country SET code = 'xx' WHERE code = 'de'",
+            "DELETE FROM country WHERE code = 'fr'",
+            "SELECT * FROM tenant ORDER BY 1",
+            "DELETE FROM tenant WHERE id = 1",
+            "only: SELECT create_distributed_table('invoice', 'tenant_id')",
+            "DELETE FROM tenant WHERE id = 1",
+            "SELECT * FROM invoice ORDER BY 1",
+        ],
+    );
+}
+
 /// What the client says of output is not in the way of what we make and read.
 #[test]
 fn quoted_names_are_for_the_client_alone() {

@@ -1256,8 +1256,9 @@ impl<'a> Analysis<'a> {
             })
             .collect();
         for column in self.system_columns.iter().filter(|c| c.name == "tableoid" && c.span.is_known()) {
-            let changed =
-                updates.iter().find(|(_, returning)| returning.contains(column.span)).map(|(target, _)| *target);
+            // (What one returns ends where its statement does, which may be behind another.)
+            let within = updates.iter().filter(|(_, returning)| returning.contains(column.span));
+            let changed = within.max_by_key(|(_, returning)| returning.start).map(|(target, _)| *target);
             let is_changed = |i: &&Instance<'_>| changed.is_some_and(|target| std::ptr::eq(i.relation, target));
             let named = &self.instances[column.instance];
             // Which rows RETURNING calls old and new, its own UPDATE says.

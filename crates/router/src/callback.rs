@@ -821,8 +821,13 @@ impl Session {
             false => {
                 let locks = locks_rows(&statement.text);
                 let triggers = catalog.after_triggers;
-                let view = self.cursors.changes.view_of(&plan.tables, scan, locks, triggers);
-                view.map_err(|table| half_changed(&table))?
+                match locks && self.cursors.changes.begins_own_update(&plan.tables) {
+                    true => None,
+                    false => {
+                        let view = self.cursors.changes.view_of(&plan.tables, scan, locks, triggers);
+                        view.map_err(|table| half_changed(&table))?
+                    }
+                }
             }
         };
         for group in &groups {

@@ -26,6 +26,8 @@ pub struct Changes {
     running: HashMap<String, Change>,
     /// UPDATEs that may take rows to other partitions, the innermost last.
     moving: Vec<Moving>,
+    /// The table of an UPDATE of ours, of a row that an INSERT has met and that is locked for it.
+    pub own_update: Option<Oid>,
     /// Rows that came to another partition by one of them: worker group, partition and ctid.
     moved: HashSet<(GroupId, String)>,
     /// Rows of tables with foreign keys that were changed one by one: worker group, partition and ctid.
@@ -196,6 +198,7 @@ impl Changes {
     /// The client's statement has ended, or another begins.
     pub fn end_firing(&mut self) {
         self.fired = None;
+        self.own_update = None;
         self.written.clear();
     }
 
@@ -203,6 +206,14 @@ impl Changes {
     pub fn table_written(&mut self, table: Oid) {
         if self.fired.is_some() {
             self.written.insert(table);
+        }
+    }
+
+    /// The scan of the UPDATE that the router has written, once.
+    pub fn begins_own_update(&mut self, tables: &[Arc<Table>]) -> bool {
+        match tables {
+            [table] if self.own_update == Some(table.oid) => self.own_update.take().is_some(),
+            _ => false,
         }
     }
 
@@ -586,6 +597,7 @@ impl Session {
         // What waited before it has been changed before it.
         changes.later = Waiting::default();
         changes.running.retain(|_, c| c.depth < depth);
+        changes.own_update = None;
         changes.moving.retain(|m| m.depth < depth);
         changes.forget_touched();
         if changes.moving.is_empty() {

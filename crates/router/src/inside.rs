@@ -78,7 +78,7 @@ impl Session {
                 let (row, statement) = split_after(body, length)?;
                 self.upsert_row(Upsert { relation, now, is_inner: place == "inner" }, row, statement).await
             }
-            (Some("assign"), Some(rest)) => {
+            (Some(word @ ("assign" | "change")), Some(rest)) => {
                 let [now, place, remainder, group, partition, ctid, length, relation] = words_of(rest)?;
                 let found = Found {
                     remainder: remainder.parse().map_err(|_| not_understood())?,
@@ -88,7 +88,10 @@ impl Session {
                 };
                 let (values, statement) = split_after(body, length)?;
                 let upsert = Upsert { relation, now, is_inner: place == "inner" };
-                self.assign_row(upsert, &found, values, statement).await
+                match word {
+                    "assign" => self.assign_row(upsert, &found, values, statement).await,
+                    _ => self.write_change(upsert, values, statement).await,
+                }
             }
             _ => Err(not_understood()),
         }

@@ -161,7 +161,9 @@ impl Session {
             return Err(upsert.refused("it returns rows as they were before"));
         }
         let names = names_rows_only(insert, conflict, table);
-        let mut is_plain = names.is_ok() && !moves(insert, conflict, table) && self.is_for_worker(&sql)?;
+        // Whether the row was there already, triggers that fire here have to know.
+        let tells = conflict.update && table.fires_here;
+        let mut is_plain = !tells && names.is_ok() && !moves(insert, conflict, table) && self.is_for_worker(&sql)?;
         if is_plain && conflict.update && may_meet_unseen(conflict, table) {
             let (_, remainder) = self.shard_of_row(&upsert, table, &head).await?;
             is_plain = !self.cursors.changes.has_written_shard(&change, remainder);
@@ -221,14 +223,55 @@ impl Session {
         };
         self.cursors.changes.asked = Some(upsert.relation.to_owned());
         let answer = format!(
-            "-- {} {place} {remainder} {group} {partition} {ctid}\nSELECT true{} FROM {} CROSS JOIN {}{}",
+            "-- {} {place} {remainder} {group} {partition} {ctid}\nSELECT {}{} FROM {} CROSS JOIN {}{}",
             upsert.now,
+            quote_literal(existing),
             query.values,
             row_as(existing, &alias),
             row_as(excluded, "excluded"),
             query.rest
         );
         Ok(vec![row_of(Some(answer.as_bytes()))])
+    }
+
+    /// The same as an UPDATE for the coordinator, which fires its triggers. The row is known by what the clause names.
+    pub(crate) async fn write_change(&mut self, upsert: Upsert<'_>, values: &str, text: &str) -> Result<Vec<Bytes>> {
+        let written = self.written(&upsert, text).await?;
+        let table = &written.table;
+        let insert = written.insert().ok_or_else(not_understood)?;
+        let conflict = insert.on_conflict.as_ref().ok_or_else(not_understood)?;
+        let alias = quote_ident(insert.target.reference_name());
+        let mut computed = fields_of_record(values.as_bytes()).ok_or_else(not_understood)?.into_iter();
+        let existing = computed.next().flatten().ok_or_else(not_understood)?;
+        let existing = fields_of_record(&existing).ok_or_else(not_understood)?;
+        let arbiter = conflict.columns.as_ref().filter(|_| conflict.constraint.is_none());
+        let arbiter = arbiter.filter(|columns| !columns.is_empty());
+        let arbiter = arbiter.ok_or_else(|| upsert.refused("its conflict target is not a list of columns"))?;
+        let key = table.key_column().ok_or_else(not_understood)?;
+        let mut known: Vec<String> = Vec::new();
+        for name in std::iter::once(&key.name).chain(arbiter.iter().filter(|name| **name != key.name)) {
+            let at = table.columns.iter().position(|c| c.name == *name).ok_or_else(not_understood)?;
+            let value = existing.get(at).cloned().flatten().ok_or_else(not_understood)?;
+            known.push(format!("{alias}.{} = {}", quote_ident(name), literal_of(Some(&value))));
+        }
+        let mut set: Vec<String> = Vec::new();
+        for assignment in &conflict.set {
+            let column = table.column(&assignment.column).ok_or_else(not_understood)?;
+            let value = match is_computed(&assignment.value, column) {
+                true => literal_of(computed.next().flatten().as_ref()),
+                false => "DEFAULT".to_owned(),
+            };
+            set.push(format!("{} = {value}", quote_ident(&column.name)));
+        }
+        let sql = format!(
+            "UPDATE {} AS {alias} SET {} WHERE {} RETURNING {}",
+            upsert.relation,
+            set.join(", "),
+            known.join(" AND "),
+            row_text(table, &alias)
+        );
+        self.cursors.changes.own_update = Some(table.oid);
+        Ok(vec![row_of(Some(sql.as_bytes()))])
     }
 
     /// What the coordinator has computed for a row that is there.

@@ -64,10 +64,12 @@ func affected(name string, result interface{ RowsAffected() (int64, error) }, er
 
 func change(ctx context.Context, db *bun.DB, tenant *Tenant) error {
 	accounts := []*Account{
-		{TenantID: tenant.ID, ID: 1, Mail: "first@new", Cents: 5}, {TenantID: tenant.ID, ID: 9, Mail: "ninth@new", Cents: 7},
+		{TenantID: tenant.ID, ID: 1, Mail: "first@new", Cents: 5},
+		{TenantID: tenant.ID, ID: 9, Mail: "ninth@new", Cents: 7},
 	}
 	err := db.NewInsert().Model(&accounts).On("CONFLICT (tenant_id, id) DO UPDATE").
-		Set("mail = EXCLUDED.mail").Set("cents = account.cents + EXCLUDED.cents + 1").Returning("id, mail, cents, state").Scan(ctx)
+		Set("mail = EXCLUDED.mail").Set("cents = account.cents + EXCLUDED.cents + 1").
+		Returning("id, mail, cents, state").Scan(ctx)
 	fmt.Println("upsert", err)
 	for _, account := range accounts {
 		fmt.Println("  ", account.ID, account.Mail, account.Cents, account.State)

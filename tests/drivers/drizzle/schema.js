@@ -1,5 +1,4 @@
-// Tenants with accounts and events: as they are first, with MODELS=2 as an application has them later, and with MODELS=3
-// last.
+// Tenants with accounts and events: as they are first, and with MODELS=2 and 3 as an application has them later.
 'use strict';
 const { relations, sql } = require('drizzle-orm');
 const pg = require('drizzle-orm/pg-core');
@@ -34,7 +33,10 @@ const account = pg.pgTable(
       .references(() => tenant.id, { onDelete: 'cascade' }),
     id: pg.bigint('id', { mode: 'number' }).notNull(),
     mail: pg.text('mail').notNull(),
-    balance: pg.numeric('balance', { precision: stage >= 2 ? 20 : 12, scale: 2 }).notNull().default('0'),
+    balance: pg
+      .numeric('balance', { precision: stage >= 2 ? 20 : 12, scale: 2 })
+      .notNull()
+      .default('0'),
     state: state('state').notNull().default('new'),
     ...from(2, { nick: pg.text('nick'), active: pg.boolean('active').notNull().default(true) }),
   },
@@ -45,7 +47,7 @@ const account = pg.pgTable(
       pg.check('account_balance', stage >= 2 ? sql`${t.balance} > -10` : sql`${t.balance} >= 0`),
       from(2, pg.index('account_lower').on(t.tenantId, sql`lower(${t.mail})`)),
       // Only push can, which has no transaction.
-      from(3, pg.index('account_state').on(t.state, t.balance.desc().nullsLast()).concurrently()),
+      from(3, pg.index('account_last').on(t.tenantId, t.id.desc().nullsLast()).concurrently()),
     ),
 );
 
@@ -67,10 +69,20 @@ const event = pg.pgTable(
     listed(
       pg.primaryKey({ columns: [t.tenantId, t.id] }),
       pg
-        .foreignKey({ name: 'event_account', columns: [t.tenantId, t.account], foreignColumns: [account.tenantId, account.id] })
+        .foreignKey({
+          name: 'event_account',
+          columns: [t.tenantId, t.account],
+          foreignColumns: [account.tenantId, account.id],
+        })
         .onDelete('cascade'),
       stage < 3 ? pg.index('event_body').using('gin', t.body) : undefined,
-      from(2, pg.index('event_tagged').on(t.tenantId, t.id).where(sql`cardinality(${t.tags}) > 0`)),
+      from(
+        2,
+        pg
+          .index('event_tagged')
+          .on(t.tenantId, t.id)
+          .where(sql`cardinality(${t.tags}) > 0`),
+      ),
       from(3, pg.check('event_tags', sql`cardinality(${t.tags}) < 10`)),
     ),
 );
@@ -88,9 +100,12 @@ const invoice = pg.pgTable(
   t => [pg.primaryKey({ name: 'invoice_pk', columns: [t.tenantId, t.number] })],
 );
 
-const busy = pg
-  .pgView('busy')
-  .as(q => q.select({ tenantId: event.tenantId, events: sql`count(*)`.as('events') }).from(event).groupBy(event.tenantId));
+const busy = pg.pgView('busy').as(q =>
+  q
+    .select({ tenantId: event.tenantId, events: sql`count(*)`.as('events') })
+    .from(event)
+    .groupBy(event.tenantId),
+);
 
 module.exports = {
   state,

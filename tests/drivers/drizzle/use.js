@@ -94,7 +94,10 @@ const main = async () => {
     'with',
     await db
       .with(rich)
-      .select({ tenant: rich.tenantId, place: sql`row_number() OVER (PARTITION BY ${rich.tenantId} ORDER BY ${rich.id})::int` })
+      .select({
+        tenant: rich.tenantId,
+        place: sql`row_number() OVER (PARTITION BY ${rich.tenantId} ORDER BY ${rich.id})::int`,
+      })
       .from(rich)
       .where(inArray(rich.tenantId, tenants))
       .orderBy(rich.tenantId, sql`2`),
@@ -127,10 +130,31 @@ const main = async () => {
     .prepare('tagged');
   for (const one of tenants) show('prepared', await prepared.execute({ tenant: one, tags: ['é'] }));
   show('count', await db.$count(event, eq(event.tenantId, first)));
-  show('exists', (await db.select({ id: tenant.id }).from(tenant).where(o.exists(db.select().from(event).where(eq(event.tenantId, tenant.id)))).orderBy(tenant.id)).length);
-  show('distinct', await db.selectDistinctOn([account.state], { state: account.state, id: account.id }).from(account).orderBy(account.state, account.id));
-  show('view', (await db.select().from(busy).where(inArray(busy.tenantId, tenants)).orderBy(busy.tenantId)).map(row => row.events));
-  show('union', await unionAll(db.select({ n: max(account.id) }).from(account), db.select({ n: max(event.account) }).from(event)));
+  show(
+    'exists',
+    (
+      await db
+        .select({ id: tenant.id })
+        .from(tenant)
+        .where(o.exists(db.select().from(event).where(eq(event.tenantId, tenant.id))))
+        .orderBy(tenant.id)
+    ).length,
+  );
+  show(
+    'distinct',
+    await db
+      .selectDistinctOn([account.state], { state: account.state, id: account.id })
+      .from(account)
+      .orderBy(account.state, account.id),
+  );
+  show(
+    'view',
+    (await db.select().from(busy).where(inArray(busy.tenantId, tenants)).orderBy(busy.tenantId)).map(row => row.events),
+  );
+  show(
+    'union',
+    await unionAll(db.select({ n: max(account.id) }).from(account), db.select({ n: max(event.account) }).from(event)),
+  );
   show(
     'locked',
     await db.transaction(
@@ -154,13 +178,28 @@ const main = async () => {
     })
     .catch(e => show('rolled back', e.message));
   await db.transaction(async tx => {
-    show('unique', await failure(tx.transaction(inner => inner.insert(account).values({ tenantId: first, id: 1, mail: 'x' }))));
-    show('after that', await tx.select({ sum: sum(account.balance) }).from(account).where(eq(account.tenantId, first)));
+    show(
+      'unique',
+      await failure(tx.transaction(inner => inner.insert(account).values({ tenantId: first, id: 1, mail: 'x' }))),
+    );
+    show(
+      'after that',
+      await tx
+        .select({ sum: sum(account.balance) })
+        .from(account)
+        .where(eq(account.tenantId, first)),
+    );
   });
   show('foreign key', await failure(db.insert(tenant).values({ name: 'x', country: 'xx' })));
   show('check', await failure(db.insert(account).values({ tenantId: first, id: 77, mail: 'c', balance: '-100' })));
   show('enum', await failure(db.update(account).set({ state: 'no' }).where(eq(account.tenantId, first))));
-  show('deleted', await db.delete(account).where(and(eq(account.tenantId, second), eq(account.id, 4))).returning({ id: account.id, mail: account.mail }));
+  show(
+    'deleted',
+    await db
+      .delete(account)
+      .where(and(eq(account.tenantId, second), eq(account.id, 4)))
+      .returning({ id: account.id, mail: account.mail }),
+  );
   show('gone with it', (await db.delete(tenant).where(eq(tenant.id, third))).rowCount);
   show('left', await db.select({ n: count() }).from(event).where(inArray(event.tenantId, tenants)));
 };

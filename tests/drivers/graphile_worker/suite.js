@@ -33,10 +33,13 @@ const tasks = {
 };
 const options = { pgPool: pool, logger, taskList: tasks, noHandleSignals: true };
 // Whether there are jobs that are not settled: it does not wait until a job's end is written.
-const busy = async () => (await rows(
-  `SELECT count(*) FILTER (WHERE locked_at IS NOT NULL)::int, count(*) FILTER (WHERE run_at <= now()
+const busy = async () =>
+  (
+    await rows(
+      `SELECT count(*) FILTER (WHERE locked_at IS NOT NULL)::int, count(*) FILTER (WHERE run_at <= now()
       AND attempts < max_attempts AND task_identifier <> 'unknown')::int FROM graphile_worker.jobs`,
-))[0];
+    )
+  )[0];
 const together = async workers => {
   for (let [locked, ready] = [0, 1]; locked || ready; [locked, ready] = await busy()) {
     if (locked) await sleep(20);
@@ -48,8 +51,8 @@ const worked = async name => {
   show(name, done.splice(0));
 };
 const jobs = () =>
-  rows(`SELECT j.task_identifier, p.payload, j.attempts, j.max_attempts, j.last_error ~ '^Error|^[a-z]+ ', j.key, j.revision,
-      j.priority, j.queue_name, j.locked_at IS NOT NULL, j.run_at > now() + '1 hour'
+  rows(`SELECT j.task_identifier, p.payload, j.attempts, j.max_attempts, j.last_error ~ '^Error|^[a-z]+ ', j.key,
+      j.revision, j.priority, j.queue_name, j.locked_at IS NOT NULL, j.run_at > now() + '1 hour'
     FROM graphile_worker.jobs j JOIN graphile_worker._private_jobs p ON p.id = j.id ORDER BY j.id`);
 
 const parts = {
@@ -61,7 +64,8 @@ const parts = {
         state state NOT NULL DEFAULT 'new', lines jsonb NOT NULL DEFAULT '[]', billed bool NOT NULL DEFAULT false,
         PRIMARY KEY (tenant_id, id));
       INSERT INTO country VALUES ('de', 'Germany'), ('pe', 'Perú');
-      INSERT INTO tenant SELECT i, 'tenant ' || i, CASE i % 2 WHEN 0 THEN 'de' ELSE 'pe' END FROM generate_series(1, 6) i`);
+      INSERT INTO tenant SELECT i, 'tenant ' || i, CASE i % 2 WHEN 0 THEN 'de' ELSE 'pe' END
+        FROM generate_series(1, 6) i`);
   },
 
   jobs: async () => {
@@ -75,15 +79,23 @@ const parts = {
     await worked('worked');
     show('after', await jobs());
     // Many at once, by many workers; what is locked is skipped.
-    await pool.query(`SELECT graphile_worker.add_job('note', json_build_object('n', i)) FROM generate_series(1, 200) i`);
+    await pool.query(
+      `SELECT graphile_worker.add_job('note', json_build_object('n', i)) FROM generate_series(1, 200) i`,
+    );
     await together(6);
-    const seen = done.splice(0).map(([{ n }]) => n).sort((a, b) => a - b);
+    const seen = done
+      .splice(0)
+      .map(([{ n }]) => n)
+      .sort((a, b) => a - b);
     show('many', [seen.length, seen.every((n, i) => n === i + 1)]);
     const added = await utils.addJobs([
       { identifier: 'note', payload: { n: 'one' } },
       { identifier: 'note', payload: { n: 'two' }, priority: -1, maxAttempts: 3 },
     ]);
-    show('added', added.map(({ priority, max_attempts }) => [priority, max_attempts]));
+    show(
+      'added',
+      added.map(({ priority, max_attempts }) => [priority, max_attempts]),
+    );
     await worked('worked');
     await utils.release();
   },
@@ -123,7 +135,10 @@ const parts = {
     made.push((await utils.addJob('batch', [{ n: 1 }, { n: 2 }, { n: 3 }])).id);
     await worked('worked');
     show('failed', await jobs());
-    show('backed off', await rows('SELECT count(*)::int FROM graphile_worker.jobs WHERE run_at > now() AND attempts = 1'));
+    show(
+      'backed off',
+      await rows('SELECT count(*)::int FROM graphile_worker.jobs WHERE run_at > now() AND attempts = 1'),
+    );
     await utils.rescheduleJobs(made, { runAt: new Date(0) });
     await worked('once more');
     show('failed for good', await jobs());
@@ -143,7 +158,7 @@ const parts = {
     await utils.addJob('note', [{ n: 1 }], { jobKey: 'd' });
     await utils.addJob('note', [{ n: 2 }], { jobKey: 'd' });
     await utils.addJob('note', { n: 1 }, { jobKey: 'e' });
-    show('removed', (await rows(`SELECT key, payload FROM graphile_worker.remove_job('e')`).catch(e => e.message)));
+    show('removed', await rows(`SELECT key, payload FROM graphile_worker.remove_job('e')`).catch(e => e.message));
     show('before', await jobs());
     await worked('worked');
     show('after', await jobs());
@@ -154,9 +169,18 @@ const parts = {
     const utils = await makeWorkerUtils({ pgPool: pool, logger });
     const ids = [];
     for (let n = 0; n < 4; n++) ids.push((await utils.addJob('note', { n })).id);
-    show('completed', (await utils.completeJobs([ids[0]])).map(({ payload }) => payload));
-    show('failed', (await utils.permanentlyFailJobs([ids[1]], 'no more')).map(job => [job.last_error, job.attempts]));
-    show('put off', (await utils.rescheduleJobs([ids[2]], { runAt: new Date(Date.now() + 7200000), priority: 9 })).length);
+    show(
+      'completed',
+      (await utils.completeJobs([ids[0]])).map(({ payload }) => payload),
+    );
+    show(
+      'failed',
+      (await utils.permanentlyFailJobs([ids[1]], 'no more')).map(job => [job.last_error, job.attempts]),
+    );
+    show(
+      'put off',
+      (await utils.rescheduleJobs([ids[2]], { runAt: new Date(Date.now() + 7200000), priority: 9 })).length,
+    );
     await worked('worked');
     show('after', await jobs());
     await utils.release();
@@ -167,7 +191,11 @@ const parts = {
     for (let n = 0; n < 12; n++) await utils.addJob('note', { n }, { queueName: `queue ${n % 2}` });
     await together(4);
     const seen = done.splice(0).map(([{ n }]) => n);
-    for (const one of [0, 1]) show('one after another', seen.filter(n => n % 2 === one));
+    for (const one of [0, 1])
+      show(
+        'one after another',
+        seen.filter(n => n % 2 === one),
+      );
     show('queues', await rows('SELECT queue_name FROM graphile_worker._private_job_queues ORDER BY 1'));
     await utils.forceUnlockWorkers(['nobody']);
     await utils.release();
@@ -190,15 +218,25 @@ const parts = {
 
   clock: async () => {
     const items = parseCronItems([
-      { task: 'note', match: '* * * * *', identifier: 'each', options: { backfillPeriod: 180000 }, payload: { n: 'each' } },
+      {
+        task: 'note',
+        match: '* * * * *',
+        identifier: 'each',
+        options: { backfillPeriod: 180000 },
+        payload: { n: 'each' },
+      },
     ]);
     await (await run({ ...options, parsedCronItems: items })).stop();
     await pool.query(`UPDATE graphile_worker._private_known_crontabs SET last_execution = now() - interval '150 s'`);
     const runner = await run({ ...options, parsedCronItems: items });
     for (let n = 0; n < 100 && !done.length; n++) await sleep(50);
     await runner.stop();
+    await together(1);
     show('made up for', [done.length > 0, ...new Set(done.splice(0).map(([{ n }]) => n))]);
-    show('known', await rows('SELECT identifier, last_execution IS NOT NULL FROM graphile_worker._private_known_crontabs'));
+    show(
+      'known',
+      await rows('SELECT identifier, last_execution IS NOT NULL FROM graphile_worker._private_known_crontabs'),
+    );
   },
 
   left: async () => {

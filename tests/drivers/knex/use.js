@@ -92,10 +92,21 @@ const main = async () => {
   );
   show('superset', await knex('event').whereJsonSupersetOf('body', { n: 3 }).count());
   show('arrays', await knex('event').whereRaw('? = ANY (tags)', ['é']).countDistinct('account'));
-  show('exists', await knex('tenant').whereExists(knex('event').whereRaw('tenant.id = tenant_id')).pluck('id').orderBy('id'));
+  show(
+    'exists',
+    await knex('tenant').whereExists(knex('event').whereRaw('tenant.id = tenant_id')).pluck('id').orderBy('id'),
+  );
   show('distinct', await knex('account').distinctOn('state').select('state', 'id').orderBy(['state', 'id']));
-  show('view', (await knex('busy').whereIn('tenant_id', tenants).orderBy('tenant_id')).map(row => row.events));
-  show('union', await knex('account').max('id').union([knex('event').max('account')], true));
+  show(
+    'view',
+    (await knex('busy').whereIn('tenant_id', tenants).orderBy('tenant_id')).map(row => row.events),
+  );
+  show(
+    'union',
+    await knex('account')
+      .max('id')
+      .union([knex('event').max('account')], true),
+  );
   let rows = 0;
   for await (const row of knex('event').select('body').stream()) rows += row.body.n;
   show('streamed', rows);
@@ -118,11 +129,20 @@ const main = async () => {
     show('unique', await failure(inner));
     show('after that', await trx('account').where({ tenant_id: tenants[0] }).sum('balance'));
   });
-  show('foreign key', await failure(knex('tenant').insert({ name: 'x', country: 'xx', created_at: at, updated_at: at })));
+  show(
+    'foreign key',
+    await failure(knex('tenant').insert({ name: 'x', country: 'xx', created_at: at, updated_at: at })),
+  );
   show('check', await failure(knex('account').insert({ tenant_id: tenants[0], id: 77, mail: 'c', balance: -100 })));
   show('no value', await failure(knex('account').insert({ tenant_id: tenants[0], id: 78 })));
   show('deleted', await knex('account').where({ tenant_id: tenants[1], id: 9 }).del(['id', 'mail']));
-  show('gone with it', await knex('tenant').where({ id: tenants[2] }).del().catch(e => [e.code, e.constraint]));
+  show(
+    'gone with it',
+    await knex('tenant')
+      .where({ id: tenants[2] })
+      .del()
+      .catch(e => [e.code, e.constraint]),
+  );
   show('info', await knex('account').columnInfo());
   show('is there', [await knex.schema.hasTable('event'), await knex.schema.hasColumn('account', 'short_name')]);
 };

@@ -43,7 +43,9 @@ const Account = new EntitySchema({
     events: { kind: '1:m', entity: () => 'Event', mappedBy: 'owner' },
   },
   uniques: [{ name: 'account_mail', properties: ['tenant', 'mail'] }],
-  checks: [stage >= 2 ? { name: 'debts', expression: 'balance > -10' } : { name: 'no_debts', expression: 'balance >= 0' }],
+  checks: [
+    stage >= 2 ? { name: 'debts', expression: 'balance > -10' } : { name: 'no_debts', expression: 'balance >= 0' },
+  ],
   indexes: listed(
     from(2, {
       name: 'account_lower',

@@ -21,7 +21,9 @@ const main = async orm => {
     em.create('Tenant', { name: `tenant ${n}`, country: ['de', 'pe'][n % 2], made: new Date('2024-02-29T12:00:00Z') }),
   );
   for (const tenant of made) {
-    const accounts = range(5).map(id => em.create('Account', { tenant, id, mail: `${id}@there`, balance: String(id / 4) }));
+    const accounts = range(5).map(id =>
+      em.create('Account', { tenant, id, mail: `${id}@there`, balance: String(id / 4) }),
+    );
     for (const n of range(20)) {
       em.create('Event', { tenant, owner: accounts[n % 5], body: { n }, tags: ['a', 'é'].slice(0, n % 3) });
     }
@@ -68,7 +70,10 @@ const main = async orm => {
     { tenant: first, id: 2, mail: 'two@there', balance: '2' },
     { tenant: first, id: 9, mail: '9@there', balance: '9' },
   ]);
-  show('upserted', many.map(account => [account.id, account.balance, account.state]));
+  show(
+    'upserted',
+    many.map(account => [account.id, account.balance, account.state]),
+  );
   show('updated', await em.nativeUpdate('Account', { id: [3, 4] }, { state: 'paid' }));
   show('more', await em.nativeUpdate('Account', { tenant: third }, { balance: raw('balance + 2.5') }));
   em.clear();
@@ -83,10 +88,17 @@ const main = async orm => {
   await em.flush();
   em.clear();
   show('flushed', await em.count('Account', { mail: { $like: '%@elsewhere' }, tenant: second }));
-  const changed = await em.findOneOrFail('Event', { tenant: second, tags: { $contains: ['changed'] } }, { populate: ['owner'] });
+  const changed = await em.findOneOrFail(
+    'Event',
+    { tenant: second, tags: { $contains: ['changed'] } },
+    { populate: ['owner'] },
+  );
   show('changed', [changed.body, changed.tags, changed.owner.mail]);
   show('json', await em.count('Event', { body: { n: { $gte: 15 } }, tenant: ids }));
-  show('some', (await em.find('Tenant', { id: ids, accounts: { $some: { balance: { $gt: 5 } } } })).map(tenant => tenant.id));
+  show(
+    'some',
+    (await em.find('Tenant', { id: ids, accounts: { $some: { balance: { $gt: 5 } } } })).map(tenant => tenant.id),
+  );
   show('none', (await em.find('Tenant', { id: ids, accounts: { $none: { state: 'paid' } } })).length);
   await em.transactional(async inside => {
     const locked = await inside.find(
@@ -94,7 +106,10 @@ const main = async orm => {
       { tenant: first },
       { orderBy: { id: 'asc' }, limit: 2, lockMode: LockMode.PESSIMISTIC_PARTIAL_WRITE },
     );
-    show('locked', locked.map(event => event.tags));
+    show(
+      'locked',
+      locked.map(event => event.tags),
+    );
   });
   await em
     .transactional(async inside => {

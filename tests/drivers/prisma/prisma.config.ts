@@ -3,7 +3,7 @@ import { PrismaPg } from '@prisma/adapter-pg';
 import { Pool } from 'pg';
 import { defineConfig } from 'prisma/config';
 
-const pool = new Pool({ max: 4 });
+const pool = new Pool({ max: 4, idleTimeoutMillis: 200, allowExitOnIdle: true });
 // The engine asks catalogs for values of types that the adapter does not know: "char", name and name[].
 const known = new Map([
   [18, 1042],

@@ -78,7 +78,12 @@ const main = async () => {
   );
   show(
     'aggregated',
-    await prisma.account.aggregate({ where: { tenantId: first }, _sum: { balance: true }, _avg: { balance: true }, _count: true }),
+    await prisma.account.aggregate({
+      where: { tenantId: first },
+      _sum: { balance: true },
+      _avg: { balance: true },
+      _count: true,
+    }),
   );
   const one = { tenantId_id: { tenantId: first, id: 1 } };
   show(
@@ -111,14 +116,20 @@ const main = async () => {
   const json = { path: ['n'], gte: 15 };
   show('json', await prisma.event.count({ where: { tenantId: { in: ids }, body: json } }));
   show('arrays', await prisma.event.count({ where: { tenantId: first, tags: { hasEvery: ['a', 'é'] } } }));
-  show('none', await prisma.account.count({ where: { tenantId: { in: ids }, events: { none: { tags: { isEmpty: true } } } } }));
+  show(
+    'none',
+    await prisma.account.count({ where: { tenantId: { in: ids }, events: { none: { tags: { isEmpty: true } } } } }),
+  );
   show(
     'pages',
     (
       await prisma.account.findMany({ cursor: one, skip: 1, take: 3, orderBy: [{ tenantId: 'asc' }, { id: 'asc' }] })
     ).map(account => account.id),
   );
-  show('distinct', await prisma.account.findMany({ distinct: ['state'], orderBy: { state: 'asc' }, select: { state: true } }));
+  show(
+    'distinct',
+    await prisma.account.findMany({ distinct: ['state'], orderBy: { state: 'asc' }, select: { state: true } }),
+  );
   show(
     'raw',
     await prisma.$queryRaw`SELECT c.name, count(*) AS n FROM tenant t JOIN country c ON c.code = t.country
@@ -145,8 +156,14 @@ const main = async () => {
   show('unique', await failure(prisma.account.create({ data: { tenantId: first, id: 1, mail: 'x' } })));
   show('unique', await failure(prisma.account.create({ data: { tenantId: first, id: 70, mail: '2@there' } })));
   show('foreign key', await failure(prisma.tenant.create({ data: { name: 'x', code: 'xx', made } })));
-  show('not there', await failure(prisma.account.update({ where: { tenantId_id: { tenantId: first, id: 99 } }, data: { mail: 'x' } })));
-  show('deleted', await prisma.account.delete({ where: { tenantId_id: { tenantId: second, id: 4 } }, select: { mail: true } }));
+  show(
+    'not there',
+    await failure(prisma.account.update({ where: { tenantId_id: { tenantId: first, id: 99 } }, data: { mail: 'x' } })),
+  );
+  show(
+    'deleted',
+    await prisma.account.delete({ where: { tenantId_id: { tenantId: second, id: 4 } }, select: { mail: true } }),
+  );
   show('gone with it', await prisma.tenant.delete({ where: { id: third }, select: { name: true } }));
   show('left', await prisma.event.count({ where: { tenantId: { in: ids } } }));
 };

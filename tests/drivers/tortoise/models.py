@@ -33,7 +33,7 @@ class Country(Model):
 class Feature(Model):
     name = fields.CharField(20, primary_key=True)
     if NEWER:
-        price = fields.DecimalField(8, 2, default=0)
+        price = fields.DecimalField(8, 2, default=0, db_default=0)
 
 
 class Tenant(Model):
@@ -67,10 +67,10 @@ class Event(Model):
     tags = ArrayField("text", default=list)
     if NEWER:
         remark = fields.TextField(null=True)
-        seen = fields.BooleanField(default=False, db_index=True)
+        seen = fields.BooleanField(default=False, db_default=False, db_index=True)
     else:
         note = fields.TextField(null=True)
-        kind = fields.SmallIntField(default=1)
+        kind = fields.SmallIntField(default=1, db_default=1)
 
     class Meta:
         indexes = [GinIndex(fields=("body",))] + ([("tenant_id", "account_id")] if NEWER else [])

@@ -18,3 +18,7 @@ TORTOISE_ORM = {
     "apps": {"models": {"models": ["models", "aerich.models"], "default_connection": "default"}},
     "use_tz": True,
 }
+# With its own migrations.
+OWN = TORTOISE_ORM | {
+    "apps": {"models": {"models": ["models"], "default_connection": "default", "migrations": "steps"}},
+}

@@ -11,7 +11,10 @@ module.exports = class ByHand1700000000003 {
     await runner.renameColumn('account', 'nick', 'short_name');
     await runner.query("ALTER TABLE account ALTER short_name SET DEFAULT '', ALTER short_name SET NOT NULL");
     await runner.query('CREATE INDEX CONCURRENTLY event_body ON event USING gin (body)');
-    await runner.createIndex('account', new TableIndex({ name: 'account_name', columnNames: ['tenant_id', 'short_name'] }));
+    await runner.createIndex(
+      'account',
+      new TableIndex({ name: 'account_name', columnNames: ['tenant_id', 'short_name'] }),
+    );
     await runner.dropIndex('account', 'account_name');
     await runner.createCheckConstraint('event', new TableCheck({ name: 'tags', expression: 'cardinality(tags) < 10' }));
     await runner.addColumn('invoice', new TableColumn({ name: 'account', type: 'bigint', isNullable: true }));
@@ -27,7 +30,9 @@ module.exports = class ByHand1700000000003 {
     await runner.renameTable('invoice', 'bill');
     await runner.renameTable('bill', 'invoice');
     await runner.startTransaction();
-    for (const { tenant_id, n } of await runner.query('SELECT tenant_id, count(*) AS n FROM event GROUP BY 1 ORDER BY 1')) {
+    for (const { tenant_id, n } of await runner.query(
+      'SELECT tenant_id, count(*) AS n FROM event GROUP BY 1 ORDER BY 1',
+    )) {
       await runner.query('UPDATE tenant SET name = name || $1 WHERE id = $2', [` (${n})`, tenant_id]);
     }
     await runner.commitTransaction();

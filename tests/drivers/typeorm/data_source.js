@@ -1,5 +1,5 @@
-// Tenants with accounts and events: as they are first, with MODELS=2 as an application has them later, and with MODELS=3
-// after a migration by hand, and a little beyond it.
+// Tenants with accounts and events: as they are first, with MODELS=2 as an application has them later, and with
+// MODELS=3 after a migration by hand, and a little beyond it.
 'use strict';
 require('reflect-metadata');
 const { join } = require('path');
@@ -64,7 +64,9 @@ const Account = new EntitySchema({
     events: { type: 'one-to-many', target: 'Event', inverseSide: 'owner' },
   },
   uniques: [{ name: 'account_mail', columns: ['tenantId', 'mail'] }],
-  checks: [stage >= 2 ? { name: 'debts', expression: 'balance > -10' } : { name: 'no_debts', expression: 'balance >= 0' }],
+  checks: [
+    stage >= 2 ? { name: 'debts', expression: 'balance > -10' } : { name: 'no_debts', expression: 'balance >= 0' },
+  ],
   indices: listed(from(2, { name: 'account_state', columns: ['state', 'balance'] })),
 });
 const Event = new EntitySchema({

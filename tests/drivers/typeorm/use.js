@@ -43,7 +43,9 @@ const main = async () => {
     }
     await inside.insert(
       'Event',
-      ids.flatMap(tenantId => range(20).map(n => ({ tenantId, account: n % 5, body: { n }, tags: ['a', 'é'].slice(0, n % 3) }))),
+      ids.flatMap(tenantId =>
+        range(20).map(n => ({ tenantId, account: n % 5, body: { n }, tags: ['a', 'é'].slice(0, n % 3) })),
+      ),
     );
   });
   show(
@@ -64,7 +66,11 @@ const main = async () => {
   show(
     'with what belongs to it',
     await tenants.find({
-      select: { id: true, country: { name: true }, accounts: { id: true, balance: true, events: { id: true, body: true } } },
+      select: {
+        id: true,
+        country: { name: true },
+        accounts: { id: true, balance: true, events: { id: true, body: true } },
+      },
       relations: { country: true, accounts: { events: true } },
       where: { id: In(ids), accounts: { id: MoreThan(3) } },
       order: { id: 'DESC', accounts: { id: 'ASC', events: { id: 'DESC' } } },
@@ -72,7 +78,10 @@ const main = async () => {
       take: 2,
     }),
   );
-  show('counted', await events.findAndCount({ select: { body: true }, where: { tenantId: second }, order: { id: 'ASC' }, take: 2 }));
+  show(
+    'counted',
+    await events.findAndCount({ select: { body: true }, where: { tenantId: second }, order: { id: 'ASC' }, take: 2 }),
+  );
   show(
     'in a subquery',
     await accounts
@@ -84,13 +93,15 @@ const main = async () => {
   );
   show(
     'upsert',
-    await accounts.upsert(
-      [
-        { tenantId: first, id: '1', mail: 'other', balance: 7 },
-        { tenantId: first, id: '9', mail: '9@there', balance: 9 },
-      ],
-      { conflictPaths: ['tenantId', 'id'], skipUpdateIfNoValuesChanged: true },
-    ).then(result => result.identifiers),
+    await accounts
+      .upsert(
+        [
+          { tenantId: first, id: '1', mail: 'other', balance: 7 },
+          { tenantId: first, id: '9', mail: '9@there', balance: 9 },
+        ],
+        { conflictPaths: ['tenantId', 'id'], skipUpdateIfNoValuesChanged: true },
+      )
+      .then(result => result.identifiers),
   );
   show('updated', (await accounts.update({ id: In(['3', '4']) }, { state: 'paid' })).affected);
   show('more', (await accounts.increment({ tenantId: third }, 'balance', 2.5)).affected);
@@ -114,7 +125,10 @@ const main = async () => {
   show('json', await events.countBy({ body: Raw(column => `${column} @> :part`, { part: { n: 3 } }) }));
   show('sums', [await accounts.sum('balance', { tenantId: first }), await events.maximum('id', { tenantId: first })]);
   show('exists', [await events.existsBy({ tenantId: first }), await events.existsBy({ tenantId: '-1' })]);
-  show('view', (await busy.find({ where: { tenantId: In(ids) }, order: { tenantId: 'ASC' } })).map(row => row.events));
+  show(
+    'view',
+    (await busy.find({ where: { tenantId: In(ids) }, order: { tenantId: 'ASC' } })).map(row => row.events),
+  );
   let rows = 0;
   for await (const row of await events.createQueryBuilder('e').select('e.body').stream()) {
     rows += row.e_body.n;

@@ -32,7 +32,7 @@ final class Use {
             System.out.println("deleted: " + statement.executeUpdate("DELETE FROM account WHERE tenant_id = " + tenant
                 + " AND id = 5"));
             connection.commit();
-            statement.executeUpdate("DELETE FROM orders");
+            statement.executeUpdate("DELETE FROM orders WHERE state = 'new'");
             connection.rollback();
             print(statement, "SELECT count(*), sum(total) FROM orders");
             connection.commit();

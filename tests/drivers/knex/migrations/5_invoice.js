@@ -9,11 +9,7 @@ exports.up = async knex => {
     t.primary(['tenant_id', 'number']);
   });
   await knex('bill').insert(
-    knex('account')
-      .select('tenant_id', knex.raw('1'))
-      .sum('balance')
-      .where('balance', '>', 0)
-      .groupBy('tenant_id'),
+    knex('account').select('tenant_id', knex.raw('1')).sum('balance').where('balance', '>', 0).groupBy('tenant_id'),
   );
   await knex.schema.renameTable('bill', 'invoice');
   await knex.schema.alterTable('invoice', t => t.foreign('tenant_id').references('tenant.id').onDelete('cascade'));
