@@ -178,8 +178,8 @@ fn rows_are_saved_whole() {
     );
 }
 
-/// A row that is there already is none that triggers for INSERT see, and those for UPDATE see it: in the coordinator, where
-/// they fire because they write there.
+/// A row that is there already is none that triggers for INSERT see, and those for UPDATE see it: in the coordinator,
+/// where they fire because they write there.
 #[test]
 fn triggers_of_the_coordinator_fire_for_what_on_conflict_does() {
     same(
