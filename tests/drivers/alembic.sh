@@ -25,11 +25,6 @@ run)
     }
     alembic() { python -m alembic "$@"; }
     refused() { ! "$@"; }
-    # Rows in one order, and without what some versions of the server keep of columns.
-    pg_dump() {
-        command pg_dump "$@" | sed '/ SET (pg_attver=/d' | if [[ $* == *--inserts* ]]; then sort; else cat; fi
-    }
-    psql() { PGOPTIONS="-c client_min_messages=warning" command psql "$@"; }
     step "an empty database" alembic upgrade first
     step "made by hand" alembic upgrade second
     dump "dump of what was made"

@@ -28,11 +28,6 @@ prepare)
     }
     ;;
 run)
-    # Rows in one order, and without what some versions of the server keep of columns.
-    pg_dump() {
-        command pg_dump "$@" | sed '/ SET (pg_attver=/d' | if [[ $* == *--inserts* ]]; then sort; else cat; fi
-    }
-    psql() { PGOPTIONS="-c client_min_messages=warning" command psql "$@"; }
     # Files that it writes are the side's own, and the numbers in their names are times.
     rm -rf "project.$DRIVERS_SIDE"
     cp -r "$project" "project.$DRIVERS_SIDE"

@@ -18,10 +18,6 @@ run)
     export PYTHONDONTWRITEBYTECODE=1 PYTHONHASHSEED=0 DBT_SEND_ANONYMOUS_USAGE_STATS=false DBT_PROFILES_DIR=.
     # In one order, without the names that it makes of indexes from the time, and without what some versions of the
     # server keep of columns.
-    pg_dump() {
-        command pg_dump "$@" | sed -E -e '/ SET \(pg_attver=/d' -e 's/INDEX "?[0-9a-f]{32}"?/INDEX name/' | sort
-    }
-    psql() { PGOPTIONS="-c client_min_messages=warning" command psql "$@"; }
     python() { "$DRIVERS_WORK/venv/bin/python" "$@" 2>&1 | sed "s|$PWD|.|g"; }
     dbt() { python run.py "$@"; }
     # In any order, and so with any number.

@@ -19,11 +19,6 @@ prepare)
     javac -nowarn -proc:none -encoding UTF-8 -d classes -cp 'libraries/*' "$project"/src/*.java
     ;;
 run)
-    # Rows in one order, and without what some versions of the server keep of columns.
-    pg_dump() {
-        command pg_dump "$@" | sed '/ SET (pg_attver=/d' | if [[ $* == *--inserts* ]]; then sort; else cat; fi
-    }
-    psql() { PGOPTIONS="-c client_min_messages=warning" command psql "$@"; }
     # Files that change are the side's own.
     rm -rf "project.$DRIVERS_SIDE"
     cp -r "$project" "project.$DRIVERS_SIDE"

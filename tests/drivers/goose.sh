@@ -27,11 +27,6 @@ prepare)
     }
     ;;
 run)
-    # Rows in one order, and without what some versions of the server keep of columns.
-    pg_dump() {
-        command pg_dump "$@" | sed '/ SET (pg_attver=/d' | if [[ $* == *--inserts* ]]; then sort; else cat; fi
-    }
-    psql() { PGOPTIONS="-c client_min_messages=warning" command psql "$@"; }
     # Its durations below a millisecond, and the times of its lists, which are padded.
     day='(Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2} [ 0-9]{2} [0-9:]{8} [0-9]{4}'
     goose() { bin/goose "$@" 2>&1 | sed -E -e 's/[0-9.]+(µs|ns)\b/DURATION/g' -e "s/$day/TIME/"; }

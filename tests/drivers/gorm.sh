@@ -27,11 +27,6 @@ prepare)
     }
     ;;
 run)
-    # Rows in one order, and without what some versions of the server keep of columns.
-    pg_dump() {
-        command pg_dump "$@" | sed '/ SET (pg_attver=/d' | if [[ $* == *--inserts* ]]; then sort; else cat; fi
-    }
-    psql() { PGOPTIONS="-c client_min_messages=warning" command psql "$@"; }
     gorm() { bin/gorm "$@" 2>&1; }
     step "an empty database" gorm migrate
     dump "dump of what was made"

@@ -8,11 +8,6 @@ run)
     rm -rf "project.$DRIVERS_SIDE"
     cp -r "$DRIVERS_SOURCE/graphile_worker" "project.$DRIVERS_SIDE"
     cd "project.$DRIVERS_SIDE"
-    # Rows in one order, and without what some versions of the server keep of columns.
-    pg_dump() {
-        command pg_dump "$@" | sed '/ SET (pg_attver=/d' | if [[ $* == *--inserts* ]]; then sort; else cat; fi
-    }
-    psql() { PGOPTIONS="-c client_min_messages=warning" command psql "$@"; }
     export PATH="$DRIVERS_WORK/node_modules/.bin:$PATH" NO_COLOR=1
     # Names that it draws for itself.
     worker() {

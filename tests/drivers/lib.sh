@@ -109,14 +109,18 @@ step() {
 spread() {
     local call
     if [ "$(psql -XAtc "SELECT to_regproc('create_distributed_table') IS NOT NULL")" = t ]; then
-        for call in "$@"; do psql -XAtq -v ON_ERROR_STOP=1 -c "SELECT $call" || say "FAILED: $call"; done
-    fi 2>&1 | told "spread $*"
+        for call in "$@"; do
+            PGOPTIONS="-c client_min_messages=warning" psql -XAtq -v ON_ERROR_STOP=1 -c "SELECT $call" ||
+                say "FAILED: $call"
+        done
+    fi 2>&1 | told "spread $(cut -c1-150 <<<"$*")"
 }
 
-# The schema and the rows of the database, as pg_dump writes them: dump NAME [OPTION…].
+# The schema and the rows of the database, as pg_dump writes them: dump NAME [OPTION…]. Rows are in one order, and what some
+# versions of the server keep of columns is left out.
 dump() {
     local name=$1
     shift
-    { pg_dump --no-owner --schema-only "$@" && pg_dump --data-only --inserts "$@"; } 2>&1 |
-        grep -vE '^(--|SET |SELECT pg_catalog\.set_config|\\(un)?restrict )' | told "$name"
+    { pg_dump --no-owner --schema-only "$@" && pg_dump --data-only --inserts "$@" | sort; } 2>&1 |
+        grep -vE -e '^(--|SET |SELECT pg_catalog\.set_config|\\(un)?restrict )' -e ' SET \(pg_attver=' | told "$name"
 }

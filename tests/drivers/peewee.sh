@@ -11,11 +11,6 @@ prepare)
     ;;
 run)
     export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$DRIVERS_SOURCE/peewee
-    # Rows in one order, and without what some versions of the server keep of columns.
-    pg_dump() {
-        command pg_dump "$@" | sed '/ SET (pg_attver=/d' | if [[ $* == *--inserts* ]]; then sort; else cat; fi
-    }
-    psql() { PGOPTIONS="-c client_min_messages=warning" command psql "$@"; }
     python() { "$DRIVERS_WORK/venv/bin/python" "$@"; }
     pwiz() {
         python -m pwiz -e postgresql -H "$PGHOST" -p "$PGPORT" -u "$PGUSER" "$@" "$PGDATABASE" |

@@ -9,11 +9,6 @@ run)
     rm -rf "project.$DRIVERS_SIDE"
     cp -r "$DRIVERS_SOURCE/pg_boss" "project.$DRIVERS_SIDE"
     cd "project.$DRIVERS_SIDE"
-    # Rows in one order, and without what some versions of the server keep of columns.
-    pg_dump() {
-        command pg_dump "$@" | sed '/ SET (pg_attver=/d' | if [[ $* == *--inserts* ]]; then sort; else cat; fi
-    }
-    psql() { PGOPTIONS="-c client_min_messages=warning" command psql "$@"; }
     export PATH="$DRIVERS_WORK/node_modules/.bin:$PATH"
     with() { node suite.mjs "$@" 2>&1 | sed "s/project\.$DRIVERS_SIDE/project/g"; }
     # Its rows have times and numbers by chance.

@@ -15,12 +15,6 @@ prepare)
 run)
     export PYTHONDONTWRITEBYTECODE=1 PROCRASTINATE_APP=jobs.app
     at() { export PYTHONPATH=$DRIVERS_SOURCE/procrastinate${1:+:$DRIVERS_WORK/$1}; }
-    # Rows in one order, and without what some versions of the server keep of columns.
-    pg_dump() {
-        command pg_dump "$@" | sed '/ SET (pg_attver=/d' | without_chance |
-            if [[ $* == *--inserts* ]]; then sort; else cat; fi
-    }
-    psql() { PGOPTIONS="-c client_min_messages=warning" command psql "$@"; }
     python() { "$DRIVERS_WORK/venv/bin/python" "$@"; }
     refused() { ! "$@"; }
     procrastinate() { python -m procrastinate "$@"; }

@@ -27,11 +27,6 @@ prepare)
     }
     ;;
 run)
-    # Rows in one order, and without what some versions of the server keep of columns.
-    pg_dump() {
-        command pg_dump "$@" | sed '/ SET (pg_attver=/d' | if [[ $* == *--inserts* ]]; then sort; else cat; fi
-    }
-    psql() { PGOPTIONS="-c client_min_messages=warning" command psql "$@"; }
     river() { bin/river "$@" 2>&1; }
     # When its jobs and queues were made is no two runs' own.
     jobs=(--exclude-table-data='river*')

@@ -8,11 +8,6 @@ run)
     rm -rf "project.$DRIVERS_SIDE"
     cp -r "$DRIVERS_SOURCE/typeorm" "project.$DRIVERS_SIDE"
     cd "project.$DRIVERS_SIDE"
-    # Rows in one order, and without what some versions of the server keep of columns.
-    pg_dump() {
-        command pg_dump "$@" | sed '/ SET (pg_attver=/d' | if [[ $* == *--inserts* ]]; then sort; else cat; fi
-    }
-    psql() { PGOPTIONS="-c client_min_messages=warning" command psql "$@"; }
     mkdir migrations
     export NODE_NO_WARNINGS=1
     # Without the order of tables, which it takes from the catalog as it comes.
