@@ -126,8 +126,17 @@ CREATE TABLE top (k int PRIMARY KEY);
 CREATE TABLE middle (k int PRIMARY KEY REFERENCES top ON DELETE CASCADE);
 SELECT create_distributed_table('top', 'k'), create_distributed_table('middle', 'k');
 CREATE TABLE bottom (k int REFERENCES middle);
+--@ refused: cannot delete from table "…"
+DELETE FROM top;
+DROP TABLE bottom;
+CREATE TABLE renamed (a int PRIMARY KEY);
+SELECT create_reference_table('renamed');
+CREATE TABLE follows (k int, a int REFERENCES renamed ON UPDATE CASCADE, PRIMARY KEY (k, a));
+SELECT create_distributed_table('follows', 'k');
+CREATE TABLE bottom (k int, a int, FOREIGN KEY (k, a) REFERENCES follows);
 --@ refused: cannot have foreign key constraint "…" of table "…" to distributed table "…"
-INSERT INTO bottom VALUES (1);
+INSERT INTO bottom VALUES (1, 1);
+DROP TABLE bottom;
 CREATE TABLE beside (k int REFERENCES top);
 --@ refused: cannot run this … on the distributed table "…"
 MERGE INTO top USING beside ON top.k = beside.k WHEN MATCHED THEN DELETE;

@@ -196,6 +196,8 @@ pub struct ForeignKey {
     pub to: Oid,
     pub on_delete: bool,
     pub on_update: bool,
+    /// ON DELETE CASCADE.
+    pub deletes: bool,
     pub to_columns: Vec<String>,
     pub from_columns: Vec<String>,
 }
@@ -408,9 +410,30 @@ pub struct Cascade {
     pub to: Oid,
     pub on_delete: bool,
     pub on_update: bool,
+    /// The rows go with those that they refer to.
+    pub deletes: bool,
 }
 
 impl Snapshot {
+    /// A table whose rows workers delete with those of this one, and to which local tables refer: the coordinator, which
+    /// has these, does not hear of it.
+    pub fn deletes_unheard(&self, table: Oid) -> Option<&Arc<Table>> {
+        let mut reached = HashSet::from([table]);
+        let mut open = vec![table];
+        while let Some(from) = open.pop() {
+            for cascade in self.cascades.get(&from).into_iter().flatten().filter(|cascade| cascade.deletes) {
+                let Some(other) = self.by_oid.get(&cascade.to).filter(|other| reached.insert(other.oid)) else {
+                    continue;
+                };
+                if !other.local_keys.is_empty() {
+                    return Some(other);
+                }
+                open.push(other.oid);
+            }
+        }
+        None
+    }
+
     /// What names of functions and operators mean in a statement all of whose values are of built-in types: `=` is
     /// PostgreSQL's own there, whatever the user has made for types of their own. None: the same as in any other.
     pub fn among_built_in_types(&self) -> Option<&Snapshot> {

@@ -520,7 +520,8 @@ BEGIN
             SELECT json_agg(ARRAY[k.conrelid::text, k.confrelid::text, (k.confdeltype IN ('c', 'n', 'd'))::text,
                 (k.confupdtype IN ('c', 'n', 'd'))::text,
                 (SELECT string_agg(a.attname, chr(1)) FROM pg_attribute a WHERE a.attrelid = k.confrelid AND a.attnum = ANY (k.confkey)),
-                (SELECT string_agg(a.attname, chr(1)) FROM pg_attribute a WHERE a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey))]
+                (SELECT string_agg(a.attname, chr(1)) FROM pg_attribute a WHERE a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey)),
+                (k.confdeltype = 'c')::text]
                 ORDER BY k.oid)
             FROM unnest(relations) w(oid) JOIN pg_constraint k ON k.conrelid = w.oid WHERE k.contype = 'f') END,
         'barriers', barriers,

@@ -318,15 +318,21 @@ BEGIN
     -- Triggers see a row that is there already as updated (upsert_local_row): where they see no rows that others have.
     IF statement ~* E'\\mdo\\s+update\\M' AND EXISTS (SELECT FROM pgherd.fires_here h CROSS JOIN pgherd.enabled_triggers(h.relation) t
         WHERE h.relation = TG_RELID AND (t.tgnewtable IS NOT NULL OR t.tgoldtable IS NOT NULL
-            OR (t.tgtype & 17 = 16 AND pgherd.fires_for_updates(TG_RELID)))) THEN
+            OR (t.tgtype & 17 = 16 AND pgherd.fires_for_updates(TG_RELID))
+            OR (t.tgtype & 17 = 17 AND concat(pg_get_triggerdef(t.oid), (SELECT p.prosrc FROM pg_proc p WHERE p.oid = t.tgfoid))
+                ~* 'pg_trigger_depth'))) THEN
         RAISE EXCEPTION USING ERRCODE = '0A000', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME,
             MESSAGE = format('cannot run ON CONFLICT DO UPDATE on distributed table "%s"', TG_TABLE_NAME),
-            DETAIL = 'It has triggers with transition tables that fire on the coordinator, or for UPDATE both for rows and for statements.',
+            DETAIL = 'It has triggers with transition tables that fire on the coordinator, for UPDATE both for rows and for statements, '
+                'or that ask for pg_trigger_depth().',
             HINT = 'Use UPDATE, and INSERT … ON CONFLICT DO NOTHING.';
     END IF;
-    PERFORM set_config('pgherd.has_inserted_' || TG_RELID, '', true);
+    PERFORM set_config('pgherd.upserted_' || TG_RELID, '', true);
     IF statement <> '' THEN
-        statement := format('%s %s %s', pg_trigger_depth(), CASE WHEN strpos(context, E'\n') = 0 THEN 'top' ELSE 'inner' END, statement);
+        -- Where triggers here have to know whether the row was there already.
+        statement := format('%s %s%s %s', pg_trigger_depth(), CASE WHEN strpos(context, E'\n') = 0 THEN 'top' ELSE 'inner' END,
+            CASE WHEN EXISTS (SELECT FROM pgherd.fires_here h CROSS JOIN pgherd.enabled_triggers(h.relation) t
+                WHERE h.relation = TG_RELID AND (t.tgtype & 7 = 5 OR t.tgtype & 17 = 17)) THEN '-fires' END, statement);
     END IF;
     IF EXISTS (SELECT FROM pgherd.fires_here h WHERE h.relation = TG_RELID) THEN
         -- As begin_local_changes does.
@@ -351,6 +357,7 @@ LANGUAGE plpgsql STABLE AS $$
 DECLARE
     answer text := pgherd.send_row(TG_RELID, NEW);
     assigned record;
+    was_there bool := false;
     fires bool;
 BEGIN
     IF pg_catalog.starts_with(answer, '-- ') THEN
@@ -362,16 +369,18 @@ BEGIN
         IF pg_catalog.starts_with(answer, 'UPDATE ') THEN
             answer := pgherd.run_returning(answer);
         END IF;
-        IF answer IS NOT NULL THEN
-            fires := pgherd.fire_nothing();
-        END IF;
+        was_there := true;
     ELSIF answer IS NOT NULL THEN
-        fires := pg_catalog.set_config('pgherd.has_inserted_' OPERATOR(pg_catalog.||) TG_RELID, 'on', true) IS NULL;
+        PERFORM pgherd.note_upserted(TG_RELID, 'inserted');
     END IF;
     IF answer IS NULL THEN
         RETURN NULL;
     END IF;
     EXECUTE pg_catalog.format('SELECT ($1::%I.%I).*', TG_TABLE_SCHEMA, TG_TABLE_NAME) INTO NEW USING answer;
+    IF was_there THEN
+        -- (Nothing else is run in between.)
+        fires := pgherd.fire_nothing(TG_RELID);
+    END IF;
     RETURN NEW;
 END
 $$;
@@ -394,13 +403,15 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         WHERE h.relation = $1 AND t.tgtype & 17 = 17)
 $$;
 
--- No trigger for INSERT fires for the row that upsert_local_row, the last before it, gives on, but for those that are always
--- enabled: whether one fires PostgreSQL decides when the row is in, and "~pgherd_guard_fires", the last after it, ends this. Nobody
--- else may have triggers not fire: who calls, the context says, and nobody can make functions in this schema.
-CREATE OR REPLACE FUNCTION pgherd.fire_nothing() RETURNS bool
+-- No trigger for INSERT fires for the row that upsert_local_row, the last before it, gives on: whether one fires PostgreSQL decides
+-- when the row is in, and "~pgherd_guard_fires", the last after it, ends this. Nobody else may have triggers not fire: who calls,
+-- the context says, and nobody can make functions in this schema; and nothing of users' is run meanwhile, whose own statements would
+-- fire nothing either. False: the table has no such triggers.
+CREATE OR REPLACE FUNCTION pgherd.fire_nothing(relation oid) RETURNS bool
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     context text;
+    why text;
 BEGIN
     GET DIAGNOSTICS context = PG_CONTEXT;
     context := split_part(pgherd.plain_context(context), E'\n', 2);
@@ -408,12 +419,48 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = 'only triggers of distributed tables may do this',
             HINT = 'Leave schema pgherd out of search_path.';
     END IF;
-    IF current_setting('session_replication_role') <> 'replica' THEN
-        PERFORM set_config('pgherd.fires', current_setting('session_replication_role'), true),
-            set_config('session_replication_role', 'replica', true);
+    IF current_setting('session_replication_role') = 'replica' OR NOT EXISTS (SELECT FROM pgherd.fires_here h
+            CROSS JOIN pgherd.enabled_triggers(h.relation) t WHERE h.relation = $1 AND t.tgtype & 7 = 5) THEN
+        RETURN false;
     END IF;
+    why := CASE
+        WHEN NOT EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = $1 AND t.tgname = '~pgherd_guard_fires' AND t.tgenabled = 'A'
+            AND t.tgfoid = 'pgherd.begin_local_changes()'::regprocedure) THEN 'It has not been brought up to date.'
+        WHEN EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = $1 AND t.tgtype & 5 = 5 AND (t.tgtype & 2 = 0
+            AND t.tgname > '~pgherd_guard_fires' OR t.tgtype & 2 = 2 AND t.tgname > '~pgherd_guard_row'
+            OR t.tgfoid = 'pgherd.upsert_local_row()'::regprocedure AND t.tgname <> '~pgherd_guard_row'))
+            THEN 'Triggers of it come after the router''s own.'
+        WHEN EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = $1 AND t.tgtype & 7 = 5 AND t.tgenabled IN ('A', 'R')
+            AND t.tgname !~* '^[!~]?pgherd_guard') THEN 'Triggers of it are enabled ALWAYS or REPLICA.'
+        WHEN pgherd.heap_calls_users($1) THEN 'Its constraints, indexes or policies call functions of users'' own.' END;
+    IF why IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = '0A000', DETAIL = why, HINT = 'Use UPDATE, and INSERT … ON CONFLICT DO NOTHING.',
+            MESSAGE = format('cannot run ON CONFLICT DO UPDATE on distributed table "%s"', (SELECT c.relname FROM pg_class c WHERE c.oid = $1));
+    END IF;
+    PERFORM set_config('pgherd.fires', current_setting('session_replication_role'), true),
+        set_config('session_replication_role', 'replica', true);
     RETURN true;
 END
+$$;
+
+-- Whether more may be run when a row comes to the heap than what is the same for ever: in doubt it may.
+CREATE OR REPLACE FUNCTION pgherd.heap_calls_users(relation oid) RETURNS bool
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    WITH trees AS (
+        SELECT k.conbin::text AS tree FROM pg_constraint k WHERE k.conrelid = $1 AND k.conbin IS NOT NULL
+        UNION ALL SELECT concat(i.indexprs::text, i.indpred::text) FROM pg_index i WHERE i.indrelid = $1
+        UNION ALL SELECT d.adbin::text FROM pg_attrdef d JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+            WHERE d.adrelid = $1 AND a.attgenerated <> ''
+    )
+    SELECT EXISTS (SELECT FROM pg_policy y WHERE y.polrelid = $1)
+        OR EXISTS (SELECT FROM trees WHERE tree ~ '[{](COERCETODOMAIN|SUBLINK|SUBPLAN|XMLEXPR|NEXTVALUEEXPR) ')
+        OR EXISTS (SELECT FROM trees, regexp_matches(tree, ':resulttype ([0-9]+)', 'g') t(id) WHERE t.id[1]::oid >= 16384)
+        OR EXISTS (SELECT FROM trees, regexp_matches(tree, ':(?:op)?funcid ([0-9]+)', 'g') f(id)
+            WHERE NOT EXISTS (SELECT FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
+                WHERE p.oid = f.id[1]::oid AND p.provolatile = 'i' AND l.lanname IN ('internal', 'c')))
+        OR EXISTS (SELECT FROM pg_index i, unnest(i.indclass) c(id) JOIN pg_opclass o ON o.oid = c.id
+                JOIN pg_amproc m ON m.amprocfamily = o.opcfamily JOIN pg_proc p ON p.oid = m.amproc JOIN pg_language l ON l.oid = p.prolang
+            WHERE i.indrelid = $1 AND l.lanname NOT IN ('internal', 'c'))
 $$;
 
 -- The condition of a trigger that never fires.
@@ -467,6 +514,21 @@ BEGIN
 END
 $$;
 
+-- Triggers for UPDATE fire at once, where one PostgreSQL would wait for the other rows of the statement.
+CREATE OR REPLACE FUNCTION pgherd.note_upserted(relation oid, became text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    before CONSTANT text := coalesce(current_setting('pgherd.upserted_' || relation, true), '');
+BEGIN
+    IF before = 'updated' OR before <> '' AND became = 'updated' THEN
+        RAISE EXCEPTION USING ERRCODE = '0A000', DETAIL = 'One of several rows is there already, and there are row triggers for UPDATE.',
+            MESSAGE = format('cannot run ON CONFLICT DO UPDATE on distributed table "%s"', (SELECT c.relname FROM pg_class c WHERE c.oid = $1)),
+            HINT = 'Insert the rows one by one.';
+    END IF;
+    PERFORM set_config('pgherd.upserted_' || relation, became, true);
+END
+$$;
+
 -- What was computed of a row that is there already. `place`: the first line of the router's answer.
 CREATE OR REPLACE FUNCTION pgherd.send_assigned(relation regclass, place text, assigned record) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO, MDY' SET intervalstyle = 'postgres'
@@ -478,11 +540,8 @@ BEGIN
     EXECUTE format('SELECT r.result FROM pgherd.remote_statement r WHERE r.command = %L', format(E'%s %s %s %s\n%s%s',
         CASE WHEN pgherd.fires_for_updates($1) THEN 'change' ELSE 'assign' END,
         substr(place, 4), length(assigned::text), pgherd.full_name($1), assigned, pgherd.after_words(statement, 2))) INTO answer;
-    IF starts_with(answer, 'UPDATE ') AND current_setting('pgherd.has_inserted_' || $1::oid, true) = 'on' THEN
-        RAISE EXCEPTION USING ERRCODE = '0A000',
-            MESSAGE = format('cannot run ON CONFLICT DO UPDATE on distributed table "%s"', (SELECT c.relname FROM pg_class c WHERE c.oid = $1)),
-            DETAIL = 'A row is updated after one that was inserted, and its triggers would fire before those of that row.',
-            HINT = 'Insert the rows one by one.';
+    IF starts_with(answer, 'UPDATE ') THEN
+        PERFORM pgherd.note_upserted($1, 'updated');
     END IF;
     RETURN answer;
 END
@@ -576,6 +635,16 @@ END
 $f$;
 REVOKE EXECUTE ON FUNCTION pgherd.create_forwarder(oid) FROM PUBLIC;
 
+-- See fire_nothing.
+CREATE OR REPLACE FUNCTION pgherd.guard_firing(relation regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    EXECUTE format('CREATE TRIGGER "~pgherd_guard_fires" AFTER INSERT ON %s FOR EACH ROW '
+        'WHEN (pgherd.fires_again()) EXECUTE FUNCTION pgherd.begin_local_changes()', relation);
+    EXECUTE format('ALTER TABLE ONLY %s ENABLE ALWAYS TRIGGER "~pgherd_guard_fires"', relation);
+END
+$$;
+
 -- Gives the heap of a distributed table, which is always empty, its triggers. Where the user's fire on the workers they are
 -- disabled here, and rows go to the workers one by one, so that what triggers there make of a row is known here.
 CREATE OR REPLACE FUNCTION pgherd.guard_heap(relation regclass) RETURNS void
@@ -597,8 +666,7 @@ BEGIN
         -- Before any of the user's.
         EXECUTE format('CREATE TRIGGER "!pgherd_guard_rows" AFTER INSERT ON %s REFERENCING NEW TABLE AS pgherd_rows '
             'FOR EACH ROW EXECUTE FUNCTION pgherd.forward_rows_%s()', relation, owner);
-        EXECUTE format('CREATE TRIGGER "~pgherd_guard_fires" AFTER INSERT ON %s FOR EACH ROW '
-            'WHEN (pgherd.fires_again()) EXECUTE FUNCTION pgherd.begin_local_changes()', relation);
+        PERFORM pgherd.guard_firing(relation);
     ELSE
         INSERT INTO pgherd.worker_trigger (trigger, relation, enabled)
             SELECT t.oid, t.tgrelid, t.tgenabled FROM pg_trigger t
@@ -843,6 +911,12 @@ BEGIN
         END IF;
     END LOOP;
     PERFORM set_config('pgherd.keeps_triggers', '', true);
+    FOR t IN SELECT h.relation::regclass AS relation FROM pgherd.fires_here h JOIN pg_class c ON c.oid = h.relation
+        WHERE NOT EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = h.relation AND g.tgname = '~pgherd_guard_fires')
+            AND EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = h.relation AND g.tgname = '!pgherd_guard_rows')
+    LOOP
+        PERFORM pgherd.guard_firing(t.relation);
+    END LOOP;
     PERFORM pgherd.create_forwarder(r.oid) FROM pg_roles r
         WHERE to_regprocedure(format('pgherd.forward_rows_%s()', r.oid)) IS NOT NULL;
     -- Those that had their guard before rows went by keys.

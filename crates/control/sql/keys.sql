@@ -81,10 +81,9 @@ DECLARE
 BEGIN
     SELECT l.conname, l.conrelid, l.confrelid, o.confkey INTO k
         FROM pgherd.local_keys l JOIN pg_constraint o ON o.oid = l.oid WHERE l.oid = key;
-    -- All but a DELETE that is passed on changes its own columns alone.
+    -- It changes its own columns; where it deletes rows with those that they refer to, the router refuses to delete these.
     IF EXISTS (SELECT FROM pg_constraint o WHERE o.conrelid = k.confrelid AND o.contype = 'f' AND o.confrelid <> k.confrelid
-            AND (o.confdeltype = 'c'
-                OR o.conkey && k.confkey AND (o.confdeltype IN ('n', 'd') OR o.confupdtype IN ('c', 'n', 'd')))) THEN
+            AND o.conkey && k.confkey AND (o.confdeltype IN ('n', 'd') OR o.confupdtype IN ('c', 'n', 'd'))) THEN
         RAISE EXCEPTION USING ERRCODE = '0A000',
             MESSAGE = format('cannot have foreign key constraint "%s" of table "%s" to distributed table "%s"', k.conname,
                 (SELECT c.relname FROM pg_class c WHERE c.oid = k.conrelid),

@@ -205,6 +205,8 @@ const MOVED: &[&str] = &[
         SELECT * FROM u ORDER BY k",
     "WITH u AS (UPDATE p SET r = k + 2 RETURNING k, old.tableoid::regclass o, new.tableoid::regclass n), \
         v AS (UPDATE t SET v = 2 RETURNING old.tableoid::regclass o, new.tableoid::regclass n) SELECT * FROM u, v ORDER BY k",
+    "WITH u AS (UPDATE p SET r = r WHERE k = 1 RETURNING k) UPDATE t SET v = 2 FROM u WHERE t.k = u.k RETURNING t.tableoid::regclass",
+    "WITH u AS (UPDATE p SET r = r WHERE k = 1 RETURNING k) SELECT t.tableoid::regclass, u.k FROM t, u WHERE t.k = u.k",
     "only: DO $$ DECLARE part regclass; BEGIN UPDATE p SET r = 12 WHERE k = 1 RETURNING tableoid INTO part; \
         ASSERT false; EXCEPTION WHEN feature_not_supported THEN NULL; END $$",
     "SELECT tableoid::regclass, * FROM p ORDER BY k",

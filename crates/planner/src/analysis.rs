@@ -244,6 +244,8 @@ pub(crate) struct SystemColumn<'a> {
     pub instance: usize,
     /// Of the row as it was.
     pub is_old: bool,
+    /// RETURNING has it as `old` or `new`: which table's, its statement says.
+    pub is_version: bool,
 }
 
 #[derive(Clone)]
@@ -1164,10 +1166,11 @@ impl<'a> Analysis<'a> {
             self.columns_seen += columns.len();
             for (path, span) in columns {
                 if let Some(name) = path.last().filter(|name| SYSTEM_COLUMNS.contains(&name.as_str()))
-                    && let Some((instance, is_old)) = self.owner_of_system_column(path, scope)
+                    && let Some((instance, version)) = self.owner_of_system_column(path, scope)
                 {
                     self.system_columns.retain(|c| c.span != span);
-                    self.system_columns.push(SystemColumn { name, span, instance, is_old });
+                    let (is_old, is_version) = (version == Some("old"), version.is_some());
+                    self.system_columns.push(SystemColumn { name, span, instance, is_old, is_version });
                 }
                 let [name] = path else { continue };
                 match self.resolve_column(path, scope) {
@@ -1219,7 +1222,7 @@ impl<'a> Analysis<'a> {
 
     /// Which of our tables a system column is one of, and whether it is that of a row as it was; none: it is another
     /// relation's, or an ordinary column.
-    fn owner_of_system_column(&self, path: &[String], scope: usize) -> Option<(usize, bool)> {
+    fn owner_of_system_column<'p>(&self, path: &'p [String], scope: usize) -> Option<(usize, Option<&'p str>)> {
         if matches!(self.resolve_column(path, scope), Found::Column(..) | Found::Computed) {
             return None;
         }
@@ -1233,11 +1236,11 @@ impl<'a> Analysis<'a> {
             // What RETURNING calls the row before and after.
             let qualifier = qualifier.filter(|qualifier| matches!(qualifier.as_str(), "old" | "new"))?;
             let target = self.instances.iter().position(|instance| instance.is_target)?;
-            return Some((target, qualifier == "old"));
+            return Some((target, Some(qualifier.as_str())));
         };
         let (_, id) = entry.columns.as_ref().filter(|_| entry.is_table)?.first()?;
         match self.rels.get((*id)?.rel)? {
-            RelInfo::Instance(instance) => Some((*instance, false)),
+            RelInfo::Instance(instance) => Some((*instance, None)),
             RelInfo::Constants(_) | RelInfo::Derived(_) => None,
         }
     }
@@ -1248,7 +1251,7 @@ impl<'a> Analysis<'a> {
         let text = &statement.text;
         // Of rows that have been updated the executor says where they came from; one that went to another partition
         // says so by its values.
-        let trees = std::iter::once(&statement.tree).chain(self.modifying.iter().copied());
+        let trees = self.modifying.iter().copied().chain([&statement.tree]);
         let updates: Vec<(&Relation, Span)> = trees
             .filter_map(|tree| match tree {
                 Tree::Update(update) => Some((&update.target, update.clauses?.returning?)),
@@ -1256,16 +1259,14 @@ impl<'a> Analysis<'a> {
             })
             .collect();
         for column in self.system_columns.iter().filter(|c| c.name == "tableoid" && c.span.is_known()) {
-            // (What one returns ends where its statement does, which may be behind another.)
-            let within = updates.iter().filter(|(_, returning)| returning.contains(column.span));
-            let changed = within.max_by_key(|(_, returning)| returning.start).map(|(target, _)| *target);
-            let is_changed = |i: &&Instance<'_>| changed.is_some_and(|target| std::ptr::eq(i.relation, target));
             let named = &self.instances[column.instance];
-            // Which rows RETURNING calls old and new, its own UPDATE says.
-            let instance = match named.is_target {
-                true => self.instances.iter().find(is_changed).unwrap_or(named),
-                false => named,
-            };
+            // What RETURNING calls old and new, its own UPDATE says. (What a common table expression returns may reach to
+            // the end of the text.)
+            let within = updates.iter().filter(|(_, returning)| returning.contains(column.span));
+            let own = within.clone().max_by_key(|(_, returning)| returning.start);
+            let target = own.and_then(|(target, _)| self.instances.iter().find(|i| std::ptr::eq(i.relation, *target)));
+            let instance = if column.is_version { target.unwrap_or(named) } else { named };
+            let is_changed = within.clone().any(|(target, _)| std::ptr::eq(instance.relation, *target));
             if instance.table.is_reference() || self.session.callback {
                 continue;
             }
@@ -1274,7 +1275,7 @@ impl<'a> Analysis<'a> {
                 Some((qualifier, _)) => (qualifier.trim().to_owned(), column.is_old),
                 None => (quote_ident(instance.relation.reference_name()), false),
             };
-            let is_moved = !is_old && instance.table.is_partitioned && is_changed(&instance);
+            let is_moved = !is_old && instance.table.is_partitioned && is_changed;
             let row = match is_moved {
                 true => {
                     // (Its whole row would be the old one.)

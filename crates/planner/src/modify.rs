@@ -144,8 +144,31 @@ impl Context<'_> {
         }
     }
 
+    /// DELETE, MERGE with it, or a data-modifying CTE that may be one.
+    fn deletes(&self) -> bool {
+        match &self.statement.tree {
+            Tree::Delete(_) => true,
+            Tree::Merge(merge) => merge.clauses.iter().any(|clause| matches!(clause.action, MergeAction::Delete)),
+            _ => self.analysis.modifying.iter().any(|tree| matches!(tree, Tree::Delete(_) | Tree::Merge(_))),
+        }
+    }
+
     /// A statement that takes away what rows of local tables refer to: the coordinator has those, and acts on them.
     pub fn takes_key_of_local(&self) -> Option<Plan> {
+        let targets = self.analysis.instances.iter().filter(|i| i.is_target);
+        if let Some((target, other)) =
+            targets.filter_map(|i| Some((i.table, self.snapshot.deletes_unheard(i.table.oid)?))).next()
+            && self.deletes()
+        {
+            return Some(self.refuse(
+                format!("cannot delete from table \"{}\"", target.name),
+                Some(format!(
+                    "A foreign key passes it on to distributed table \"{}\", which a local table references.",
+                    other.name
+                )),
+                Some("Distribute the table that references it."),
+            ));
+        }
         let is_referenced = |i: &&crate::analysis::Instance<'_>| i.is_target && !i.table.local_keys.is_empty();
         self.analysis.instances.iter().find(is_referenced)?;
         let federate = || Some(self.federate("a foreign key of a local table leads to what it changes"));

@@ -534,6 +534,9 @@ impl Session {
                 }
                 self.cursors.heard = true;
                 self.make_waiting().await?;
+                if let (K::Delete, Some(table)) = (&statement.kind, self.table_of(statement)) {
+                    self.check_deletes(&table)?;
+                }
                 self.callback_write(statement, bound, out, describe).await
             }
             K::Select if statement.text.contains("pg_catalog.pg_relation_size(") => {
@@ -1242,6 +1245,9 @@ impl Session {
             .and_then(|table| self.cursors.row(&catalog, table, &name))
             .ok_or_else(|| Failure::new("XX000", "a row of a distributed table is not known by this name"))?;
         let (partition, ctid) = identity.split_once(' ').unwrap_or(("0", ""));
+        if let (Some(table), StatementKind::Delete) = (&table, &statement.kind) {
+            self.check_deletes(table)?;
+        }
         // Another part of the statement has changed it.
         if self.cursors.changes.later.has_row(group, &identity) {
             if let Some(table) = table.filter(|t| self.catalog().firing_before.contains(&t.oid)) {

@@ -76,7 +76,8 @@ impl Session {
             (Some("upsert"), Some(rest)) => {
                 let [length, now, place, relation] = words_of(rest)?;
                 let (row, statement) = split_after(body, length)?;
-                self.upsert_row(Upsert { relation, now, is_inner: place == "inner" }, row, statement).await
+                let (is_inner, tells) = (place.starts_with("inner"), place.ends_with("-fires"));
+                self.upsert_row(Upsert { relation, now, is_inner, tells }, row, statement).await
             }
             (Some(word @ ("assign" | "change")), Some(rest)) => {
                 let [now, place, remainder, group, partition, ctid, length, relation] = words_of(rest)?;
@@ -87,7 +88,7 @@ impl Session {
                     ctid: ctid.to_owned(),
                 };
                 let (values, statement) = split_after(body, length)?;
-                let upsert = Upsert { relation, now, is_inner: place == "inner" };
+                let upsert = Upsert { relation, now, is_inner: place == "inner", tells: true };
                 match word {
                     "assign" => self.assign_row(upsert, &found, values, statement).await,
                     _ => self.write_change(upsert, values, statement).await,
@@ -107,6 +108,19 @@ impl Session {
         }
     }
 
+    /// What the planner refuses of statements that clients send.
+    pub(crate) fn check_deletes(&self, table: &Table) -> Result<()> {
+        match self.catalog().deletes_unheard(table.oid) {
+            None => Ok(()),
+            Some(other) => Err(Failure::refused(format!("cannot delete from table \"{}\"", table.name))
+                .detail(format!(
+                    "A foreign key passes it on to distributed table \"{}\", which a local table references.",
+                    other.name
+                ))
+                .hint("Distribute the table that references it.")),
+        }
+    }
+
     /// The coordinator's copy of a reference table has changed in so many rows: the others follow. `verified`: true
     /// where a foreign key of theirs has done so already. `owner`: of the table, whose rights the change has where the
     /// session's role may not do everything with it, and nothing of other users' would run with them.
@@ -118,6 +132,9 @@ impl Session {
         sql: &str,
         verified: &str,
     ) -> Result<()> {
+        if sql.trim_start().starts_with("DELETE") {
+            self.check_deletes(table)?;
+        }
         let right = self.copy_right(table).await?;
         let path = "pg_catalog, pg_temp".to_owned();
         let runs_nothing = !(table.has_hidden_calls || table.has_user_types || table.reads_by_modifier());

@@ -318,6 +318,7 @@ fn apply_tables(snapshot: &mut Snapshot, changes: &Changes) {
             on_update: truth(row, 3),
             to_columns: columns(4),
             from_columns: columns(5),
+            deletes: truth(row, 6),
         });
     }
     snapshot.held.foreign_keys.extend(keys.into_iter().map(|(oid, keys)| (oid, keys.into())));
@@ -345,7 +346,8 @@ fn follow_keys(snapshot: &mut Snapshot) {
                 }
             }
             if key.on_delete || key.on_update {
-                let cascade = Cascade { to: *from, on_delete: key.on_delete, on_update: key.on_update };
+                let ForeignKey { on_delete, on_update, deletes, .. } = *key;
+                let cascade = Cascade { to: *from, on_delete, on_update, deletes };
                 snapshot.cascades.entry(key.to).or_default().push(cascade);
                 if snapshot.by_oid.contains_key(from) {
                     follows.push((*from, key.to));
@@ -592,7 +594,8 @@ mod tests {
         // 3 follows 2, which follows 1; 3 has a trigger.
         let tables = list(&|oid| table(oid, &format!("t{oid}"), oid == 3));
         let both = |columns: &str| {
-            let keys = r#"[["2", "1", "true", "false", "k", "k"], ["3", "2", "true", "false", "k", "k"]]"#;
+            let keys =
+                r#"[["2", "1", "true", "false", "k", "k", "true"], ["3", "2", "true", "false", "k", "k", "true"]]"#;
             let (keys, shards) = (if columns.is_empty() { "null" } else { keys }, list(&shard));
             let columns = list(&key);
             format!(

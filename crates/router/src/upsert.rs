@@ -48,6 +48,8 @@ pub(crate) struct Upsert<'a> {
     pub now: &'a str,
     /// It is no statement of the client's own: it may have values of a function's.
     pub is_inner: bool,
+    /// Triggers that fire on the coordinator have to know whether the row was there already.
+    pub tells: bool,
 }
 
 /// A row that is there already.
@@ -156,13 +158,13 @@ impl Session {
             return Err(not_understood());
         }
         let sql = format!("{head} {}", conflict.span.of(text));
-        if conflict.update && pgherd_planner::names_old_rows(&insert.returning) {
+        let is_name = table.column("old").is_some() || insert.target.reference_name() == "old";
+        if conflict.update && !is_name && pgherd_planner::names_old_rows(&insert.returning) {
             // What the coordinator inserts was not there before.
             return Err(upsert.refused("it returns rows as they were before"));
         }
         let names = names_rows_only(insert, conflict, table);
-        // Whether the row was there already, triggers that fire here have to know.
-        let tells = conflict.update && table.fires_here;
+        let tells = conflict.update && upsert.tells;
         let mut is_plain = !tells && names.is_ok() && !moves(insert, conflict, table) && self.is_for_worker(&sql)?;
         if is_plain && conflict.update && may_meet_unseen(conflict, table) {
             let (_, remainder) = self.shard_of_row(&upsert, table, &head).await?;
@@ -244,8 +246,11 @@ impl Session {
         let mut computed = fields_of_record(values.as_bytes()).ok_or_else(not_understood)?.into_iter();
         let existing = computed.next().flatten().ok_or_else(not_understood)?;
         let existing = fields_of_record(&existing).ok_or_else(not_understood)?;
-        let arbiter = conflict.columns.as_ref().filter(|_| conflict.constraint.is_none());
-        let arbiter = arbiter.filter(|columns| !columns.is_empty());
+        if table.row_security {
+            return Err(upsert.refused("the table has policies, and triggers that fire on the coordinator"));
+        }
+        let is_plain = conflict.constraint.is_none() && conflict.infer_filter.is_none();
+        let arbiter = conflict.columns.as_ref().filter(|columns| is_plain && !columns.is_empty());
         let arbiter = arbiter.ok_or_else(|| upsert.refused("its conflict target is not a list of columns"))?;
         let key = table.key_column().ok_or_else(not_understood)?;
         let mut known: Vec<String> = Vec::new();
@@ -427,7 +432,7 @@ impl Session {
         let is_name = matches!(fields.sqlstate(), "42703" | "42P01");
         let head = fields.get(b'q').and_then(|query| query.split_once('\n')).map_or("", |(head, _)| head);
         let is_asked = head.starts_with("-- ") && head.contains(" inner ");
-        let upsert = Upsert { relation, now: "", is_inner: true };
+        let upsert = Upsert { relation, now: "", is_inner: true, tells: false };
         (is_name && is_asked).then(|| upsert.refused(&format!("{} there", fields.message())))
     }
 
