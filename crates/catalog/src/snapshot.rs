@@ -415,8 +415,8 @@ pub struct Cascade {
 }
 
 impl Snapshot {
-    /// A table whose rows workers delete with those of this one, and to which local tables refer: the coordinator, which
-    /// has these, does not hear of it.
+    /// A table whose rows workers delete with those of this one, and to which local tables refer: the coordinator,
+    /// which has these, does not hear of it.
     pub fn deletes_unheard(&self, table: Oid) -> Option<&Arc<Table>> {
         let mut reached = HashSet::from([table]);
         let mut open = vec![table];
