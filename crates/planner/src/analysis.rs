@@ -1260,8 +1260,8 @@ impl<'a> Analysis<'a> {
             .collect();
         for column in self.system_columns.iter().filter(|c| c.name == "tableoid" && c.span.is_known()) {
             let named = &self.instances[column.instance];
-            // What RETURNING calls old and new, its own UPDATE says. (What a common table expression returns may reach to
-            // the end of the text.)
+            // What RETURNING calls old and new, its own UPDATE says. (What a common table expression returns may reach
+            // to the end of the text.)
             let within = updates.iter().filter(|(_, returning)| returning.contains(column.span));
             let own = within.clone().max_by_key(|(_, returning)| returning.start);
             let target = own.and_then(|(target, _)| self.instances.iter().find(|i| std::ptr::eq(i.relation, *target)));
