@@ -60,7 +60,6 @@ DELETE FROM audit;
 -- Conflicts.
 INSERT INTO acc (k, n) VALUES (1, 1), (40, 400) ON CONFLICT DO NOTHING RETURNING k;
 INSERT INTO acc (k, n) VALUES (1, 1) ON CONFLICT (k) DO NOTHING;
---@ refused: 0A000
 INSERT INTO acc (k, n) VALUES (1, 1) ON CONFLICT (k) DO UPDATE SET n = excluded.n;
 --@ error: 23505
 INSERT INTO acc (k, n) VALUES (41, 1), (1, 1);
