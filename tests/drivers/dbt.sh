@@ -18,6 +18,9 @@ run)
     export PYTHONDONTWRITEBYTECODE=1 PYTHONHASHSEED=0 DBT_SEND_ANONYMOUS_USAGE_STATS=false DBT_PROFILES_DIR=.
     # In one order, without the names that it makes of indexes from the time, and without what some versions of the
     # server keep of columns.
+    pg_dump() {
+        command pg_dump "$@" | sed -E -e 's/INDEX "?[0-9a-f]{32}"?/INDEX name/' | sort
+    }
     python() { "$DRIVERS_WORK/venv/bin/python" "$@" 2>&1 | sed "s|$PWD|.|g"; }
     dbt() { python run.py "$@"; }
     # In any order, and so with any number.

@@ -15,6 +15,11 @@ prepare)
 run)
     export PYTHONDONTWRITEBYTECODE=1 PROCRASTINATE_APP=jobs.app
     at() { export PYTHONPATH=$DRIVERS_SOURCE/procrastinate${1:+:$DRIVERS_WORK/$1}; }
+    # Rows in one order, and without what some versions of the server keep of columns.
+    pg_dump() {
+        command pg_dump "$@" | without_chance |
+            if [[ $* == *--inserts* ]]; then sort; else cat; fi
+    }
     python() { "$DRIVERS_WORK/venv/bin/python" "$@"; }
     refused() { ! "$@"; }
     procrastinate() { python -m procrastinate "$@"; }

@@ -22,6 +22,11 @@ run)
     untimed() { sed -E 's/[0-9]{14}/TIME/g' | without_chance; }
     aerich() { "$DRIVERS_WORK/venv/bin/aerich" "$@" 2>&1 | untimed; }
     tortoise() { "$DRIVERS_WORK/venv/bin/tortoise" -c settings.OWN "$@" 2>&1 | sed "s|$PWD|.|g"; }
+    # Rows in one order, and without what some versions of the server keep of columns.
+    pg_dump() {
+        command pg_dump "$@" | untimed |
+            if [[ $* == *--inserts* ]]; then sort; else cat; fi
+    }
     # It asks for tables and columns in no order.
     inspected() { aerich inspectdb | sort; }
     by_hand() { cp "later/$1" migrations/models/; }
