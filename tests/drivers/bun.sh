@@ -4,28 +4,10 @@
 version=1.3.0
 driver=1.2.18
 project=$DRIVERS_SOURCE/bun
-# Everything of Go's is kept in the suite's own directory.
-export GOPATH=$DRIVERS_WORK/go GOMODCACHE=$DRIVERS_WORK/go/mod GOCACHE=$DRIVERS_WORK/go/cache GOFLAGS=-mod=mod
 case $1 in
 prepare)
-    versions="$version $driver $(cat "$project"/*.go | sha256sum)"
-    prepared "$versions" || {
-        command -v go >/dev/null || fail "go is missing" "apt-get install golang-go (1.25 or newer)"
-        chmod -R u+w go 2>/dev/null || true
-        rm -rf go program
-        mkdir go program
-        cp "$project"/*.go program
-        cd program
-        go mod init suite
-        bun=github.com/uptrace/bun
-        go get "$bun@v$version" "$bun/dialect/pgdialect@v$version" "$bun/driver/pgdriver@v$driver"
-        go build -o ../bin/bun .
-        cd ..
-        # The program is all that a run needs.
-        chmod -R u+w go
-        rm -rf go
-        finished "$versions"
-    }
+    bun=github.com/uptrace/bun
+    go_program bun "$bun@v$version" "$bun/dialect/pgdialect@v$version" "$bun/driver/pgdriver@v$driver"
     ;;
 run)
     # Files that it writes are the side's own, and the numbers in their names are times.

@@ -4,19 +4,7 @@
 project=$DRIVERS_SOURCE/flyway
 case $1 in
 prepare)
-    versions=$(sha256sum <"$project/pom.xml")
-    prepared "$versions" || {
-        command -v mvn >/dev/null || fail "mvn is missing" "apt-get install maven"
-        rm -rf libraries
-        mvn -q -B -f "$project/pom.xml" -Dmaven.repo.local="$DRIVERS_WORK/repository" \
-            dependency:copy-dependencies -DoutputDirectory="$DRIVERS_WORK/libraries"
-        # Maven's own parts, which nothing needs any more.
-        rm -rf repository
-        finished "$versions"
-    }
-    command -v javac >/dev/null || fail "javac is missing" "apt-get install openjdk-17-jdk-headless"
-    rm -rf classes
-    javac -nowarn -proc:none -encoding UTF-8 -d classes -cp 'libraries/*' "$project"/src/*.java
+    java_program flyway
     ;;
 run)
     # Files that change are the side's own.

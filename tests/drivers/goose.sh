@@ -4,27 +4,9 @@
 version=3.30.0
 pgx=5.13.0
 project=$DRIVERS_SOURCE/goose
-# Everything of Go's is kept in the suite's own directory.
-export GOPATH=$DRIVERS_WORK/go GOMODCACHE=$DRIVERS_WORK/go/mod GOCACHE=$DRIVERS_WORK/go/cache GOFLAGS=-mod=mod
 case $1 in
 prepare)
-    versions="$version $pgx $(cat "$project"/*.go | sha256sum)"
-    prepared "$versions" || {
-        command -v go >/dev/null || fail "go is missing" "apt-get install golang-go (1.25 or newer)"
-        chmod -R u+w go 2>/dev/null || true
-        rm -rf go program
-        mkdir go program
-        cp "$project"/*.go program
-        cd program
-        go mod init suite
-        go get "github.com/pressly/goose/v3@v$version" "github.com/jackc/pgx/v5@v$pgx"
-        go build -o ../bin/goose .
-        cd ..
-        # The program is all that a run needs.
-        chmod -R u+w go
-        rm -rf go
-        finished "$versions"
-    }
+    go_program goose "github.com/pressly/goose/v3@v$version" "github.com/jackc/pgx/v5@v$pgx"
     ;;
 run)
     # Its durations below a millisecond, and the times of its lists, which are padded.

@@ -3,28 +3,9 @@
 . "$(dirname "$0")/lib.sh"
 version=1.31.2
 driver=1.6.3
-project=$DRIVERS_SOURCE/gorm
-# Everything of Go's is kept in the suite's own directory.
-export GOPATH=$DRIVERS_WORK/go GOMODCACHE=$DRIVERS_WORK/go/mod GOCACHE=$DRIVERS_WORK/go/cache GOFLAGS=-mod=mod
 case $1 in
 prepare)
-    versions="$version $driver $(cat "$project"/*.go | sha256sum)"
-    prepared "$versions" || {
-        command -v go >/dev/null || fail "go is missing" "apt-get install golang-go (1.25 or newer)"
-        chmod -R u+w go 2>/dev/null || true
-        rm -rf go program
-        mkdir go program
-        cp "$project"/*.go program
-        cd program
-        go mod init suite
-        go get "gorm.io/gorm@v$version" "gorm.io/driver/postgres@v$driver" github.com/lib/pq@v1.10.9
-        go build -o ../bin/gorm .
-        cd ..
-        # The program is all that a run needs.
-        chmod -R u+w go
-        rm -rf go
-        finished "$versions"
-    }
+    go_program gorm "gorm.io/gorm@v$version" "gorm.io/driver/postgres@v$driver" github.com/lib/pq@v1.10.9
     ;;
 run)
     gorm() { bin/gorm "$@" 2>&1; }

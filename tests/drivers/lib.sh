@@ -72,6 +72,50 @@ node_packages() {
     finished "$@"
 }
 
+# A program of ours in Go, `bin/NAME`, with these modules: go_program river github.com/riverqueue/river@v0.51.2. Everything
+# of Go's is kept in the suite's own directory, and goes when the program is there.
+go_program() {
+    local name=$1 project=$DRIVERS_SOURCE/$1 versions
+    shift
+    versions="$* $(cat "$project"/*.go | sha256sum)"
+    prepared "$versions" && return
+    needs_go
+    chmod -R u+w go 2>/dev/null || true
+    rm -rf go program
+    mkdir go program
+    cp "$project"/*.go program
+    (cd program && go mod init suite && go get "$@" && go build -o "../bin/$name" .)
+    chmod -R u+w go
+    rm -rf go
+    finished "$versions"
+}
+
+needs_go() {
+    command -v go >/dev/null || fail "go is missing" "apt-get install golang-go (1.25 or newer)"
+    export GOPATH=$DRIVERS_WORK/go GOMODCACHE=$DRIVERS_WORK/go/mod GOCACHE=$DRIVERS_WORK/go/cache GOFLAGS=-mod=mod
+}
+
+# What a project's pom.xml names, in `libraries`; without Maven's own parts (some 40 MB), which nothing needs any more.
+java_libraries() {
+    local project=$DRIVERS_SOURCE/$1 versions
+    versions=$(sha256sum <"$project/pom.xml")
+    prepared "$versions" && return
+    command -v mvn >/dev/null || fail "mvn is missing" "apt-get install maven"
+    rm -rf libraries
+    mvn -q -B -f "$project/pom.xml" -Dmaven.repo.local="$DRIVERS_WORK/repository" \
+        dependency:copy-dependencies -DoutputDirectory="$DRIVERS_WORK/libraries"
+    rm -rf repository
+    finished "$versions"
+}
+
+# The programs of a project, with its libraries, in `classes`.
+java_program() {
+    java_libraries "$1"
+    command -v javac >/dev/null || fail "javac is missing" "apt-get install openjdk-17-jdk-headless"
+    rm -rf classes
+    javac -nowarn -proc:none -encoding UTF-8 -d classes -cp 'libraries/*' "$DRIVERS_SOURCE/$1"/src/*.java
+}
+
 # A program of ours with these packages, which writes its results itself.
 run_node() { NODE_PATH="$DRIVERS_WORK/node_modules:$DRIVERS_SOURCE" node "$DRIVERS_SOURCE/$1"; }
 

@@ -4,16 +4,7 @@
 project=$DRIVERS_SOURCE/liquibase
 case $1 in
 prepare)
-    versions=$(sha256sum <"$project/pom.xml")
-    prepared "$versions" || {
-        command -v mvn >/dev/null || fail "mvn is missing" "apt-get install maven"
-        rm -rf libraries
-        mvn -q -B -f "$project/pom.xml" -Dmaven.repo.local="$DRIVERS_WORK/repository" \
-            dependency:copy-dependencies -DoutputDirectory="$DRIVERS_WORK/libraries"
-        # Maven's own parts, which nothing needs any more.
-        rm -rf repository
-        finished "$versions"
-    }
+    java_libraries liquibase
     command -v java >/dev/null || fail "java is missing" "apt-get install openjdk-17-jre-headless"
     ;;
 run)

@@ -4,12 +4,10 @@
 version=5.13.0
 # Each package with tests that talk to a server, and those of the protocol.
 packages=". pgconn pgproto3 pgtype pgtype/zeronull pgxpool stdlib tracelog"
-# Everything of Go's is kept in the suite's own directory.
-export GOPATH=$DRIVERS_WORK/go GOMODCACHE=$DRIVERS_WORK/go/mod GOCACHE=$DRIVERS_WORK/go/cache GOFLAGS=-mod=mod
 case $1 in
 prepare)
     prepared "$version" || {
-        command -v go >/dev/null || fail "go is missing" "apt-get install golang-go (1.25 or newer)"
+        needs_go
         chmod -R u+w go 2>/dev/null || true
         rm -rf go source bin
         mkdir go bin

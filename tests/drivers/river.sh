@@ -3,28 +3,10 @@
 . "$(dirname "$0")/lib.sh"
 version=0.51.2
 project=$DRIVERS_SOURCE/river
-# Everything of Go's is kept in the suite's own directory.
-export GOPATH=$DRIVERS_WORK/go GOMODCACHE=$DRIVERS_WORK/go/mod GOCACHE=$DRIVERS_WORK/go/cache GOFLAGS=-mod=mod
 case $1 in
 prepare)
-    versions="$version $(cat "$project"/*.go | sha256sum)"
-    prepared "$versions" || {
-        command -v go >/dev/null || fail "go is missing" "apt-get install golang-go (1.25 or newer)"
-        chmod -R u+w go 2>/dev/null || true
-        rm -rf go program
-        mkdir go program
-        cp "$project"/*.go program
-        cd program
-        go mod init suite
-        river=github.com/riverqueue/river
-        go get "$river@v$version" "$river/riverdriver/riverpgxv5@v$version" "$river/rivertype@v$version"
-        go build -o ../bin/river .
-        cd ..
-        # The program is all that a run needs.
-        chmod -R u+w go
-        rm -rf go
-        finished "$versions"
-    }
+    river=github.com/riverqueue/river
+    go_program river "$river@v$version" "$river/riverdriver/riverpgxv5@v$version" "$river/rivertype@v$version"
     ;;
 run)
     river() { bin/river "$@" 2>&1; }

@@ -418,6 +418,7 @@ impl Snapshot {
     /// A table whose rows workers delete with those of this one, and to which local tables refer: the coordinator,
     /// which has these, does not hear of it.
     pub fn deletes_unheard(&self, table: Oid) -> Option<&Arc<Table>> {
+        self.cascades.get(&table)?;
         let mut reached = HashSet::from([table]);
         let mut open = vec![table];
         while let Some(from) = open.pop() {

@@ -2036,6 +2036,27 @@ BEGIN
 END
 $$;
 
+-- What defines an index, without the word that says "of this level only": to users a distributed partition has no others.
+CREATE OR REPLACE FUNCTION pgherd.without_only(definition text) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
+    SELECT pg_catalog.regexp_replace(definition, '^(CREATE (?:UNIQUE )?INDEX (?:"(?:[^"]|"")*"|[^ "]+) ON )ONLY ', E'\\1')
+$$;
+
+CREATE OR REPLACE FUNCTION pgherd.pg_get_indexdef(oid, int, bool) RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE STRICT AS $$
+    SELECT CASE WHEN EXISTS (SELECT FROM pg_catalog.pg_index i JOIN pgherd.leaf l ON l.relation = i.indrelid WHERE i.indexrelid = $1)
+        THEN pgherd.without_only(d) ELSE d END
+    FROM pg_catalog.pg_get_indexdef($1, $2, $3) d
+$$;
+
+-- Not the same as with (…, 0, false), which leaves out the schema and what else is said of the index as a whole.
+CREATE OR REPLACE FUNCTION pgherd.pg_get_indexdef(oid) RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE STRICT AS $$
+    SELECT CASE WHEN EXISTS (SELECT FROM pg_catalog.pg_index i JOIN pgherd.leaf l ON l.relation = i.indrelid WHERE i.indexrelid = $1)
+        THEN pgherd.without_only(d) ELSE d END
+    FROM pg_catalog.pg_get_indexdef($1) d
+$$;
+
 -- Partitions as users made them, without the child of each.
 CREATE OR REPLACE FUNCTION pgherd.pg_partition_tree(rootrelid regclass, OUT relid regclass, OUT parentrelid regclass,
     OUT isleaf bool, OUT level int) RETURNS SETOF record
@@ -2125,7 +2146,12 @@ BEGIN
     LOOP
         -- Columns of type anyarray are for the system's own relations.
         PERFORM set_config('allow_system_table_mods', CASE v.name WHEN 'pg_stats_ext_exprs' THEN 'on' ELSE 'off' END, true);
-        EXECUTE format('CREATE OR REPLACE VIEW pgherd.%I AS SELECT * FROM pg_catalog.%I WHERE %s', v.name, v.name, v.condition);
+        EXECUTE format('CREATE OR REPLACE VIEW pgherd.%I AS SELECT %s FROM pg_catalog.%I WHERE %s', v.name,
+            CASE v.name WHEN 'pg_indexes' THEN 'schemaname, tablename, indexname, tablespace, CASE WHEN indexdef ~ ''ON ONLY'' '
+                    'AND (schemaname, tablename) IN (SELECT n.nspname, c.relname FROM pgherd.leaf l '
+                    'JOIN pg_catalog.pg_class c ON c.oid = l.relation JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace) '
+                    'THEN pgherd.without_only(indexdef) ELSE indexdef END AS indexdef'
+                ELSE '*' END, v.name, v.condition);
     END LOOP;
     PERFORM set_config('allow_system_table_mods', 'off', true);
     FOR v IN SELECT * FROM (VALUES

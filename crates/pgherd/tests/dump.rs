@@ -244,11 +244,20 @@ fn storage_parameters_of_partitions_are_dumped() {
             "CREATE TABLE d PARTITION OF p FOR VALUES FROM (3) TO (4) WITH (fillfactor = 74)",
             "ALTER TABLE p DETACH PARTITION d; ALTER TABLE a RENAME TO aa; ALTER TABLE p ADD COLUMN w int",
             "INSERT INTO p (k, at) SELECT g, g % 3 FROM generate_series(1, 30) g",
+            "CREATE INDEX \"p ON ONLY p\" ON p (v); CREATE UNIQUE INDEX \"b ON ONLY b\" ON b (k) WHERE v <> ' ON ONLY '",
+            "CREATE INDEX of_one_level ON ONLY p (w); CREATE INDEX of_aa ON aa (w)",
         ] {
             client.run(sql).unwrap();
         }
         let options = "SELECT string_agg(relname || relkind::text || reloptions::text, ',' ORDER BY relname) FROM pg_class \
                        WHERE reloptions IS NOT NULL AND relname IN ('p', 'aa', 'b', 'c', 'd')";
+        // What an index of a partition is to users: nothing of one level.
+        let indexes = [
+            "SELECT string_agg(indexdef, ';' ORDER BY indexname) FROM pg_indexes WHERE schemaname = 'public'",
+            "SELECT string_agg(concat_ws(',', pg_get_indexdef(oid), pg_get_indexdef(oid, 0, true), pg_get_indexdef(oid, 1, false)), \
+             ';' ORDER BY relname) FROM pg_class WHERE relkind IN ('i', 'I') AND relnamespace = 'public'::regnamespace",
+        ]
+        .map(|sql| client.value(sql).unwrap());
         let text = run("pg_dump", &target, &["--schema-only"]);
         // The version, and a random word.
         let kept = |line: &&str| !line.starts_with('\\') && !line.starts_with("-- Dumped");
@@ -259,7 +268,7 @@ fn storage_parameters_of_partitions_are_dumped() {
             client.run("SELECT undistribute_table('p')").unwrap();
             assert_eq!(client.value(&options.replace("'d'", "''")).unwrap().matches("fillfactor").count(), 3);
         }
-        (client.value(options).unwrap(), text.lines().filter(kept).map(str::to_owned).collect::<Vec<_>>())
+        (client.value(options).unwrap(), indexes, text.lines().filter(kept).map(str::to_owned).collect::<Vec<_>>())
     });
     assert_eq!(dumped[1], dumped[0]);
 }

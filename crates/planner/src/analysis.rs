@@ -242,10 +242,8 @@ pub(crate) struct SystemColumn<'a> {
     pub span: Span,
     /// Whose it is, by number of the occurrence.
     pub instance: usize,
-    /// Of the row as it was.
-    pub is_old: bool,
     /// RETURNING has it as `old` or `new`: which table's, its statement says.
-    pub is_version: bool,
+    pub version: Option<&'a str>,
 }
 
 #[derive(Clone)]
@@ -1169,8 +1167,7 @@ impl<'a> Analysis<'a> {
                     && let Some((instance, version)) = self.owner_of_system_column(path, scope)
                 {
                     self.system_columns.retain(|c| c.span != span);
-                    let (is_old, is_version) = (version == Some("old"), version.is_some());
-                    self.system_columns.push(SystemColumn { name, span, instance, is_old, is_version });
+                    self.system_columns.push(SystemColumn { name, span, instance, version });
                 }
                 let [name] = path else { continue };
                 match self.resolve_column(path, scope) {
@@ -1220,8 +1217,8 @@ impl<'a> Analysis<'a> {
         found.unwrap_or(Found::Unknown)
     }
 
-    /// Which of our tables a system column is one of, and whether it is that of a row as it was; none: it is another
-    /// relation's, or an ordinary column.
+    /// Which of our tables a system column is one of, and as which version of a row RETURNING has it; none: it is
+    /// another relation's, or an ordinary column.
     fn owner_of_system_column<'p>(&self, path: &'p [String], scope: usize) -> Option<(usize, Option<&'p str>)> {
         if matches!(self.resolve_column(path, scope), Found::Column(..) | Found::Computed) {
             return None;
@@ -1265,14 +1262,14 @@ impl<'a> Analysis<'a> {
             let within = updates.iter().filter(|(_, returning)| returning.contains(column.span));
             let own = within.clone().max_by_key(|(_, returning)| returning.start);
             let target = own.and_then(|(target, _)| self.instances.iter().find(|i| std::ptr::eq(i.relation, *target)));
-            let instance = if column.is_version { target.unwrap_or(named) } else { named };
+            let instance = if column.version.is_some() { target.unwrap_or(named) } else { named };
             let is_changed = within.clone().any(|(target, _)| std::ptr::eq(instance.relation, *target));
             if instance.table.is_reference() || self.session.callback {
                 continue;
             }
             let written = column.span.of(text);
             let (qualifier, is_old) = match written.rsplit_once('.') {
-                Some((qualifier, _)) => (qualifier.trim().to_owned(), column.is_old),
+                Some((qualifier, _)) => (qualifier.trim().to_owned(), column.version == Some("old")),
                 None => (quote_ident(instance.relation.reference_name()), false),
             };
             let is_moved = !is_old && instance.table.is_partitioned && is_changed;

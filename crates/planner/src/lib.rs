@@ -36,7 +36,7 @@ pub use insert::{
     default_at, default_reads_now, default_sql, differs_by_row, evaluation_type, expression_at, time_default,
 };
 pub use literal::moving_parameter;
-pub use modify::names_old_rows;
+pub use modify::{fires, names_old_rows, refuse_unheard};
 pub use plan::*;
 pub use safety::{has_moving_words, is_moving_word, is_same_for_arguments, is_same_in_policies, uses_now};
 

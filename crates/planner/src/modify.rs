@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pgherd_catalog::{ColumnDefault, Table};
+use pgherd_catalog::{ColumnDefault, Snapshot, Table};
 use pgherd_sql::ast::*;
 
 use crate::analysis::Node;
@@ -16,7 +16,7 @@ use crate::{literal, moments, safety};
 const ORDERLESS: &[&str] = &["bit_and", "bit_or", "bit_xor", "bool_and", "bool_or", "count", "every", "max", "min"];
 
 /// What PostgreSQL would run for a row that changes is not what it runs for one that goes and one that comes.
-pub(crate) fn fires(table: &Table) -> bool {
+pub fn fires(table: &Table) -> bool {
     table.has_triggers || table.fires_here || table.row_security || table.is_referenced
 }
 
@@ -34,6 +34,20 @@ pub fn names_old_rows(returning: &[SelectItem]) -> bool {
         });
     }
     old
+}
+
+/// Why nothing can be deleted from a table whose foreign keys take away, on the workers, what local tables refer to.
+pub fn refuse_unheard(table: &Table, snapshot: &Snapshot) -> Option<Refusal> {
+    let other = snapshot.deletes_unheard(table.oid)?;
+    Some(Refusal {
+        sqlstate: "0A000",
+        message: format!("cannot delete from table \"{}\"", table.name),
+        detail: Some(format!(
+            "A foreign key passes it on to distributed table \"{}\", which a local table references.",
+            other.name
+        )),
+        hint: Some("Distribute the table that references it.".to_owned()),
+    })
 }
 
 fn current_of(filter: Option<&Expr>) -> bool {
@@ -155,19 +169,10 @@ impl Context<'_> {
 
     /// A statement that takes away what rows of local tables refer to: the coordinator has those, and acts on them.
     pub fn takes_key_of_local(&self) -> Option<Plan> {
-        let targets = self.analysis.instances.iter().filter(|i| i.is_target);
-        if let Some((target, other)) =
-            targets.filter_map(|i| Some((i.table, self.snapshot.deletes_unheard(i.table.oid)?))).next()
-            && self.deletes()
-        {
-            return Some(self.refuse(
-                format!("cannot delete from table \"{}\"", target.name),
-                Some(format!(
-                    "A foreign key passes it on to distributed table \"{}\", which a local table references.",
-                    other.name
-                )),
-                Some("Distribute the table that references it."),
-            ));
+        let mut targets = self.analysis.instances.iter().filter(|i| i.is_target && self.deletes());
+        if let Some(refusal) = targets.find_map(|i| refuse_unheard(i.table, self.snapshot)) {
+            let reason = refusal.message.clone();
+            return Some(self.plan(Tier::Refuse(refusal), reason));
         }
         let is_referenced = |i: &&crate::analysis::Instance<'_>| i.is_target && !i.table.local_keys.is_empty();
         self.analysis.instances.iter().find(is_referenced)?;

@@ -24,7 +24,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::callers::{Caller, Line};
 use crate::changes::Changes;
 use crate::error::{Failure, Result};
-use crate::inside::{Assigned, MovedRow, keeps_its_key, keeps_key};
+use crate::inside::{Assigned, MovedRow, keeps_its_key};
 use crate::rights::{Rights, Use, shows_nothing, with_values};
 use crate::row_names::{RowNames, SHARD, name_text, with_names};
 use crate::run::{Anchor, Askers, Errors, Request, Rows, Within, add_tags, fields_of, refuse};
@@ -1256,7 +1256,7 @@ impl Session {
             return Ok(format!("{} 0", command_word(&statement.text)));
         }
         let fired = table.clone().filter(|t| t.fires_here);
-        let given_key = self.moved_key(statement).filter(|(table, _)| keeps_key(table));
+        let given_key = self.moved_key(statement).filter(|(table, _)| pgherd_planner::fires(table));
         // The partition that the row is in may be any of the table that the user's statement names.
         let whole = match (&statement.kind, &table) {
             (StatementKind::Update, Some(table)) => self.cursors.changes.moves_in(table)?,

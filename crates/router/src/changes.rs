@@ -49,8 +49,10 @@ pub struct Changes {
     /// and the tables that triggers and functions have changed since.
     fired: Option<u64>,
     written: HashSet<Oid>,
-    /// Functions that are not volatile may read tables.
+    /// Functions that are not volatile may be called, and read tables.
     has_stable_readers: bool,
+    /// The same for the client's statement, where that has been asked.
+    pub calls_stable_readers: Option<bool>,
     /// The table of the row that was there already when the coordinator was asked last what becomes of it.
     pub asked: Option<String>,
     /// How deep the coordinator's subtransactions are nested, as far as postgres_fdw has told; which it does before it
@@ -359,21 +361,25 @@ pub struct Readers {
     /// What was asked when the catalog was this one.
     catalog: Option<Arc<Snapshot>>,
     known: HashMap<(Oid, Vec<String>), bool>,
+    /// Functions that are not volatile and may read tables, and whether anything that is stored may call one.
+    stable: Option<(Vec<String>, bool)>,
 }
 
 /// How many answers a session keeps.
 const READERS_MAX: usize = 200;
 
 impl Readers {
+    fn is_of(&self, catalog: &Arc<Snapshot>) -> bool {
+        self.catalog.as_ref().is_some_and(|known| Arc::ptr_eq(known, catalog))
+    }
+
     fn known(&self, catalog: &Arc<Snapshot>, target: Oid, called: &[String]) -> Option<bool> {
-        let is_current = self.catalog.as_ref().is_some_and(|known| Arc::ptr_eq(known, catalog));
-        is_current.then(|| self.known.get(&(target, called.to_vec())).copied()).flatten()
+        self.is_of(catalog).then(|| self.known.get(&(target, called.to_vec())).copied()).flatten()
     }
 
     fn learn(&mut self, catalog: &Arc<Snapshot>, target: Oid, called: Vec<String>, may_read: bool) {
-        let is_current = self.catalog.as_ref().is_some_and(|known| Arc::ptr_eq(known, catalog));
-        if !is_current || self.known.len() >= READERS_MAX {
-            *self = Readers { catalog: Some(catalog.clone()), known: HashMap::new() };
+        if !self.is_of(catalog) || self.known.len() >= READERS_MAX {
+            *self = Readers { catalog: Some(catalog.clone()), ..Readers::default() };
         }
         self.known.insert((target, called), may_read);
     }
@@ -413,7 +419,8 @@ impl Session {
             None => (highest, None),
         };
         let fires = table.fires_here;
-        self.cursors.changes.has_stable_readers = self.catalog().has_stable_readers;
+        let asked = self.cursors.changes.calls_stable_readers;
+        self.cursors.changes.has_stable_readers = asked.unwrap_or(self.catalog().has_stable_readers);
         let change = Change { waits: true, fires, ..Change::new(table.oid, others, scans, depth, anchor) };
         self.cursors.changes.running.insert(name.to_owned(), change);
         Ok(())
@@ -549,6 +556,39 @@ impl Session {
         let may_read = found.text(0, 0) != Some("f");
         self.readers.learn(&catalog, target.oid, called, may_read);
         Ok(may_read)
+    }
+
+    /// A function that is not volatile, and reads tables, may be called by the client's statement or by what is stored:
+    /// while rows are changed one by one it sees what the statement that calls it sees. A body that puts statements
+    /// together may call any.
+    pub(crate) async fn may_call_stable_readers(&mut self, text: &str) -> Result<bool> {
+        const SQL: &str = "WITH bodies AS MATERIALIZED (SELECT p.oid, pg_catalog.lower(p.proname) AS name, \
+                 p.prorettype = 'pg_catalog.trigger'::pg_catalog.regtype AS is_trigger, p.provolatile <> 'v' AS is_stable, \
+                 pg_catalog.lower(coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc)) AS body \
+             FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
+             WHERE p.oid >= 16384 AND l.lanname NOT IN ('c', 'internal') \
+                 AND p.pronamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace)), \
+             readers AS MATERIALIZED (SELECT * FROM bodies WHERE is_stable AND body ~ E'\\m(from|execute|table)\\M') \
+             SELECT pg_catalog.string_agg(DISTINCT name, E'\n'), pg_catalog.bool_or(is_trigger) \
+                 OR EXISTS (SELECT FROM readers r JOIN pg_catalog.pg_depend d \
+                     ON d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.refobjid = r.oid) \
+                 OR EXISTS (SELECT FROM bodies b WHERE b.body ~ E'\\m(execute|[a-z]+_to_xml\\w*)\\M' \
+                     OR EXISTS (SELECT FROM readers r WHERE r.oid <> b.oid AND pg_catalog.strpos(b.body, r.name) > 0)) \
+             FROM readers";
+        let catalog = self.catalog();
+        if !self.readers.is_of(&catalog) {
+            self.readers = Readers { catalog: Some(catalog.clone()), ..Readers::default() };
+        }
+        if self.readers.stable.is_none() {
+            self.open_implicit_block();
+            self.join(COORDINATOR_GROUP).await?;
+            let found = self.collect_on(COORDINATOR_GROUP, SQL).await?;
+            let names = found.text(0, 0).unwrap_or_default().lines().map(str::to_owned).collect();
+            self.readers.stable = Some((names, found.text(0, 1) == Some("t")));
+        }
+        let Some((names, is_called)) = &self.readers.stable else { return Ok(true) };
+        let text = text.to_lowercase();
+        Ok(*is_called || text.contains("execute") || names.iter().any(|name| text.contains(name)))
     }
 
     /// A statement of the coordinator begins to update a table whose partitions rows may leave.

@@ -15,7 +15,7 @@ use pgherd_wire::frame::Frame;
 
 use crate::callback::{PLACE, command_of, ends_transactions};
 use crate::error::{Failure, Result};
-use crate::run::{Definer, Errors, Request, Rows, fields_of, lock_copy, written_anew};
+use crate::run::{Definer, Errors, Request, Rows, fields_of, lock_copy, refuse, written_anew};
 use crate::session::{Bound, Session};
 use crate::settings::{quote_ident, quote_literal};
 use crate::upsert::{Found, Upsert};
@@ -110,14 +110,9 @@ impl Session {
 
     /// What the planner refuses of statements that clients send.
     pub(crate) fn check_deletes(&self, table: &Table) -> Result<()> {
-        match self.catalog().deletes_unheard(table.oid) {
+        match pgherd_planner::refuse_unheard(table, &self.catalog()) {
             None => Ok(()),
-            Some(other) => Err(Failure::refused(format!("cannot delete from table \"{}\"", table.name))
-                .detail(format!(
-                    "A foreign key passes it on to distributed table \"{}\", which a local table references.",
-                    other.name
-                ))
-                .hint("Distribute the table that references it.")),
+            Some(refusal) => Err(refuse(&refusal)),
         }
     }
 
@@ -217,11 +212,6 @@ pub(crate) struct MovedRow<'a> {
     pub set: &'a Assigned,
 }
 
-/// What a row would fire that goes to another server is not what one fires that changes.
-pub(crate) fn keeps_key(table: &Table) -> bool {
-    table.has_triggers || table.fires_here || table.row_security || table.is_referenced
-}
-
 pub(crate) fn keeps_its_key(table: &Table) -> Failure {
     let key = table.key_column().map_or("", |k| k.name.as_str());
     Failure::refused(format!("cannot modify the distribution column \"{key}\" from inside the coordinator"))
@@ -256,7 +246,7 @@ impl Session {
         out: &mut BytesMut,
     ) -> Result<String> {
         let table = row.table;
-        if keeps_key(table) {
+        if pgherd_planner::fires(table) {
             return Err(keeps_its_key(table));
         }
         let columns: Vec<&Column> = table.columns.iter().filter(|c| c.default != ColumnDefault::Generated).collect();

@@ -204,6 +204,7 @@ fn stand_ins(statement: &Statement) -> Vec<(Span, String)> {
         "pg_blocking_pids",
         "pg_cancel_backend",
         "pg_database_size",
+        "pg_get_indexdef",
         "pg_indexes_size",
         "pg_partition_tree",
         "pg_relation_size",
@@ -211,6 +212,8 @@ fn stand_ins(statement: &Statement) -> Vec<(Span, String)> {
         "pg_terminate_backend",
         "pg_total_relation_size",
     ];
+    // With more arguments than one, too.
+    const MORE: &[&str] = &["pg_get_indexdef", "pg_partition_tree", "pg_relation_size", "pg_terminate_backend"];
     let mut found = Vec::new();
     if !statement.calls.iter().any(|(_, name)| NAMES.contains(&name.as_str())) {
         return found;
@@ -219,8 +222,7 @@ fn stand_ins(statement: &Statement) -> Vec<(Span, String)> {
         let ExprKind::Call(call) = &expr.kind else { return };
         let built_in = NAMES.contains(&call.name.as_str())
             && call.schema.as_deref().is_none_or(|schema| schema == "pg_catalog")
-            && (call.args.len() == 1
-                || matches!(call.name.as_str(), "pg_partition_tree" | "pg_relation_size" | "pg_terminate_backend"));
+            && (call.args.len() == 1 || MORE.contains(&call.name.as_str()));
         if let Some(at) = statement.tokens.at(expr.span.start).filter(|_| built_in) {
             let name = statement.tokens.span(at, statement.tokens.after_name(at));
             found.push((name, format!("{OWN_SCHEMA}.{}", call.name)));

@@ -148,7 +148,13 @@ impl Session {
                 }
                 self.note_session_calls(call);
                 let sql = Box::pin(self.coordinator_text(call)).await?;
-                Box::pin(self.run_coordinator_plan(call, &sql, plan.writes || *in_block, *in_block)).await
+                let writes = plan.writes || *in_block;
+                if writes {
+                    self.look_at_readers(call).await?;
+                }
+                let completion = Box::pin(self.run_coordinator_plan(call, &sql, writes, *in_block)).await;
+                self.cursors.changes.calls_stable_readers = None;
+                completion
             }
             Tier::Federate { copies, .. } => Box::pin(self.run_federated(call, &plan, copies)).await,
             Tier::Route(route) => {
@@ -209,6 +215,7 @@ impl Session {
         };
         self.lock_wait = None;
         self.cursors.changes.sight = Sight::Unknown;
+        self.cursors.changes.calls_stable_readers = None;
         match &completion {
             Ok(_) => self.end_statement_moment(),
             Err(_) => self.cursors.moment = None,
@@ -219,10 +226,24 @@ impl Session {
     /// Before the coordinator changes rows one by one and calls functions for them.
     async fn look_at_functions(&mut self, call: &Call<'_>) -> Result<()> {
         self.cursors.changes.sight = Sight::Unknown;
+        self.look_at_readers(call).await?;
         if let Some(statement) = call.prepared.statement.as_ref().filter(|_| self.calls_user_function(call)) {
             self.open_implicit_block();
             self.join(COORDINATOR_GROUP).await?;
             self.cursors.changes.sight = self.sight_of(statement).await?;
+        }
+        Ok(())
+    }
+
+    /// Before the coordinator changes rows for which triggers fire there.
+    async fn look_at_readers(&mut self, call: &Call<'_>) -> Result<()> {
+        self.cursors.changes.calls_stable_readers = None;
+        let catalog = self.catalog();
+        if catalog.has_stable_readers
+            && let Some(statement) = &call.prepared.statement
+            && catalog.all_tables().any(|table| table.fires_here)
+        {
+            self.cursors.changes.calls_stable_readers = Some(self.may_call_stable_readers(&statement.text).await?);
         }
         Ok(())
     }
