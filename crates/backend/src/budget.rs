@@ -40,10 +40,10 @@ struct Places {
 }
 
 impl Places {
-    fn of(connections: usize, has_lanes: bool) -> Places {
+    fn of(connections: usize) -> Places {
         let open = connections.max(CONNECTIONS_MIN);
         let blocks = (open * 2 / 5).max(1);
-        let lanes = if has_lanes { (open * 3 / 10).max(1) } else { 0 };
+        let lanes = (open * 3 / 10).max(1);
         let aside = (open / 10).max(1);
         Places { open, lanes, aside, blocks, single: open - blocks - lanes - aside }
     }
@@ -152,7 +152,7 @@ pub struct Budget {
 impl Budget {
     /// `chosen`: connections per server; none: each is asked, see [`learn`](Self::learn).
     pub fn new(chosen: Option<usize>) -> Budget {
-        let blocks = Places::of(chosen.unwrap_or(CONNECTIONS_DEFAULT), true).blocks;
+        let blocks = Places::of(chosen.unwrap_or(CONNECTIONS_DEFAULT)).blocks;
         Budget {
             chosen,
             servers: Mutex::default(),
@@ -164,7 +164,7 @@ impl Budget {
 
     pub fn server(&self, address: &Address) -> Arc<ServerBudget> {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        let make = || Arc::new(ServerBudget::new(Places::of(self.chosen.unwrap_or(CONNECTIONS_DEFAULT), true)));
+        let make = || Arc::new(ServerBudget::new(Places::of(self.chosen.unwrap_or(CONNECTIONS_DEFAULT))));
         servers.entry(address.clone()).or_insert_with(make).clone()
     }
 
@@ -174,9 +174,9 @@ impl Budget {
         servers.get(address).is_some_and(|server| server.blocks().1)
     }
 
-    /// A server takes this many connections. `has_lanes`: false where no statement rides.
-    pub fn learn(&self, address: &Address, connections: usize, has_lanes: bool) {
-        self.server(address).resize(Places::of(self.chosen.unwrap_or(connections), has_lanes));
+    /// A server takes this many connections.
+    pub fn learn(&self, address: &Address, connections: usize) {
+        self.server(address).resize(Places::of(self.chosen.unwrap_or(connections)));
         let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         let least = servers.values().map(|s| s.blocks()).filter(|(_, known)| *known).map(|(n, _)| n).min();
         let mut now = self.blocks_now.lock().unwrap_or_else(PoisonError::into_inner);
@@ -217,14 +217,11 @@ mod tests {
     #[test]
     fn what_is_given_out_never_exceeds_what_there_is() {
         for connections in 0..600 {
-            for has_lanes in [false, true] {
-                let places = Places::of(connections, has_lanes);
-                let sum = places.lanes + places.single + places.aside + places.blocks;
-                assert_eq!(sum, places.open, "{places:?}");
-                assert!(places.single > 0 && places.aside > 0 && places.blocks > 0, "{places:?}");
-                assert!(has_lanes == (places.lanes > 0), "{places:?}");
-                assert!(places.open <= connections.max(CONNECTIONS_MIN), "{places:?}");
-            }
+            let places = Places::of(connections);
+            let sum = places.lanes + places.single + places.aside + places.blocks;
+            assert_eq!(sum, places.open, "{places:?}");
+            assert!(places.lanes > 0 && places.single > 0 && places.aside > 0 && places.blocks > 0, "{places:?}");
+            assert!(places.open <= connections.max(CONNECTIONS_MIN), "{places:?}");
         }
         assert_eq!(connections_of(100, 3), CONNECTIONS_DEFAULT);
     }
@@ -233,13 +230,13 @@ mod tests {
     fn the_smallest_server_says_how_many_blocks_there_are() {
         let address = |port| Address { host: "h".into(), port };
         let budget = Budget::new(None);
-        budget.learn(&address(1), 1000, true);
+        budget.learn(&address(1), 1000);
         assert_eq!(budget.blocks.available_permits(), 400);
-        budget.learn(&address(2), 20, true);
+        budget.learn(&address(2), 20);
         assert_eq!(budget.blocks.available_permits(), 8);
-        budget.learn(&address(2), 50, false);
+        budget.learn(&address(2), 50);
         assert_eq!(budget.blocks.available_permits(), 20);
-        assert_eq!(budget.server(&address(2)).lanes.available_permits(), 0);
+        assert_eq!(budget.server(&address(2)).lanes.available_permits(), 15);
         assert_eq!(Budget::new(Some(10)).blocks.available_permits(), 4);
     }
 }

@@ -9,6 +9,7 @@ mod compare;
 mod definitions;
 mod demo;
 mod disk;
+mod everyday;
 mod machine;
 mod matrix;
 mod memory;

@@ -6,6 +6,7 @@ use crate::bouncer::Bouncer;
 use crate::compare::Comparison;
 use crate::definitions;
 use crate::disk::sync_us;
+use crate::everyday::{self, Everyday};
 use crate::machine::{Circumstances, commit, machine};
 use crate::matrix::{self, Matrix, Measured};
 use crate::memory::{self, IdleClients};
@@ -31,6 +32,8 @@ pub enum Part {
     Matrix,
     /// What definitions cost
     Definitions,
+    /// What applications send all day
+    Everyday,
 }
 
 /// Measure a cluster beside one plain PostgreSQL, judge it by the bars, and write a report.
@@ -43,10 +46,10 @@ pub struct Run {
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     scale: u32,
 
-    #[arg(long, value_delimiter = ',', value_enum, default_value = "memory,definitions,bars,matrix")]
+    #[arg(long, value_delimiter = ',', value_enum, default_value = "memory,definitions,everyday,bars,matrix")]
     parts: Vec<Part>,
 
-    /// Only bars with this in their name, comma-separated
+    /// Only bars and everyday statements with this in their name, comma-separated
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
 
@@ -74,6 +77,22 @@ pub struct Run {
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     matrix_rounds: u32,
 
+    /// Clients that send everyday statements
+    #[arg(long, value_delimiter = ',', default_value = "8,64")]
+    everyday_clients: Vec<u32>,
+
+    /// By which protocols
+    #[arg(long, value_delimiter = ',', default_value = "prepared")]
+    everyday_protocols: Vec<String>,
+
+    /// How long each measurement of an everyday statement takes
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
+    everyday_seconds: u32,
+
+    /// Measurements of each everyday statement, of which the median counts
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    everyday_rounds: u32,
+
     /// Idle clients whose memory is measured
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
     idle_clients: u32,
@@ -97,6 +116,7 @@ struct Results {
     circumstances: Circumstances,
     idle_clients: Option<IdleClients>,
     definitions: Vec<definitions::Row>,
+    everyday: Vec<everyday::Row>,
     bars: Vec<Row>,
     /// The combinations.
     measured: Vec<Measured>,
@@ -104,7 +124,7 @@ struct Results {
 
 impl Run {
     pub fn run(self) -> Result<(), String> {
-        let protocols = self.protocols()?;
+        let protocols = known_protocols(&self.protocols)?;
         let bars = self.bars()?;
         let pgbench = version()?;
         let dir = match &self.setup.dir {
@@ -121,23 +141,13 @@ impl Run {
         result.and(deleted)
     }
 
-    fn protocols(&self) -> Result<Vec<&'static str>, String> {
-        let known = |name: &String| {
-            PROTOCOLS
-                .into_iter()
-                .find(|known| known == name)
-                .ok_or_else(|| format!("\"{name}\" is not a protocol of pgbench: simple, extended or prepared"))
-        };
-        self.protocols.iter().map(known).collect()
-    }
-
     fn bars(&self) -> Result<Vec<Bar>, String> {
         let mut bars = bars();
         let only: Vec<&String> = self.only.iter().filter(|name| !name.is_empty()).collect();
         if !only.is_empty() {
             bars.retain(|bar| only.iter().any(|name| bar.workload.contains(name.as_str())));
         }
-        if bars.is_empty() {
+        if bars.is_empty() && self.parts.contains(&Part::Bars) {
             return Err(format!("no bar has one of these in its name: {}", self.only.join(", ")));
         }
         Ok(bars)
@@ -161,7 +171,10 @@ impl Run {
         }
         let plain = PlainSide::start(&cluster.state, &beside(&cluster.dir, "-plain"))?;
         let shared_buffers = check_alike(cluster, &plain)?;
-        let bouncer = if has(Part::Bars) { Bouncer::start(&plain, files)? } else { None };
+        let bouncer = match has(Part::Bars) || has(Part::Everyday) {
+            true => Bouncer::start(&plain, files)?,
+            false => None,
+        };
         let shard_count = psql(cluster.port, "SHOW citus.shard_count")?.trim().to_owned();
         let circumstances =
             self.circumstances(&plain, bouncer.as_ref(), files, pgbench, shard_count, shared_buffers)?;
@@ -169,6 +182,18 @@ impl Run {
         let mut defined = Vec::new();
         if has(Part::Definitions) {
             defined = definitions::measure(&plain, cluster, self.definition_rounds, self.other_tables)?;
+        }
+        let mut sent = Vec::new();
+        if has(Part::Everyday) {
+            everyday::load(cluster, &plain)?;
+            let all = Everyday {
+                clients: self.everyday_clients.clone(),
+                protocols: known_protocols(&self.everyday_protocols)?,
+                seconds: self.everyday_seconds,
+                rounds: self.everyday_rounds,
+                only: self.only.clone(),
+            };
+            sent = all.measure(&plain, cluster, bouncer.as_ref())?;
         }
         if has(Part::Bars) || has(Part::Matrix) {
             load(cluster, &plain, self.scale)?;
@@ -202,7 +227,9 @@ impl Run {
             check_balances(cluster.port, "pgbench")?;
         }
         drop(plain);
-        write_report(&self.out, &Results { circumstances, idle_clients, definitions: defined, bars: rows, measured })
+        let results =
+            Results { circumstances, idle_clients, definitions: defined, everyday: sent, bars: rows, measured };
+        write_report(&self.out, &results)
     }
 
     fn circumstances(
@@ -235,6 +262,16 @@ impl Run {
             matrix_rounds: self.matrix_rounds,
         })
     }
+}
+
+fn known_protocols(names: &[String]) -> Result<Vec<&'static str>, String> {
+    let known = |name: &String| {
+        PROTOCOLS
+            .into_iter()
+            .find(|known| known == name)
+            .ok_or_else(|| format!("\"{name}\" is not a protocol of pgbench: simple, extended or prepared"))
+    };
+    names.iter().map(known).collect()
 }
 
 fn write_report(out: &Path, results: &Results) -> Result<(), String> {
@@ -290,6 +327,19 @@ fn report(results: &Results, draw: fn(&[Vec<String>]) -> String) -> String {
         for row in &results.definitions {
             if let Some(error) = &row.error {
                 text.push_str(&format!("\n{}: {}\n", row.name, error.trim_end()));
+            }
+        }
+    }
+    if !results.everyday.is_empty() {
+        text.push_str(&format!(
+            "\n## Everyday statements\n\nMedians, the sides taking turns. The ratio is the router's throughput to the \
+             plain server's; PgBouncer's, in front of the plain server, beside it.\n\n{}\n{}\n",
+            draw(&everyday::table(&results.everyday)),
+            everyday::means(&results.everyday).join("\n\n")
+        ));
+        for row in &results.everyday {
+            if let Some(error) = row.error() {
+                text.push_str(&format!("\n{error}\n"));
             }
         }
     }

@@ -71,6 +71,11 @@ pub struct Snapshot {
     /// Every other relation that users may name (local tables, views, foreign tables, …), so that an unqualified name
     /// is resolved through the search path as PostgreSQL does: [`qualified`].
     pub other_relations: NameSet,
+    /// Local tables of which a read runs nothing that its statement does not show, and all of whose columns are of built-in
+    /// types: by [`qualified`] name.
+    pub shown_relations: NameSet,
+    /// Those of them to which that is true of a write as well, wherever it runs and in whatever transaction.
+    pub shown_targets: NameSet,
     /// What stands for `*` of pg_class where the catalog itself is read and some table is a leaf; empty where none is.
     pub class_columns: String,
     /// Names of functions and aggregates outside `pg_catalog` (any schema): a call of one of these is not built in.
@@ -499,6 +504,16 @@ impl Snapshot {
     /// A relation that is not distributed has the name.
     pub fn is_other(&self, schema: &str, name: &str) -> bool {
         self.other_relations.contains(qualified(schema, name).as_str())
+    }
+
+    /// The [`qualified`] name of the local relation that a name means; none: of no such relation, or a distributed one's.
+    pub fn resolve_other(&self, schema: Option<&str>, name: &str, search_path: &[String]) -> Option<String> {
+        let is_ours = |schema: &str| matches!(self.lookup(schema, name), Resolved::Table(_));
+        let home = match schema {
+            Some(schema) => schema,
+            None => search_path.iter().find(|schema| is_ours(schema) || self.is_other(schema, name))?,
+        };
+        (!is_ours(home) && self.is_other(home, name)).then(|| qualified(home, name))
     }
 
     /// Schemas and names of [`Self::other_relations`], in no order.

@@ -159,6 +159,9 @@ BEGIN
     RETURN QUERY
     WITH rel AS MATERIALIZED (
         SELECT c.oid, c.relname, c.relkind, c.relowner, c.reloptions, c.relhasrules, n.nspname, p.partmethod,
+            c.relkind = 'r' AND p.logicalrelid IS NULL AND n.nspname !~ '^pg_temp' AND NOT c.relrowsecurity AND NOT c.relhasrules
+                AND NOT EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = c.oid)
+                AND NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND a.atttypid >= 16384) AS is_shown,
             p.logicalrelid IS NOT NULL AS is_distributed, h.relation IS NOT NULL AS fires_here
         FROM unnest(which) w(oid) JOIN pg_class c ON c.oid = w.oid JOIN pg_namespace n ON n.oid = c.relnamespace
             LEFT JOIN pgherd.pg_dist_partition p ON p.logicalrelid = c.oid LEFT JOIN pgherd.fires_here h ON h.relation = c.oid
@@ -173,6 +176,24 @@ BEGIN
     )
     SELECT 'n', r.nspname || E'\x01' || r.relname, r.oid FROM rel r
         WHERE r.relkind IN ('r', 'v', 'm', 'f', 'p', 'S') AND NOT r.is_distributed AND r.nspname !~ '^pg_temp'
+    UNION ALL SELECT 'b', r.nspname || E'\x01' || r.relname, r.oid FROM rel r WHERE r.is_shown
+    -- Sequences are the session's; literals for intervals are read by the column's modifier.
+    UNION ALL SELECT 'B', r.nspname || E'\x01' || r.relname, r.oid FROM rel r
+        WHERE r.is_shown AND NOT EXISTS (SELECT FROM trg t JOIN pg_proc f ON f.oid = t.tgfoid WHERE t.oid = r.oid
+                AND (t.tgfoid >= 16384 OR t.tgdeferrable OR f.proname ~ '^RI_FKey_(cascade|setnull|setdefault)_'))
+            AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = r.oid AND k.condeferrable)
+            AND NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = r.oid AND a.attnum > 0
+                AND (a.attidentity <> '' OR a.atttypid IN (1186, 1187) AND a.atttypmod >= 0))
+            AND NOT EXISTS (
+                SELECT FROM (SELECT a.adbin FROM pg_attrdef a WHERE a.adrelid = r.oid
+                        UNION ALL SELECT k.conbin FROM pg_constraint k WHERE k.conrelid = r.oid AND k.contype = 'c'
+                        UNION ALL SELECT i.indexprs FROM pg_index i WHERE i.indrelid = r.oid
+                        UNION ALL SELECT i.indpred FROM pg_index i WHERE i.indrelid = r.oid) x(tree),
+                    regexp_matches(x.tree::text, ':(funcid|opfuncid|opno) ([0-9]+) ', 'g') m
+                    LEFT JOIN pg_proc f ON m[1] <> 'opno' AND f.oid = m[2]::oid
+                WHERE m[2]::oid >= 16384
+                    OR f.provolatile = 'v' AND f.proname NOT IN ('clock_timestamp', 'gen_random_uuid', 'random', 'uuidv4', 'uuidv7')
+                    OR f.provolatile = 's' AND f.proname ~ '^(pg_|current_setting|has_|inet_|txid|to_reg|current_schema|version)')
     UNION ALL SELECT DISTINCT 'X', '', t.oid FROM trg t WHERE t.is_users AND t.bits & 24 <> 0 AND t.bits & 3 <> 1 AND NOT t.fires_here
     UNION ALL SELECT DISTINCT 'D', '', r.oid FROM rel r JOIN pg_constraint k ON k.conrelid = r.oid
         WHERE r.partmethod = 'h' AND k.condeferrable

@@ -363,6 +363,39 @@ impl<'a> Context<'a> {
         self.analysis.system_columns.iter().any(|c| self.analysis.is_version(c))
     }
 
+    pub fn coordinator_tier(&self, sql: Splice) -> Tier {
+        let rides = self.shows_all() && sql.as_written() == self.text();
+        Tier::Coordinator { sql, in_block: self.needs_coordinator_block(), rides }
+    }
+
+    /// The coordinator runs nothing for it but what it shows: built-in functions that depend on no session and leave
+    /// nothing in one, over tables behind which nothing else stands.
+    fn shows_all(&self) -> bool {
+        let is_shown = |relation: &Relation| match crate::analysis::resolve(self.snapshot, self.session, relation) {
+            Some(table) => table.is_reference() && !table.row_security && !table.parent_only && !table.has_user_types,
+            None => shown_relation(self.statement, self.snapshot, self.session, relation),
+        };
+        let locks = self.analysis.levels.iter().filter_map(|level| level.query).any(|q| !q.row_locks.is_empty());
+        let target = match &self.statement.tree {
+            Tree::Query(_) => None,
+            Tree::Insert(insert) => Some(&insert.target),
+            Tree::Update(update) => Some(&update.target),
+            Tree::Delete(delete) => Some(&delete.target),
+            _ => return false,
+        };
+        let is_target = |relation: &Relation| {
+            let name =
+                self.snapshot.resolve_other(relation.schema.as_deref(), &relation.name, self.session.search_path);
+            name.is_some_and(|name| self.snapshot.shown_targets.contains(name.as_str()))
+        };
+        self.unsafe_reason.is_none()
+            && !locks
+            && self.statement.samples.is_empty()
+            && (target.is_some() || !self.writes)
+            && target.is_none_or(is_target)
+            && self.statement.relations.iter().all(is_shown)
+    }
+
     pub fn needs_coordinator_block(&self) -> bool {
         self.statement.has_modifying && self.snapshot.local_triggers
             || self
@@ -522,13 +555,7 @@ fn has_built_in_types(statement: &Statement, snapshot: &Snapshot, session: &Sess
     let names = safety::Names::new(snapshot, session);
     let own = |relation: &pgherd_sql::ast::Relation| match crate::analysis::resolve(snapshot, session, relation) {
         Some(table) => !table.has_user_types,
-        // Another relation of the name may be meant elsewhere.
-        None => {
-            relation.schema.is_none()
-                && statement.ctes.contains(&relation.name)
-                && !session.temp_relations.contains(&relation.name)
-                && !snapshot.other_names().any(|(_, name)| *name == relation.name)
-        }
+        None => shown_relation(statement, snapshot, session, relation),
     };
     (statement.params == 0 || session.built_in_parameters)
         && statement.relations.iter().all(own)
@@ -537,6 +564,28 @@ fn has_built_in_types(statement: &Statement, snapshot: &Snapshot, session: &Sess
             schema.as_deref().is_some_and(|schema| schema != "pg_catalog")
                 || names.is_users(&snapshot.user_types, schema.as_deref(), name)
         })
+}
+
+/// A CTE, or a local table with columns of built-in types and nothing behind it.
+fn shown_relation(
+    statement: &Statement,
+    snapshot: &Snapshot,
+    session: &SessionView<'_>,
+    relation: &pgherd_sql::ast::Relation,
+) -> bool {
+    let (schema, name) = (relation.schema.as_deref(), relation.name.as_str());
+    if schema.is_none() && session.temp_relations.contains(name) {
+        return false;
+    }
+    match snapshot.resolve_other(schema, name, session.search_path) {
+        Some(name) => snapshot.shown_relations.contains(name.as_str()),
+        // Another relation of the name may be meant elsewhere.
+        None => {
+            schema.is_none()
+                && statement.ctes.iter().any(|cte| cte == name)
+                && !snapshot.other_names().any(|(_, other)| other == name)
+        }
+    }
 }
 
 /// `x.f` is another way to write `f(x)`, where x has no such column.

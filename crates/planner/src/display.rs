@@ -80,6 +80,9 @@ impl Display for Plan {
         if let Tier::Coordinator { in_block: true, .. } = &self.tier {
             write!(f, ", in block")?;
         }
+        if let Tier::Coordinator { rides: true, .. } = &self.tier {
+            write!(f, ", rides")?;
+        }
         writeln!(f)?;
         writeln!(f, "reason: {}", self.reason)?;
         match &self.tier {

@@ -81,7 +81,7 @@ impl Context<'_> {
 
     /// The coordinator reports the statement's error.
     fn let_coordinator_report(&self) -> Plan {
-        let tier = |sql| Tier::Coordinator { sql, in_block: false };
+        let tier = |sql| Tier::Coordinator { sql, in_block: false, rides: false };
         self.with_coordinator_sql(tier, "the coordinator reports the error")
     }
 

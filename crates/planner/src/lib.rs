@@ -132,13 +132,13 @@ pub fn columns_read(
 fn plan_in(context: &Context<'_>) -> Plan {
     let statement = context.statement;
     if let Tree::Utility = statement.tree {
-        let tier = |sql| Tier::Coordinator { sql, in_block: true };
+        let tier = |sql| Tier::Coordinator { sql, in_block: true, rides: false };
         let mut plan = context.with_coordinator_sql(tier, "a utility statement");
         plan.writes = true;
         return plan;
     }
     if context.tables.is_empty() {
-        let tier = |sql| Tier::Coordinator { sql, in_block: context.needs_coordinator_block() };
+        let tier = |sql| context.coordinator_tier(sql);
         return context.with_coordinator_sql(tier, "no distributed table is named");
     }
     // On workers ONLY is taken away from every name; the coordinator knows that a partitioned table has no rows itself.
@@ -158,7 +158,7 @@ fn plan_in(context: &Context<'_>) -> Plan {
     let local_target = statement.has_modifying && !context.analysis.instances.iter().any(|i| i.is_target);
     match &statement.tree {
         _ if !context.has_distributed() && !context.analysis.instances.iter().any(|i| i.is_target) => {
-            let tier = |sql| Tier::Coordinator { sql, in_block: context.needs_coordinator_block() };
+            let tier = |sql| context.coordinator_tier(sql);
             context.with_coordinator_sql(tier, "the coordinator has a copy of every reference table")
         }
         Tree::Query(_) => context.select(),

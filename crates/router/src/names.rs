@@ -122,6 +122,8 @@ const SAMPLING: char = 'S';
 fn put(snapshot: &mut Snapshot, oid: Oid, (kind, name): &NameRow, there: bool) {
     let set = match kind {
         'n' => &mut snapshot.other_relations,
+        'b' => &mut snapshot.shown_relations,
+        'B' => &mut snapshot.shown_targets,
         'f' => &mut snapshot.user_functions,
         'o' => &mut snapshot.user_operators,
         'u' => &mut snapshot.reached_functions,

@@ -227,21 +227,21 @@ impl Shared {
     /// catalog is next loaded.
     pub async fn learn_servers(&self, snapshot: &Snapshot) {
         let coordinator = self.own_target(&self.config.coordinator.dbname).address;
-        let mut unknown = vec![(coordinator.clone(), false)];
+        let mut unknown = vec![coordinator.clone()];
         for node in snapshot.nodes.iter().filter(|node| node.group != COORDINATOR_GROUP && node.is_active) {
             let address = self.address_of(node);
             if address != coordinator {
-                unknown.push((address, true));
+                unknown.push(address);
             }
         }
-        for (address, has_lanes) in unknown {
+        for address in unknown {
             if self.budget.is_known(&address) {
                 continue;
             }
             match self.ask_connections(&address).await {
                 Ok(connections) => {
                     tracing::debug!("{address} takes {connections} connections");
-                    self.budget.learn(&address, connections, has_lanes);
+                    self.budget.learn(&address, connections);
                 }
                 Err(error) => tracing::debug!("could not ask {address} how many connections it takes: {error}"),
             }

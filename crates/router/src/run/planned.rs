@@ -142,7 +142,7 @@ impl Session {
                 }
                 Err(refuse(refusal))
             }
-            Tier::Coordinator { in_block, .. } => {
+            Tier::Coordinator { in_block, rides, .. } => {
                 if !self.agree_on_time(&plan, COORDINATOR_GROUP).await? {
                     return Box::pin(self.run_plan_once(call)).await;
                 }
@@ -154,6 +154,9 @@ impl Session {
                 }
                 let completion = Box::pin(self.run_coordinator_plan(call, &sql, writes, *in_block)).await;
                 self.cursors.changes.calls_stable_readers = None;
+                if *rides && completion.is_ok() && call.keeps() {
+                    self.compile(call.prepared, &plan, id);
+                }
                 completion
             }
             Tier::Federate { copies, .. } => Box::pin(self.run_federated(call, &plan, copies)).await,

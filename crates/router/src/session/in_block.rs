@@ -140,7 +140,14 @@ impl Session {
             }
         }
         let Some(fields) = failure else { return Ok(()) };
-        let Tier::Route(route) = &group.compiled.plan.tier else { return Err(fields.into()) };
+        let route = match &group.compiled.plan.tier {
+            Tier::Route(route) => route,
+            Tier::Coordinator { sql, .. } => {
+                let errors = Errors { splice: Some(sql), text: group.prepared.text(), renamed: None };
+                return Err(self.translate(fields, errors));
+            }
+            _ => return Err(fields.into()),
+        };
         let tables = &group.compiled.plan.tables;
         let name_of = |oid: u32| -> Option<String> {
             let table = tables.iter().find(|t| t.oid == oid)?;

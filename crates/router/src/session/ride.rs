@@ -1,5 +1,5 @@
-//! The short way: a single-shard statement that is a transaction of its own rides on a lane. Its messages are read
-//! where they lie in the client's buffer, its key is hashed, and they leave under the statement's name there; the
+//! The short way: a statement of one shard, or of the coordinator alone, that is a transaction of its own rides on a lane.
+//! Its messages are read where they lie in the client's buffer, its key is hashed, and they leave under the statement's name there; the
 //! lane's task sends the reply to the client. Nothing is parsed, planned or looked up but what [`Compiled`] keeps.
 //!
 //! Anything unusual (an error, a timeout, a reply too large, a server that went) brings the messages back, and they go
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use bytes::{BufMut, BytesMut};
 use pgherd_backend::lane::{Again, LaneStatement, statement_name};
 use pgherd_catalog::hash::{Hashed, KeyType, remainder};
-use pgherd_catalog::{FIRST_USER_OID, GroupId, Oid, Snapshot, Table};
+use pgherd_catalog::{COORDINATOR_GROUP, FIRST_USER_OID, GroupId, Oid, Snapshot, Table};
 use pgherd_planner::{KeyValue, Plan, Route, Tier};
 use pgherd_sql::{Literal, StatementKind};
 use pgherd_wire::backend;
@@ -268,7 +268,9 @@ impl Session {
         let path = self.search_path().await.ok()?;
         // A look at the plan first: it costs no round trip.
         let plan = self.plan_statement(&statement, &self.catalog(), &path, false);
-        if !matches!(plan.tier, Tier::Route(_)) || plan.writes && plan.tables.iter().any(|t| t.reads_by_modifier()) {
+        if !matches!(plan.tier, Tier::Route(_) | Tier::Coordinator { rides: true, .. })
+            || plan.writes && plan.tables.iter().any(|t| t.reads_by_modifier())
+        {
             return None;
         }
         let prepared = self.prepare(sql, types).await.ok()?;
@@ -443,9 +445,8 @@ impl Session {
             .detail("It may or may not have been carried out.")
     }
 
-    /// After a routed statement went the long way well: from now on it may ride.
+    /// After a statement of one server went the long way well: from now on it may ride.
     pub fn compile(&self, prepared: &Prepared, plan: &Rc<Plan>, id: u64) {
-        let Tier::Route(route) = &plan.tier else { return };
         // What may not ride stays so under the same plan.
         let names = Names::of(&self.user, &self.db.name, &self.settings);
         let version = self.db.version();
@@ -458,10 +459,16 @@ impl Session {
         }
         let Some(statement) = &prepared.statement else { return };
         let Some(described) = prepared.last_described() else { return };
-        if !may_ride(plan, route, &statement.kind, &described) {
+        if !is_shown(plan, &statement.kind, &described) {
             return;
         }
-        let key = compiled_key(&route.table, &route.key, &statement.kind, &described.param_types);
+        let key = match &plan.tier {
+            Tier::Route(route) if is_plain(plan, route) => {
+                compiled_key(&route.table, &route.key, &statement.kind, &described.param_types)
+            }
+            Tier::Coordinator { rides: true, .. } => Some(CompiledKey::Fixed(0)),
+            _ => None,
+        };
         let Some(key) = key else { return };
         let mut text_columns = BytesMut::new();
         write_columns(&described, |_| 0, &mut text_columns);
@@ -476,7 +483,7 @@ impl Session {
             described,
             writes: plan.writes,
             shares: plan.writes && plan.tables.iter().all(|t| pgherd_planner::shares_transaction(t, &catalog)),
-            shards: RefCell::new(vec![None; route.table.shards().len()]),
+            shards: RefCell::new(vec![None; shards_of(plan)]),
             bytes: Cell::new(0),
             text_columns: text_columns.to_vec(),
             binary_columns: OnceCell::new(),
@@ -499,22 +506,34 @@ impl Session {
 
 /// What the planner has proved is enough for a lease; a lane is shared, so nothing may run there that the statement does
 /// not show: triggers, policies and functions in checks can do anything.
-fn may_ride(plan: &Plan, route: &Route, kind: &StatementKind, described: &Described) -> bool {
-    let plain = plan.tables.iter().all(|table| {
+fn is_plain(plan: &Plan, route: &Route) -> bool {
+    let is_plain = |table: &Arc<Table>| {
         !table.is_reference()
             && !table.parent_only
             && !table.has_triggers
             && !table.has_hidden_calls
             && !table.row_security
             && !table.has_user_types
-    });
-    let shown = match kind {
+    };
+    plan.tables.iter().all(is_plain) && !route.parent_only
+}
+
+fn is_shown(plan: &Plan, kind: &StatementKind, described: &Described) -> bool {
+    let is_shown = match kind {
         StatementKind::Select => !plan.writes,
         // A write is never run twice, so its reply must not be one that can grow.
         StatementKind::Insert | StatementKind::Update | StatementKind::Delete => described.fields.is_none(),
         _ => false,
     };
-    plain && shown && is_built_in(&described.param_types) && !route.parent_only
+    is_shown && is_built_in(&described.param_types)
+}
+
+/// How many texts a statement has, one for each shard.
+fn shards_of(plan: &Plan) -> usize {
+    match &plan.tier {
+        Tier::Route(route) => route.table.shards().len(),
+        _ => 1,
+    }
 }
 
 /// Types that have the same numbers on every server.
@@ -584,12 +603,11 @@ impl Compiled {
         if values.may_move {
             return None;
         }
-        let Tier::Route(route) = &self.plan.tier else { return None };
-        let at = self.key.remainder(values, route.table.shards().len())?;
+        let at = self.key.remainder(values, shards_of(&self.plan))?;
         let mut shards = self.shards.borrow_mut();
         let slot = shards.get_mut(at)?;
         if slot.is_none() {
-            let shard = self.render(route, at)?;
+            let shard = self.render(at)?;
             let bytes = self.bytes.get() + shard.statement.sql.len();
             if bytes > SHARD_BYTES_MAX {
                 return Some(shard);
@@ -600,17 +618,24 @@ impl Compiled {
         slot.clone()
     }
 
-    fn render(&self, route: &Route, at: usize) -> Option<Shard> {
-        let group = route.table.shards().get(at)?.group;
-        let tables = &self.plan.tables;
-        if !tables.iter().all(|t| t.shards().get(at).is_some_and(|s| s.group == group)) {
-            return None;
-        }
-        let sql = route.sql.render(|oid| {
-            let table = tables.iter().find(|t| t.oid == oid)?;
-            let shard = table.shards().get(at)?;
-            Some(format!("{}.{}", shard.schema(), quote_ident(&table.name)))
-        });
+    fn render(&self, at: usize) -> Option<Shard> {
+        let (group, sql) = match &self.plan.tier {
+            Tier::Route(route) => {
+                let group = route.table.shards().get(at)?.group;
+                let tables = &self.plan.tables;
+                if !tables.iter().all(|t| t.shards().get(at).is_some_and(|s| s.group == group)) {
+                    return None;
+                }
+                let sql = route.sql.render(|oid| {
+                    let table = tables.iter().find(|t| t.oid == oid)?;
+                    let shard = table.shards().get(at)?;
+                    Some(format!("{}.{}", shard.schema(), quote_ident(&table.name)))
+                });
+                (group, sql)
+            }
+            Tier::Coordinator { sql, .. } => (COORDINATOR_GROUP, sql.as_written()),
+            _ => return None,
+        };
         let id = self.id * 65_536 + at as u64;
         let statement = Rc::new(LaneStatement {
             id,
