@@ -650,6 +650,11 @@ fn a_pipeline_may_have_what_is_no_part_of_a_transaction() {
         check(&steps);
     }
     check(&[Ready(query("DROP PROCEDURE piped_stays"), 1)]);
+    // It holds until the pipeline's end, first in it or not.
+    let (one, two) = (run("SET LOCAL statement_timeout = '1h'", &[]), run("SET LOCAL statement_timeout = '2h'", &[]));
+    let show = || run("SHOW statement_timeout", &[]);
+    let pipelines = [one, show(), sync(), show(), two, show(), sync(), show(), sync()];
+    check(&[Ready(pipelines.concat(), 3)]);
     let ends = "BEGIN UPDATE pipes SET v = v || '?' WHERE k = 1; COMMIT; UPDATE pipes SET v = v || '?' WHERE k = 2; COMMIT; END";
     let fails =
         "BEGIN UPDATE pipes SET v = v || '?' WHERE k = 1; COMMIT; UPDATE pipes SET v = 1 / (k - k) WHERE k = 2; END";

@@ -103,7 +103,7 @@ impl Session {
         tasks: &[Task],
         format: &str,
     ) -> Result<Analyzed> {
-        let major = self.server_version.split('.').next().and_then(|v| v.parse().ok()).unwrap_or(0);
+        let major = self.server_major();
         let own = options.iter().any(|(name, _)| name == "serialize");
         let asks_size = format == "text" && !own && !plan.writes && major >= SERIALIZE_SINCE;
         let mut options = options.to_vec();

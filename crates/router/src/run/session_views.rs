@@ -34,8 +34,7 @@ impl Session {
     }
 
     fn prepared_statements_sql(&self) -> String {
-        let major: u32 = self.server_version.split(['.', ' ']).next().and_then(|v| v.parse().ok()).unwrap_or(0);
-        let with_results = major >= RESULT_TYPES_SINCE;
+        let with_results = self.server_major() >= RESULT_TYPES_SINCE;
         let (results, null) = if with_results { (" result_types,", " NULL::pg_catalog.regtype[],") } else { ("", "") };
         let columns =
             format!("name, statement, prepare_time, parameter_types,{results} from_sql, generic_plans, custom_plans");

@@ -145,6 +145,7 @@ impl Session {
         const IN_BLOCK: &str = " cannot run inside a transaction block";
         let Failure::Statement(mut fields) = failure else { return failure };
         if self.txn.block == Block::Implicit
+            && self.server_major() < PIPELINES_ARE_BLOCKS
             && let Some(what) = fields.message().strip_suffix(IN_BLOCK).map(str::to_owned)
         {
             fields.set(b'M', format!("{what} cannot be executed within a pipeline"));
@@ -164,8 +165,12 @@ impl Session {
     async fn run_waiting(&mut self) -> Result<()> {
         if self.pending.is_some() {
             if !matches!(self.txn.block, Block::Explicit | Block::Failed) {
-                let alone = self.pending_is_alone() || self.pending_ends_transactions().await?;
-                if !alone {
+                let first = self.txn.block == Block::None && !self.pipelines;
+                if first && matches!(self.pending_kind(), Some(StatementKind::Set(set)) if set.local) {
+                    // PostgreSQL warns, and it holds until the pipeline's end all the same.
+                    self.warn("25P01", "SET LOCAL can only be used in transaction blocks");
+                    self.open_implicit_block();
+                } else if !self.pending_is_alone() && !self.pending_ends_transactions().await? {
                     self.open_implicit_block();
                 }
             }
@@ -561,7 +566,6 @@ impl Session {
                 return Err(Failure::new("25P01", message));
             }
             self.warn("25P01", &message);
-            return Ok(Completion::tag("SET"));
         }
         if self.txn.block == Block::Failed && prepared.statement.as_ref().is_some_and(|s| !ends_block(&s.kind)) {
             // Also of what it has begun to fetch.
@@ -734,7 +738,7 @@ fn is_alone(kind: &StatementKind) -> bool {
     }
 }
 
-/// From this version on what follows the first statement of a pipeline is in a transaction block.
+/// From this version on what follows the first statement of a pipeline is in a transaction block, and errors call it so.
 const PIPELINES_ARE_BLOCKS: u32 = 18;
 
 /// What a statement is called that has to be in a transaction block.
