@@ -11,8 +11,8 @@ const DISTRIBUTE: &str = include_str!("../everyday/distribute.sql");
 const DATA: &str = include_str!("../everyday/data.sql");
 const STATEMENTS: &str = include_str!("../everyday/statements.txt");
 /// What the statements' values are.
-const VALUES: &str =
-    "\\set t random(1, 2000)\n\\set r random(1, 2000)\n\\set c random(1, 200)\n\\set k random(1000000, 2000000000)\n";
+const VALUES: &str = "\\set t random(1, 2000)\n\\set r random(1, 2000)\n\\set c random(1, 200)\n\
+                      \\set k random(1000000, 2000000000)\n";
 
 /// What is measured, and how.
 #[derive(Debug)]
@@ -138,7 +138,8 @@ impl Everyday {
                     let load = Load::new(work, protocol, *clients, Length::Seconds(self.seconds));
                     let row = self.measure_one(name, kind, &load, [plain.port, cluster.port], bouncer);
                     say(&format!(
-                        "{name:<22} {protocol:<8} {clients:>3} clients: plain {:>8}, pgherd {:>8}, ratio {:.2}, PgBouncer {} {}",
+                        "{name:<22} {protocol:<8} {clients:>3} clients: plain {:>8}, pgherd {:>8}, ratio {:.2}, \
+                         PgBouncer {} {}",
                         count(row.plain),
                         count(row.pgherd),
                         row.ratio,

@@ -1166,10 +1166,17 @@ fn bytes_before_login_are_answered_as_a_server_does() {
             "-z",
             "\\",
             "-c=-c=",
+            "-c a..b=1",
+            "-c .a=1",
+            "-c a.1b=1",
+            "-c a.b$1.c=1",
         ]
         .map(options),
     );
     cases.push(twice);
+    let replicates =
+        |value: &str| startup(196_608, &[("user", &user), ("database", "protocol"), ("replication", value)]);
+    cases.extend(["fa\\se", "", "FAL", "o", "2"].map(replicates));
     // Each by itself, or one after the other when the first has been answered.
     // (Servers that are built with GSSAPI offer it: it is not asked for here.)
     let ssl = packet(8, 80_877_103, b"");

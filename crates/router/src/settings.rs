@@ -108,6 +108,19 @@ pub fn time(value: &str) -> Option<Duration> {
     Some(Duration::from_millis((number * milliseconds).round() as u64))
 }
 
+/// A truth value as PostgreSQL's settings have it: a word, or so much of it that it can be no other.
+pub fn boolean(value: &str) -> Option<bool> {
+    let value = value.to_ascii_lowercase();
+    let begins = |words: &[&str]| words.iter().any(|word| !value.is_empty() && word.starts_with(value.as_str()));
+    match value.as_str() {
+        "on" | "1" => Some(true),
+        "of" | "off" | "0" => Some(false),
+        _ if begins(&["true", "yes"]) => Some(true),
+        _ if begins(&["false", "no"]) => Some(false),
+        _ => None,
+    }
+}
+
 /// Settings that the router answers for.
 pub fn is_own(name: &str) -> bool {
     name.starts_with("citus.") || name.starts_with("pgherd.")
@@ -266,6 +279,14 @@ pub fn is_users(name: &str) -> bool {
     prefix.is_some_and(|prefix| !LIBRARIES.contains(&prefix)) && !is_own(name)
 }
 
+/// Whether a server takes the name for a setting of the user's, or of a library that it has not loaded: identifiers,
+/// with dots between them.
+pub fn may_be_users(name: &str) -> bool {
+    let begins = |c: char| c.is_ascii_alphabetic() || c == '_' || !c.is_ascii();
+    let goes_on = |c: char| begins(c) || c.is_ascii_digit() || c == '$';
+    name.contains('.') && name.split('.').all(|part| part.starts_with(begins) && part.chars().all(goes_on))
+}
+
 /// Libraries whose settings have values of their own, which a server shows once it has loaded them.
 const LIBRARIES: [&str; 22] = [
     "auth_delay",
@@ -376,6 +397,13 @@ pub fn quote_literal(value: &str) -> String {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn truth_values_may_be_cut() {
+        assert_eq!(["t", "Tru", "yes", "y", "on", "1"].map(boolean), [Some(true); 6]);
+        assert_eq!(["f", "FALSE", "n", "no", "of", "off", "0"].map(boolean), [Some(false); 7]);
+        assert_eq!(["", "o", "trues", "2", "database"].map(boolean), [None; 5]);
+    }
 
     #[test]
     fn times_have_units_of_postgresql() {

@@ -144,10 +144,17 @@ async fn begin(thread: &Rc<Thread>, client: &mut Client) -> Result<Begun> {
             "user" => user = Some(value),
             "database" => database = Some(value),
             "options" => options = value,
-            "replication" if matches!(value.as_str(), "false" | "off" | "no" | "0") => {}
-            "replication" => {
-                return Err(Failure::fatal("0A000", "replication connections are not supported by the router"));
-            }
+            "replication" => match (value.as_str(), crate::settings::boolean(&value)) {
+                (_, Some(false)) => {}
+                ("database", _) | (_, Some(true)) => {
+                    return Err(Failure::fatal("0A000", "replication connections are not supported by the router"));
+                }
+                _ => {
+                    let message = format!("invalid value for parameter \"replication\": \"{value}\"");
+                    let hint = "Valid values are: \"false\", 0, \"true\", 1, \"database\".";
+                    return Err(Failure::fatal("22023", message).hint(hint));
+                }
+            },
             _ if name.starts_with("_pq_.") => unknown.push(name),
             _ => {
                 settings.insert(name.to_lowercase(), value);

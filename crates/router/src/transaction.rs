@@ -351,7 +351,7 @@ impl Session {
         // A worker may have the library, whose setting is not empty, and the coordinator not.
         let is_empty = self.settings.get(&name).is_some_and(String::is_empty);
         let is_refused = fields.sqlstate() == "42602" || fields.sqlstate() == "22023" && is_empty;
-        if !is_refused || !name.contains('.') {
+        if !is_refused || !settings::may_be_users(&name) {
             return false;
         }
         let before = self.txn.settings_before.as_mut().is_some_and(|settings| settings.remove(&name).is_some());
