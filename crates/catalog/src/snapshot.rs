@@ -71,8 +71,8 @@ pub struct Snapshot {
     /// Every other relation that users may name (local tables, views, foreign tables, …), so that an unqualified name
     /// is resolved through the search path as PostgreSQL does: [`qualified`].
     pub other_relations: NameSet,
-    /// Local tables of which a read runs nothing that its statement does not show, and all of whose columns are of built-in
-    /// types: by [`qualified`] name.
+    /// Local tables of which a read runs nothing that its statement does not show, and all of whose columns are of
+    /// built-in types: by [`qualified`] name.
     pub shown_relations: NameSet,
     /// Those of them to which that is true of a write as well, wherever it runs and in whatever transaction.
     pub shown_targets: NameSet,
@@ -506,7 +506,8 @@ impl Snapshot {
         self.other_relations.contains(qualified(schema, name).as_str())
     }
 
-    /// The [`qualified`] name of the local relation that a name means; none: of no such relation, or a distributed one's.
+    /// The [`qualified`] name of the local relation that a name means; none: there is no such relation, or it is a
+    /// distributed one.
     pub fn resolve_other(&self, schema: Option<&str>, name: &str, search_path: &[String]) -> Option<String> {
         let is_ours = |schema: &str| matches!(self.lookup(schema, name), Resolved::Table(_));
         let home = match schema {

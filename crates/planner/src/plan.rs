@@ -35,8 +35,8 @@ pub struct Plan {
 #[derive(Debug, Clone)]
 pub enum Tier {
     /// The coordinator alone answers it: no distributed table is named. (Reference tables may be read: the
-    /// coordinator has a copy.) `in_block`: run inside a transaction block, since it may call back and write. `rides`: nothing
-    /// runs but what it shows, and nothing depends on the session or is left there.
+    /// coordinator has a copy.) `in_block`: run inside a transaction block, since it may call back and write.
+    /// `rides`: nothing runs but what it shows, and nothing depends on the session or is left there.
     Coordinator { sql: Splice, in_block: bool, rides: bool },
     /// The coordinator answers it, its distributed tables call back into the router. `sql` has ONLY removed before
     /// distributed tables and own-function names qualified. `copies`: reference tables that it writes. The

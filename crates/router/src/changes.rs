@@ -563,7 +563,8 @@ impl Session {
     /// together may call any.
     pub(crate) async fn may_call_stable_readers(&mut self, text: &str) -> Result<bool> {
         const SQL: &str = "WITH bodies AS MATERIALIZED (SELECT p.oid, pg_catalog.lower(p.proname) AS name, \
-                 p.prorettype = 'pg_catalog.trigger'::pg_catalog.regtype AS is_trigger, p.provolatile <> 'v' AS is_stable, \
+                 p.prorettype = 'pg_catalog.trigger'::pg_catalog.regtype AS is_trigger, \
+                 p.provolatile <> 'v' AS is_stable, \
                  pg_catalog.lower(coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc)) AS body \
              FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
              WHERE p.oid >= 16384 AND l.lanname NOT IN ('c', 'internal') \

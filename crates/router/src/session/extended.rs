@@ -738,7 +738,7 @@ fn is_alone(kind: &StatementKind) -> bool {
     }
 }
 
-/// From this version on what follows the first statement of a pipeline is in a transaction block, and errors call it so.
+/// From this version on what follows the first statement of a pipeline is in a transaction block, and errors say so.
 const PIPELINES_ARE_BLOCKS: u32 = 18;
 
 /// What a statement is called that has to be in a transaction block.

@@ -1,6 +1,7 @@
-//! The short way: a statement of one shard, or of the coordinator alone, that is a transaction of its own rides on a lane.
-//! Its messages are read where they lie in the client's buffer, its key is hashed, and they leave under the statement's name there; the
-//! lane's task sends the reply to the client. Nothing is parsed, planned or looked up but what [`Compiled`] keeps.
+//! The short way: a statement of one shard, or of the coordinator alone, that is a transaction of its own rides on a
+//! lane. Its messages are read where they lie in the client's buffer, its key is hashed, and they leave under the
+//! statement's name there; the lane's task sends the reply to the client. Nothing is parsed, planned or looked up but
+//! what [`Compiled`] keeps.
 //!
 //! Anything unusual (an error, a timeout, a reply too large, a server that went) brings the messages back, and they go
 //! the long way as if nothing had happened: a ride that failed was rolled back by its server.
