@@ -160,6 +160,7 @@ BEGIN
     WITH rel AS MATERIALIZED (
         SELECT c.oid, c.relname, c.relkind, c.relowner, c.reloptions, c.relhasrules, n.nspname, p.partmethod,
             c.relkind = 'r' AND p.logicalrelid IS NULL AND n.nspname !~ '^pg_temp' AND NOT c.relrowsecurity AND NOT c.relhasrules
+                AND NOT c.relispartition
                 AND NOT EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = c.oid)
                 AND NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND a.atttypid >= 16384) AS is_shown,
             p.logicalrelid IS NOT NULL AS is_distributed, h.relation IS NOT NULL AS fires_here
@@ -181,19 +182,20 @@ BEGIN
     UNION ALL SELECT 'B', r.nspname || E'\x01' || r.relname, r.oid FROM rel r
         WHERE r.is_shown AND NOT EXISTS (SELECT FROM trg t JOIN pg_proc f ON f.oid = t.tgfoid WHERE t.oid = r.oid
                 AND (t.tgfoid >= 16384 OR t.tgdeferrable OR f.proname ~ '^RI_FKey_(cascade|setnull|setdefault)_'))
-            AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = r.oid AND k.condeferrable)
+            AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = r.oid AND (k.condeferrable OR k.contype = 'x'))
+            AND NOT EXISTS (SELECT FROM pg_index i, unnest(i.indclass) c(id) WHERE i.indrelid = r.oid AND c.id >= 16384)
             AND NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = r.oid AND a.attnum > 0
                 AND (a.attidentity <> '' OR a.atttypid IN (1186, 1187) AND a.atttypmod >= 0))
             AND NOT EXISTS (
-                SELECT FROM (SELECT a.adbin FROM pg_attrdef a WHERE a.adrelid = r.oid
-                        UNION ALL SELECT k.conbin FROM pg_constraint k WHERE k.conrelid = r.oid AND k.contype = 'c'
-                        UNION ALL SELECT i.indexprs FROM pg_index i WHERE i.indrelid = r.oid
-                        UNION ALL SELECT i.indpred FROM pg_index i WHERE i.indrelid = r.oid) x(tree),
-                    regexp_matches(x.tree::text, ':(funcid|opfuncid|opno) ([0-9]+) ', 'g') m
-                    LEFT JOIN pg_proc f ON m[1] <> 'opno' AND f.oid = m[2]::oid
-                WHERE m[2]::oid >= 16384
-                    OR f.provolatile = 'v' AND f.proname NOT IN ('clock_timestamp', 'gen_random_uuid', 'random', 'uuidv4', 'uuidv7')
-                    OR f.provolatile = 's' AND f.proname ~ '^(pg_|current_setting|has_|inet_|txid|to_reg|current_schema|version)')
+                SELECT FROM (SELECT a.adbin::text FROM pg_attrdef a WHERE a.adrelid = r.oid
+                        UNION ALL SELECT k.conbin::text FROM pg_constraint k WHERE k.conrelid = r.oid AND k.contype = 'c'
+                        UNION ALL SELECT concat(i.indexprs::text, i.indpred::text) FROM pg_index i WHERE i.indrelid = r.oid) x(tree)
+                WHERE x.tree ~ '[{](COERCETODOMAIN|SUBLINK|SUBPLAN|XMLEXPR|NEXTVALUEEXPR) '
+                    OR EXISTS (SELECT FROM regexp_matches(x.tree, ':(?:opno|resulttype) ([0-9]+)', 'g') m WHERE m[1]::oid >= 16384)
+                    OR EXISTS (SELECT FROM regexp_matches(x.tree, ':(?:op)?funcid ([0-9]+)', 'g') m JOIN pg_proc f ON f.oid = m[1]::oid
+                        WHERE f.oid >= 16384
+                            OR f.provolatile = 'v' AND f.proname NOT IN ('clock_timestamp', 'gen_random_uuid', 'random', 'uuidv4', 'uuidv7')
+                            OR f.provolatile = 's' AND f.proname ~ '^(pg_|current_setting|has_|inet_|txid|to_reg|current_schema|version)'))
     UNION ALL SELECT DISTINCT 'X', '', t.oid FROM trg t WHERE t.is_users AND t.bits & 24 <> 0 AND t.bits & 3 <> 1 AND NOT t.fires_here
     UNION ALL SELECT DISTINCT 'D', '', r.oid FROM rel r JOIN pg_constraint k ON k.conrelid = r.oid
         WHERE r.partmethod = 'h' AND k.condeferrable

@@ -625,3 +625,38 @@ fn types_of_schemas_that_are_for_others() {
         ],
     );
 }
+
+/// Some function that reads a table and is not volatile is there, as in most databases; nothing in bodies calls it.
+#[test]
+fn triggers_read_their_own_table_beside_functions_that_nobody_calls() {
+    same(
+        "objects_readers",
+        &[
+            "CREATE TABLE t (k int PRIMARY KEY, v int); CREATE TABLE log (n bigint)",
+            "only: SELECT create_distributed_table('t', 'k')",
+            "CREATE FUNCTION unrelated() RETURNS bigint STABLE LANGUAGE sql AS 'SELECT count(*) FROM t WHERE v > 100'",
+            "CREATE FUNCTION seen() RETURNS trigger LANGUAGE plpgsql AS $$ \
+             BEGIN INSERT INTO log SELECT sum(v) FROM t; RETURN NULL; END $$",
+            "INSERT INTO t SELECT g, g FROM generate_series(1, 20) g",
+            "CREATE TRIGGER seen AFTER UPDATE ON t FOR EACH ROW EXECUTE FUNCTION seen()",
+            "UPDATE t SET v = v + 1 WHERE k <= 3",
+            "SELECT * FROM log ORDER BY n",
+            "BEGIN; UPDATE t SET v = v + 1 WHERE k <= 3; UPDATE t SET v = v + abs(k) WHERE k > 4; COMMIT",
+            "SELECT count(*), sum(n), (SELECT sum(v) FROM t) FROM log",
+        ],
+    );
+    let (_plain, [_, cluster]) = sides();
+    let mut client = cluster.connect("objects_readers").unwrap();
+    // Called by the statement or by a body: which of the two reads nobody can tell.
+    let reply = client.simple("UPDATE t SET v = 101 + unrelated() WHERE k <= 3", None).unwrap();
+    assert_eq!(reply.error().map(|error| error.sqlstate()), Some("0A000"));
+    for called in ["unrelated()", "(SELECT count(*) FROM by_view)::int"] {
+        client.run("CREATE OR REPLACE VIEW by_view AS SELECT unrelated() AS n").unwrap();
+        let body = format!("BEGIN UPDATE t SET v = 300 + {called} WHERE k <= 3; END");
+        client
+            .run(&format!("CREATE OR REPLACE FUNCTION caller() RETURNS void LANGUAGE plpgsql AS $$ {body} $$"))
+            .unwrap();
+        let reply = client.simple("SELECT caller()", None).unwrap();
+        assert_eq!(reply.error().map(|error| error.sqlstate()), Some("0A000"), "{called}");
+    }
+}

@@ -50,6 +50,9 @@ CREATE TABLE base (k int, v text);
 CREATE TABLE derived (x int) INHERITS (base);
 CREATE TABLE made (k int PRIMARY KEY, twice int GENERATED ALWAYS AS (k * 2) STORED);
 CREATE VIEW asked AS SELECT k, is_mine(k) AS mine FROM one;
+CREATE TABLE ranged (k int, n int DEFAULT 5::small, CHECK (k::small IS NOT NULL));
+CREATE TABLE jobs (k int, state text, tries int DEFAULT 0);
+CREATE UNIQUE INDEX ON jobs (k) WHERE state = 'new';
 CREATE TABLE set_of (k int PRIMARY KEY, name text DEFAULT current_setting('app.name', true));
 CREATE TABLE country (code int PRIMARY KEY, name text);
 INSERT INTO country SELECT g, 'c' || g FROM generate_series(1, 9) g;
@@ -58,7 +61,7 @@ CREATE TABLE spread (k int PRIMARY KEY, v text);
 ";
 
 /// `$1` is a small number, another one each time.
-const STATEMENTS: [&str; 58] = [
+const STATEMENTS: [&str; 66] = [
     "SELECT 1",
     "SELECT $1::int + 1",
     "SELECT k, v, n, c, w, who FROM one WHERE k = $1",
@@ -117,6 +120,14 @@ const STATEMENTS: [&str; 58] = [
     "SELECT abs('3'), abs(-$1::int)",
     "SELECT k FROM one WHERE k = $1 FOR UPDATE",
     "SELECT g, $1::int FROM generate_series(1, 3) g",
+    "WITH m AS (INSERT INTO noted VALUES ($1, 'a') RETURNING k) INSERT INTO one (k) SELECT k + 800 FROM m",
+    "WITH m AS (INSERT INTO numbered (v) VALUES ('w') RETURNING k) UPDATE one SET v = 'w' FROM m WHERE one.k = $1",
+    "WITH d AS (DELETE FROM parent WHERE k = $1 RETURNING k) INSERT INTO one (k) SELECT k + 850 FROM d",
+    "INSERT INTO ranged VALUES ($1)",
+    "SELECT k, n FROM ranged WHERE k = $1",
+    "INSERT INTO jobs VALUES ($1, 'new') ON CONFLICT (k) WHERE state = 'new' DO UPDATE SET tries = jobs.tries + 1",
+    "SELECT * FROM jobs WHERE k = $1 AND state = 'new'",
+    "INSERT INTO parted_1 VALUES ($1, 'leaf')",
 ];
 
 fn distributes(client: &mut Client) {

@@ -392,6 +392,7 @@ impl<'a> Context<'a> {
             && !locks
             && self.statement.samples.is_empty()
             && (target.is_some() || !self.writes)
+            && self.analysis.modifying.is_empty()
             && target.is_none_or(is_target)
             && self.statement.relations.iter().all(is_shown)
     }

@@ -471,7 +471,8 @@ impl Session {
         let (least, most, others) = self.volatility_of(&names, &[]).await?;
         Ok(match (least.as_deref(), most.as_deref()) {
             (Some("v"), Some("v")) if !others => Sight::Changes(table.oid),
-            (Some("i" | "s"), Some("i" | "s")) if !others => Sight::Statement(table.oid),
+            // Its triggers see what it has changed.
+            (Some("i" | "s"), Some("i" | "s")) if !others && !table.fires_here => Sight::Statement(table.oid),
             _ => Sight::Unknown,
         })
     }
@@ -559,23 +560,31 @@ impl Session {
     }
 
     /// A function that is not volatile, and reads tables, may be called by the client's statement or by what is stored:
-    /// while rows are changed one by one it sees what the statement that calls it sees. A body that puts statements
-    /// together may call any.
+    /// while rows are changed one by one it sees what the statement that calls it sees. What runs a text may call any.
     pub(crate) async fn may_call_stable_readers(&mut self, text: &str) -> Result<bool> {
-        const SQL: &str = "WITH bodies AS MATERIALIZED (SELECT p.oid, pg_catalog.lower(p.proname) AS name, \
+        // Names in lower case as ASCII has it, here and there.
+        const SQL: &str = "WITH bodies AS MATERIALIZED (SELECT p.oid, \
+                 pg_catalog.lower(p.proname COLLATE \"C\") AS name, \
                  p.prorettype = 'pg_catalog.trigger'::pg_catalog.regtype AS is_trigger, \
                  p.provolatile <> 'v' AS is_stable, \
-                 pg_catalog.lower(coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc)) AS body \
+                 pg_catalog.lower(coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc) COLLATE \"C\") AS body \
              FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
              WHERE p.oid >= 16384 AND l.lanname NOT IN ('c', 'internal') \
                  AND p.pronamespace NOT IN (11, 'pgherd'::pg_catalog.regnamespace)), \
-             readers AS MATERIALIZED (SELECT * FROM bodies WHERE is_stable AND body ~ E'\\m(from|execute|table)\\M') \
-             SELECT pg_catalog.string_agg(DISTINCT name, E'\n'), pg_catalog.bool_or(is_trigger) \
-                 OR EXISTS (SELECT FROM readers r JOIN pg_catalog.pg_depend d \
-                     ON d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.refobjid = r.oid) \
-                 OR EXISTS (SELECT FROM bodies b WHERE b.body ~ E'\\m(execute|[a-z]+_to_xml\\w*)\\M' \
-                     OR EXISTS (SELECT FROM readers r WHERE r.oid <> b.oid AND pg_catalog.strpos(b.body, r.name) > 0)) \
+             readers AS MATERIALIZED (SELECT * FROM bodies \
+                 WHERE is_stable AND body ~ E'\\\\m(from|execute|table)\\\\M'), \
+             size (pairs) AS (SELECT (SELECT pg_catalog.count(*) FROM readers) * pg_catalog.count(*) FROM bodies) \
+             SELECT pg_catalog.string_agg(DISTINCT name, E'\\n'), \
+                 CASE WHEN (SELECT pairs FROM size) > 100000 THEN true \
+                 ELSE pg_catalog.bool_or(is_trigger OR name !~ '^[a-z_][a-z0-9_]*$') \
+                     OR EXISTS (SELECT FROM readers r JOIN pg_catalog.pg_depend d \
+                         ON d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.refobjid = r.oid) \
+                     OR EXISTS (SELECT FROM bodies b \
+                         WHERE b.body ~ 'execute|spi_|ts_stat|ts_rewrite|crosstab|_to_xml|u&\"' \
+                         OR EXISTS (SELECT FROM readers r WHERE r.oid <> b.oid \
+                             AND pg_catalog.strpos(b.body, r.name) > 0)) END \
              FROM readers";
+        const RUN_TEXTS: &[&str] = &["execute", "_to_xml", "ts_stat", "ts_rewrite", "crosstab", "u&\""];
         let catalog = self.catalog();
         if !self.readers.is_of(&catalog) {
             self.readers = Readers { catalog: Some(catalog.clone()), ..Readers::default() };
@@ -585,11 +594,12 @@ impl Session {
             self.join(COORDINATOR_GROUP).await?;
             let found = self.collect_on(COORDINATOR_GROUP, SQL).await?;
             let names = found.text(0, 0).unwrap_or_default().lines().map(str::to_owned).collect();
-            self.readers.stable = Some((names, found.text(0, 1) == Some("t")));
+            self.readers.stable = Some((names, found.text(0, 1) != Some("f")));
         }
         let Some((names, is_called)) = &self.readers.stable else { return Ok(true) };
-        let text = text.to_lowercase();
-        Ok(*is_called || text.contains("execute") || names.iter().any(|name| text.contains(name)))
+        let text = text.to_ascii_lowercase();
+        let has = |word: &str| text.contains(word);
+        Ok(*is_called || RUN_TEXTS.iter().any(|word| has(word)) || names.iter().any(|name| has(name)))
     }
 
     /// A statement of the coordinator begins to update a table whose partitions rows may leave.

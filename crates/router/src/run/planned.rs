@@ -154,7 +154,7 @@ impl Session {
                 }
                 let completion = Box::pin(self.run_coordinator_plan(call, &sql, writes, *in_block)).await;
                 self.cursors.changes.calls_stable_readers = None;
-                if *rides && completion.is_ok() && call.keeps() {
+                if *rides && completion.is_ok() && call.keeps() && sql.as_written() == call.prepared.text() {
                     self.compile(call.prepared, &plan, id);
                 }
                 completion

@@ -233,6 +233,12 @@ impl Session {
         }
         let mut target = self.target(group).ok()?;
         target.parameters.push(("application_name".to_owned(), "pgherd lane".to_owned()));
+        // It is idle as the router's, whatever a session's limit is.
+        if let Some((_, options)) = target.parameters.iter_mut().find(|(name, _)| name == "options")
+            && !options.contains(crate::settings::NEVER_IDLE)
+        {
+            *options = format!("{options} {}", crate::settings::NEVER_IDLE);
+        }
         let mut all = context.lanes.borrow_mut();
         let lanes = all.entry(target.address.clone()).or_insert_with(|| {
             let budget = self.thread.shared.budget.server(&target.address);
