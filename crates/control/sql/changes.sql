@@ -135,7 +135,7 @@ BEGIN
             UNION ALL SELECT 0, r.relation FROM pg_constraint k, LATERAL (VALUES (k.conrelid), (k.confrelid)) r(relation)
                 WHERE t.class = 'pg_constraint'::regclass AND k.oid = t.object
             UNION ALL SELECT 0, i.indrelid FROM pg_index i WHERE c.relkind IN ('i', 'I') AND i.indexrelid = t.object
-            UNION ALL SELECT t.class, i.inhrelid FROM pg_inherits i WHERE c.relkind IN ('r', 'p', 'f') AND i.inhparent = t.object
+            UNION ALL SELECT t.class, i.inhrelid FROM pg_inherits i WHERE c.relkind IN ('r', 'p', 'f', 'I') AND i.inhparent = t.object
             UNION ALL SELECT 0, i.inhparent FROM pg_inherits i WHERE c.relkind IN ('r', 'p', 'f') AND i.inhrelid = t.object
             UNION ALL SELECT 0, r.relation
                 FROM pg_depend d JOIN pg_constraint k ON k.oid = d.objid AND k.contype = 'f',
@@ -160,7 +160,6 @@ BEGIN
     WITH rel AS MATERIALIZED (
         SELECT c.oid, c.relname, c.relkind, c.relowner, c.reloptions, c.relhasrules, n.nspname, p.partmethod,
             c.relkind = 'r' AND p.logicalrelid IS NULL AND n.nspname !~ '^pg_temp' AND NOT c.relrowsecurity AND NOT c.relhasrules
-                AND NOT c.relispartition
                 AND NOT EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = c.oid)
                 AND NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND a.atttypid >= 16384) AS is_shown,
             p.logicalrelid IS NOT NULL AS is_distributed, h.relation IS NOT NULL AS fires_here
@@ -184,6 +183,11 @@ BEGIN
                 AND (t.tgfoid >= 16384 OR t.tgdeferrable OR f.proname ~ '^RI_FKey_(cascade|setnull|setdefault)_'))
             AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = r.oid AND (k.condeferrable OR k.contype = 'x'))
             AND NOT EXISTS (SELECT FROM pg_index i, unnest(i.indclass) c(id) WHERE i.indrelid = r.oid AND c.id >= 16384)
+            -- A row that is written to a partition is checked by how its parents are partitioned.
+            AND NOT EXISTS (SELECT FROM pg_partition_ancestors(r.oid) p(relation) JOIN pg_partitioned_table t ON t.partrelid = p.relation
+                WHERE EXISTS (SELECT FROM unnest(t.partclass) c(id) WHERE c.id >= 16384)
+                    OR EXISTS (SELECT FROM regexp_matches(t.partexprs::text, ':(?:(?:op)?funcid|opno) ([0-9]+)', 'g') m
+                        WHERE m[1]::oid >= 16384))
             AND NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = r.oid AND a.attnum > 0
                 AND (a.attidentity <> '' OR a.atttypid IN (1186, 1187) AND a.atttypmod >= 0))
             AND NOT EXISTS (
