@@ -14,7 +14,7 @@ CLIENTS ?= 8
 WORKERS ?= 3
 # Of the benchmark: its parts (memory of idle clients, definitions, bars, all combinations), the rows of the bars (BENCH_ONLY=insert,COPY
 # for those with such a name), and how long and how often each is measured.
-BENCH_PARTS ?= memory,definitions,bars,matrix
+BENCH_PARTS ?= memory,definitions,everyday,bars,matrix
 BENCH_ONLY ?=
 BENCH_SCALE ?= 50
 BENCH_SECONDS ?= 4
@@ -23,6 +23,11 @@ BENCH_IDLE ?= 10000
 # Of the combinations.
 BENCH_CLIENTS ?= 1,8,32,128
 BENCH_PROTOCOLS ?= simple,extended,prepared
+# Of everyday statements.
+EVERYDAY_CLIENTS ?= 8,64
+EVERYDAY_PROTOCOLS ?= prepared
+EVERYDAY_SECONDS ?= 2
+EVERYDAY_ROUNDS ?= 3
 MATRIX_SECONDS ?= 2
 MATRIX_ROUNDS ?= 3
 # Of the analytical queries: how many rows (1 is more than 100 MB for each of the two benchmarks), which, how the tables are
@@ -113,7 +118,9 @@ bench: build ## Measure against the bars, and all combinations; writes bench/res
 	@$(CARGO_TARGET_DIR)/release/pgherd-bench run --workers $(WORKERS) --scale $(BENCH_SCALE) \
 		--parts $(BENCH_PARTS) --only "$(BENCH_ONLY)" --seconds $(BENCH_SECONDS) --rounds $(BENCH_ROUNDS) \
 		--idle-clients $(BENCH_IDLE) --clients $(BENCH_CLIENTS) --protocols $(BENCH_PROTOCOLS) \
-		--matrix-seconds $(MATRIX_SECONDS) --matrix-rounds $(MATRIX_ROUNDS)
+		--matrix-seconds $(MATRIX_SECONDS) --matrix-rounds $(MATRIX_ROUNDS) \
+		--everyday-clients $(EVERYDAY_CLIENTS) --everyday-protocols $(EVERYDAY_PROTOCOLS) \
+		--everyday-seconds $(EVERYDAY_SECONDS) --everyday-rounds $(EVERYDAY_ROUNDS)
 
 analytics: build ## Run the shapes of TPC-H and CH-benCHmark beside one plain PostgreSQL; writes bench/results/analytics-<commit>.md
 	@$(CARGO_TARGET_DIR)/release/pgherd-bench analytics --workers $(WORKERS) --scale $(ANALYTICS_SCALE) \

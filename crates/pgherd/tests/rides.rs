@@ -61,7 +61,7 @@ CREATE TABLE spread (k int PRIMARY KEY, v text);
 ";
 
 /// `$1` is a small number, another one each time.
-const STATEMENTS: [&str; 66] = [
+const STATEMENTS: [&str; 69] = [
     "SELECT 1",
     "SELECT $1::int + 1",
     "SELECT k, v, n, c, w, who FROM one WHERE k = $1",
@@ -128,6 +128,9 @@ const STATEMENTS: [&str; 66] = [
     "INSERT INTO jobs VALUES ($1, 'new') ON CONFLICT (k) WHERE state = 'new' DO UPDATE SET tries = jobs.tries + 1",
     "SELECT * FROM jobs WHERE k = $1 AND state = 'new'",
     "INSERT INTO parted_1 VALUES ($1, 'leaf')",
+    "SELECT version() = version(), current_database(), current_schema(), current_schema, $1::int",
+    "SELECT pg_typeof(v), to_regclass('one'), format_type(23, -1), 'one'::regclass FROM one WHERE k = $1",
+    "SELECT v COLLATE \"C\" < 'x', v::regclass FROM parent WHERE k = $1",
 ];
 
 fn distributes(client: &mut Client) {

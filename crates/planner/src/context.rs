@@ -388,7 +388,9 @@ impl<'a> Context<'a> {
                 self.snapshot.resolve_other(relation.schema.as_deref(), &relation.name, self.session.search_path);
             name.is_some_and(|name| self.snapshot.shown_targets.contains(name.as_str()))
         };
-        self.unsafe_reason.is_none()
+        !self.analysis.has_parts_unknown
+            && dotted_call(self.statement, self.snapshot, &self.analysis).is_none()
+            && safety::reason_here(self.statement, &self.names()).is_none()
             && !locks
             && self.statement.samples.is_empty()
             && (target.is_some() || !self.writes)

@@ -194,19 +194,62 @@ pub(crate) fn operator_reason(names: &Names<'_>, expr: &Expr) -> Option<String> 
 
 /// Why no worker may run this statement; none: one may.
 pub(crate) fn statement_reason(statement: &Statement, names: &Names<'_>) -> Option<String> {
-    for (schema, name) in &statement.calls {
-        if let Some(reason) = call_reason(names, schema.as_deref(), name) {
-            return Some(reason);
-        }
-    }
-    for (schema, name) in &statement.types {
-        if let Some(reason) = type_reason(names, schema.as_deref(), name) {
-            return Some(reason);
-        }
-    }
-    let mut found = None;
+    let call = |schema: Option<&str>, name: &str| call_reason(names, schema, name);
+    let type_name = |schema: Option<&str>, name: &str| type_reason(names, schema, name);
+    reason_by(statement, names, call, type_name, |_| false)
+}
+
+/// What is the same for all clients of one role and search path that share a connection to the coordinator.
+const SAME_HERE: &[&str] = &[
+    "col_description",
+    "current_database",
+    "current_schema",
+    "format_type",
+    "getdatabaseencoding",
+    "obj_description",
+    "pg_char_to_encoding",
+    "pg_encoding_to_char",
+    "pg_get_expr",
+    "pg_get_userbyid",
+    "pg_typeof",
+    "shobj_description",
+    "to_regclass",
+    "to_regnamespace",
+    "to_regproc",
+    "to_regrole",
+    "to_regtype",
+    "version",
+];
+
+/// Why a shared connection to the coordinator may not run this statement, as far as functions and types go; none: it
+/// may.
+pub(crate) fn reason_here(statement: &Statement, names: &Names<'_>) -> Option<String> {
+    let is_users = |schema: Option<&str>, name: &str| names.is_users(&names.snapshot.user_functions, schema, name);
+    let call = |schema: Option<&str>, name: &str| match SAME_HERE.contains(&name) && !is_users(schema, name) {
+        true => None,
+        false => call_reason(names, schema, name),
+    };
+    let type_name = |schema: Option<&str>, name: &str| {
+        let is_users = names.is_users(&names.snapshot.user_types, schema, name);
+        is_users.then(|| format!("the type {name} is not built in"))
+    };
+    reason_by(statement, names, call, type_name, |e| {
+        matches!(e.kind, ExprKind::ValueFunction(_) | ExprKind::Collate { .. })
+    })
+}
+
+fn reason_by(
+    statement: &Statement,
+    names: &Names<'_>,
+    call: impl Fn(Option<&str>, &str) -> Option<String>,
+    type_name: impl Fn(Option<&str>, &str) -> Option<String>,
+    passes: impl Fn(&Expr) -> bool,
+) -> Option<String> {
+    let called = statement.calls.iter().find_map(|(schema, name)| call(schema.as_deref(), name));
+    let typed = || statement.types.iter().find_map(|(schema, name)| type_name(schema.as_deref(), name));
+    let mut found = called.or_else(typed);
     statement.tree.walk_all(&mut |_, expr| {
-        if found.is_none() {
+        if found.is_none() && !passes(expr) {
             found = expression_reason(expr, names);
         }
     });

@@ -63,6 +63,7 @@ const PLACES: &[Row] = &[
     ("22P04", "received copy data after EOF marker", "copyfromparse.c", 982, "NextCopyFrom"),
     ("22P04", "unexpected EOF in COPY data", "copyfromparse.c", 1904, "CopyReadBinaryAttribute"),
     ("22P04", "invalid field size", "copyfromparse.c", 1894, "CopyReadBinaryAttribute"),
+    ("22P05", "character with byte sequence %", "mbutils.c", 1845, "report_untranslatable_char"),
     ("24000", "cursor % is not positioned on a row", "execCurrent.c", 182, "execCurrentOf"),
     ("25001", "% cannot run inside a transaction block", "xact.c", 3489, "PreventInTransactionBlock"),
     ("25001", "% cannot be executed %", "xact.c", 3509, "PreventInTransactionBlock"),
