@@ -12,6 +12,7 @@ use pgherd_sql::{Edits, Overlap, Splice, Statement, own_names};
 use crate::SessionView;
 use crate::analysis::Analysis;
 use crate::decorrelate::Joined;
+use crate::given::{GivenValues, asks_drawn, asks_session};
 use crate::moments::{self, MovingLiteral};
 use crate::plan::*;
 use crate::safety;
@@ -38,6 +39,8 @@ pub(crate) struct Context<'a> {
     pub questions: RefCell<BTreeSet<String>>,
     /// What has been found of occurrences (see reduce.rs).
     pub implied: RefCell<HashMap<usize, Rc<Implied>>>,
+    /// Values that come as parameters, where this way is being tried.
+    pub given: Option<GivenValues<'a>>,
 }
 
 /// Conditions on an occurrence, with the share of its rows that each lets through.
@@ -62,13 +65,13 @@ pub(crate) fn qualified(table: &Table) -> String {
 /// Puts values where a statement reads the transaction's time, once another server's has been taken for it, and where
 /// it asks for the number of the session's process, which the coordinator does not know.
 pub fn fix_session(statement: &Statement, snapshot: &Snapshot, session: &SessionView<'_>, edits: &mut Edits) {
-    if calls_for_pid(statement) || session.multi_statement_txn_now.is_some() {
+    if asks_session(statement) || asks_drawn(statement) || session.multi_statement_txn_now.is_some() {
         Context::new(statement, snapshot, session).fix_session(edits);
     }
 }
 
 /// Most views of activity, and functions that watch, know the numbers of the coordinator's processes.
-fn asks_for_pid(statement: &Statement, snapshot: &Snapshot) -> bool {
+pub(crate) fn asks_for_pid(statement: &Statement, snapshot: &Snapshot) -> bool {
     let of_sessions = |name: &str| matches!(name, "pg_locks" | "pg_stat_activity");
     let mut shown = statement.relations.iter().any(|r| r.name.starts_with("pg_") && !of_sessions(&r.name));
     shown |= snapshot.user_functions.contains(BACKEND_PID);
@@ -78,29 +81,32 @@ fn asks_for_pid(statement: &Statement, snapshot: &Snapshot) -> bool {
         name.starts_with("pg_stat_") || WATCHING.contains(&name)
     };
     shown |= statement.calls.iter().any(|(_, name)| watches(name));
-    !shown && calls_for_pid(statement)
+    !shown && statement.calls.iter().any(|(_, name)| name == BACKEND_PID)
 }
 
-/// The statement asks for the number of the session's process, which a plan of it may have as a value.
-pub fn calls_for_pid(statement: &Statement) -> bool {
-    statement.calls.iter().any(|(_, name)| name == BACKEND_PID)
-}
+pub(crate) const BACKEND_PID: &str = "pg_backend_pid";
 
-const BACKEND_PID: &str = "pg_backend_pid";
-
-fn replace_session_values(statement: &Statement, now: Option<&str>, pid: Option<i32>, edits: &mut Edits) {
+/// `of_session`: what stands for calls that only the session can answer.
+fn replace_session_values(
+    statement: &Statement,
+    now: Option<&str>,
+    of_session: Option<&dyn Fn(&Expr) -> Option<String>>,
+    edits: &mut Edits,
+) {
     let text = &statement.text;
     let now = now.filter(|_| safety::uses_now(statement));
-    if now.is_none() && pid.is_none() {
+    if now.is_none() && of_session.is_none() {
         return;
     }
-    let value_of = |expr: &Expr| match (&expr.kind, pid) {
-        (ExprKind::Call(call), Some(pid)) if call.name == BACKEND_PID && call.args.is_empty() => {
-            Some(format!("({pid}::pg_catalog.int4)"))
-        }
-        _ => safety::now_replacement(expr, text, now?),
+    let value_of = |expr: &Expr| {
+        let own = of_session.and_then(|value| value(expr));
+        own.or_else(|| safety::now_replacement(expr, text, now?))
     };
     statement.tree.walk_all(&mut |place, expr| {
+        let is_own = |e: &Expr| of_session.is_some_and(|value| value(e).is_some());
+        if place == Place::From && is_own(expr) {
+            return;
+        }
         if let Some(new) = value_of(expr) {
             edits.cover(expr.span, new);
         }
@@ -120,6 +126,16 @@ fn replace_session_values(statement: &Statement, now: Option<&str>, pid: Option<
 
 impl<'a> Context<'a> {
     pub fn new(statement: &'a Statement, snapshot: &'a Snapshot, session: &'a SessionView<'a>) -> Self {
+        Context::new_with(statement, snapshot, session, None)
+    }
+
+    /// `given`: the router has these values for it.
+    pub fn new_with(
+        statement: &'a Statement,
+        snapshot: &'a Snapshot,
+        session: &'a SessionView<'a>,
+        given: Option<GivenValues<'a>>,
+    ) -> Self {
         let snapshot = match snapshot.among_built_in_types() {
             Some(other) if has_built_in_types(statement, snapshot, session) => other,
             _ => snapshot,
@@ -151,8 +167,8 @@ impl<'a> Context<'a> {
         } else if safety::has_outer_aggregate(&analysis) {
             Some("an aggregate in a subquery is one of the query around it".to_owned())
         } else {
-            safety::statement_reason(statement, &safety::Names::new(snapshot, session))
-                .or_else(|| dotted_call(statement, snapshot, &analysis))
+            let names = safety::Names { given: given.is_some(), ..safety::Names::new(snapshot, session) };
+            safety::statement_reason(statement, &names).or_else(|| dotted_call(statement, snapshot, &analysis))
         };
         let words = moments::literals_of_time(statement, &analysis);
         let uses_now = safety::uses_now(statement)
@@ -172,11 +188,12 @@ impl<'a> Context<'a> {
             kept_key: RefCell::default(),
             questions: RefCell::default(),
             implied: RefCell::default(),
+            given,
         }
     }
 
     pub fn names(&self) -> safety::Names<'a> {
-        safety::Names::new(self.snapshot, self.session)
+        safety::Names { given: self.given.is_some(), ..safety::Names::new(self.snapshot, self.session) }
     }
 
     pub fn text(&self) -> &'a str {
@@ -199,6 +216,8 @@ impl<'a> Context<'a> {
             questions: Vec::new(),
             lock_wait: None,
             locked_copies: self.locked_copies(),
+            given: Vec::new(),
+            could_be_given: false,
         }
     }
 
@@ -328,8 +347,8 @@ impl<'a> Context<'a> {
 
     fn fix_session(&self, edits: &mut Edits) {
         let now = self.session.multi_statement_txn_now;
-        let pid = self.session.pid.filter(|_| asks_for_pid(self.statement, self.snapshot));
-        replace_session_values(self.statement, now, pid, edits);
+        let of_session = crate::given::replacements(self);
+        replace_session_values(self.statement, now, of_session.as_deref(), edits);
         let Some(now) = now else { return };
         for (span, sql) in moments::defaults_of_time(&self.statement.tree, &self.analysis) {
             if let Some(value) = crate::insert::default_at(sql, now, self.snapshot).filter(|_| span.is_known()) {

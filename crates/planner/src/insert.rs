@@ -73,10 +73,46 @@ impl Context<'_> {
             return self.insert_with(insert, &table);
         }
         match &insert.source {
-            InsertSource::Query(query) => self.insert_query(insert, query, &table),
+            InsertSource::Query(query) => {
+                let row = self.row_of(query).map(|row| self.insert_rows(insert, &[row], &table));
+                match row.filter(|plan| matches!(plan.tier, Tier::Route(_))) {
+                    Some(plan) => plan,
+                    None => self.insert_query(insert, query, &table),
+                }
+            }
             InsertSource::Values(rows) => self.insert_rows(insert, rows, &table),
             InsertSource::DefaultValues => self.insert_rows(insert, &[Vec::new()], &table),
         }
+    }
+
+    /// The one row of a SELECT without tables and conditions.
+    fn row_of(&self, query: &Query) -> Option<Vec<Expr>> {
+        let Body::Select(select) = &query.body else { return None };
+        let in_brackets = self.text().get(..query.span.start).is_none_or(|before| before.trim_end().ends_with('('));
+        let plain = !in_brackets
+            && query.with.is_none()
+            && query.order_by.is_empty()
+            && query.limit.is_none()
+            && query.offset.is_none()
+            && query.row_locks.is_empty()
+            && !query.into
+            && matches!(select.distinct, Distinct::No)
+            && select.from.is_empty()
+            && select.filter.is_none()
+            && select.group_by.is_empty()
+            && select.having.is_none()
+            && select.windows.is_empty();
+        let is_value = |expr: &Expr| {
+            let mut found = !matches!(expr.kind, ExprKind::Star(_));
+            expr.walk(&mut |e| match &e.kind {
+                ExprKind::Call(call) => found &= !self.analysis.is_aggregate(call) && call.over.is_none(),
+                ExprKind::Sublink(_) | ExprKind::Grouping(_) | ExprKind::Unknown(_) => found = false,
+                _ => {}
+            });
+            found
+        };
+        (plain && select.items.iter().all(|item| is_value(&item.expr)))
+            .then(|| select.items.iter().map(|item| item.expr.clone()).collect())
     }
 
     /// The coordinator reports the statement's error.
@@ -216,6 +252,8 @@ impl Context<'_> {
         // Columns that the statement leaves out but that need a value from the coordinator.
         let given = columns.len();
         let mut appended = Vec::new();
+        // The parameter that the key is.
+        let mut appended_key = None;
         for column in &table.columns {
             if columns.iter().any(|c| c.name == column.name) {
                 continue;
@@ -232,7 +270,13 @@ impl Context<'_> {
                 _ => continue,
             };
             columns.push(column);
-            let fixed = self.fixed_default(&sql).filter(|_| !is_key);
+            let fixed = match self.given.as_ref().and_then(|given| given.drawn(column)) {
+                Some(number) => {
+                    appended_key = appended_key.or(is_key.then_some(number));
+                    Some(format!("${number}"))
+                }
+                None => self.fixed_default(&sql).filter(|_| !is_key),
+            };
             appended.push(match fixed {
                 Some(text) => {
                     let mut splice = Splice::default();
@@ -261,7 +305,11 @@ impl Context<'_> {
         let mut out = Vec::with_capacity(rows.len());
         for row in rows {
             let mut fields = Vec::with_capacity(columns.len());
-            let mut row_key = if key_at.is_none() { Some(RowKey::Value(KeyValue::Null)) } else { None };
+            let mut row_key = match (key_at, appended_key) {
+                (None, _) => Some(RowKey::Value(KeyValue::Null)),
+                (Some(_), Some(number)) => Some(RowKey::Value(KeyValue::Param(number))),
+                (Some(_), None) => None,
+            };
             for (at, (expr, column)) in row.iter().zip(&columns).enumerate() {
                 let is_key = Some(at) == key_at;
                 let ignored =
@@ -286,7 +334,17 @@ impl Context<'_> {
                 }
                 let evaluate = |sql: String| Field::Evaluate { sql, type_name: evaluation_type(column, is_key) };
                 let field = if is_default {
+                    let drawn = self.given.as_ref().and_then(|given| given.drawn(column));
                     match default_of(column, is_key) {
+                        Source::Coordinator(_) if let Some(number) = drawn => {
+                            if is_key {
+                                row_key = Some(RowKey::Value(KeyValue::Param(number)));
+                            }
+                            is_replaced = true;
+                            let mut splice = Splice::default();
+                            splice.push_text(&format!("${number}"), None);
+                            Field::Text(splice)
+                        }
                         Source::Coordinator(sql) => evaluate(sql),
                         Source::Worker => {
                             if is_key {
@@ -383,6 +441,26 @@ impl Context<'_> {
         }
         head.push_text(" VALUES ", None);
         let tail = insert.tail_span.map(|span| worker.apply_to(text, span)).transpose()?.unwrap_or_default();
+        if let ([InsertRow { key: RowKey::Value(key), fields }], Some(_)) = (out.as_slice(), &self.given)
+            && !needs_coordinator
+        {
+            let mut sql = head;
+            for (at, field) in fields.iter().enumerate() {
+                sql.push_text(if at == 0 { "(" } else { ", " }, None);
+                if let Field::Text(text) = field {
+                    sql.append(text.clone());
+                }
+            }
+            sql.push_text(")", None);
+            if !tail.as_written().is_empty() {
+                sql.push_text(" ", None);
+                sql.append(tail);
+            }
+            let route = Route { table: table.clone(), key: key.clone(), sql, parent_only: self.parent_only() };
+            let mut plan = self.plan(Tier::Route(route), "one row with values of the router");
+            plan.uses_now |= by_default;
+            return Ok(plan);
+        }
         let reason = match (out.len(), needs_coordinator) {
             (_, true) => "the coordinator computes a value of each row first",
             _ => "each row goes to its shard",

@@ -9,6 +9,7 @@ mod ddl;
 mod decorrelate;
 mod display;
 mod early;
+mod given;
 mod insert;
 mod literal;
 mod merge;
@@ -28,10 +29,12 @@ mod stage;
 mod unions;
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
-pub use context::{calls_for_pid, fix_session};
+pub use context::fix_session;
 pub use ddl::*;
 pub use early::compute_first;
+pub use given::{ClientEnd, Given, Gives, address_text, asks_drawn, asks_session};
 pub use insert::{
     default_at, default_reads_now, default_sql, differs_by_row, evaluation_type, expression_at, time_default,
 };
@@ -69,6 +72,14 @@ pub struct SessionView<'a> {
     pub multi_statement_txn_now: Option<&'a str>,
     /// The number of the session's process, as its client knows it.
     pub pid: Option<i32>,
+    /// Where its client is.
+    pub client: Option<ClientEnd>,
+    /// What the router has drawn for it last of each sequence, whose name is a literal here.
+    pub drawn: &'a [(Arc<str>, i64)],
+    /// The same of any sequence, where nobody else has drawn for it since.
+    pub last_drawn: Option<i64>,
+    /// What of this and more may come as parameters.
+    pub gives: Option<Gives<'a>>,
     /// No parameter is of a type that users or extensions have made.
     pub built_in_parameters: bool,
 }
@@ -107,7 +118,12 @@ fn plan_statement(statement: &Statement, snapshot: &Snapshot, session: &SessionV
             None,
         );
     }
-    plan_in(&context)
+    let mut plan = plan_in(&context);
+    if given::may_help(&plan, statement) {
+        plan.could_be_given = true;
+        return given::plan_with_values(statement, snapshot, session).unwrap_or(plan);
+    }
+    plan
 }
 
 /// The columns of the occurrence at `relation` that a statement may read, by their own names; none: it cannot be told.

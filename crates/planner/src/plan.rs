@@ -6,6 +6,8 @@ use std::sync::Arc;
 use pgherd_catalog::{GroupId, Table};
 use pgherd_sql::Splice;
 
+use crate::given::Given;
+
 /// A settled statement.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -30,6 +32,10 @@ pub struct Plan {
     pub lock_wait: Option<&'static str>,
     /// Reference tables whose rows it locks in order to change them, and waits for.
     pub locked_copies: Vec<Arc<Table>>,
+    /// Values that the router has to give, as parameters behind the client's own ([`SessionView::gives`]).
+    pub given: Vec<Given>,
+    /// With such values there may be a better plan.
+    pub could_be_given: bool,
 }
 
 #[derive(Debug, Clone)]

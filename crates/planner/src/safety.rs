@@ -112,16 +112,18 @@ pub(crate) struct Names<'a> {
     pub snapshot: &'a Snapshot,
     /// It is postgres_fdw's, which names with a schema what is not in pg_catalog.
     pub callback: bool,
+    /// What only the session can tell comes as a value.
+    pub given: bool,
 }
 
 impl<'a> Names<'a> {
     pub fn new(snapshot: &'a Snapshot, session: &crate::SessionView<'_>) -> Names<'a> {
-        Names { snapshot, callback: session.built_in_names }
+        Names { snapshot, callback: session.built_in_names, given: false }
     }
 
     /// Of a text that users have written, a default's say.
     pub fn written(snapshot: &'a Snapshot) -> Names<'a> {
-        Names { snapshot, callback: false }
+        Names { snapshot, callback: false, given: false }
     }
 
     /// Whether what a text calls so may be something of the user's. `names`: of such things.
@@ -138,6 +140,9 @@ pub(crate) fn call_reason(names: &Names<'_>, schema: Option<&str>, name: &str) -
     let snapshot = names.snapshot;
     if names.is_users(&snapshot.user_functions, schema, name) {
         return Some(format!("the function {name} is not built in"));
+    }
+    if names.given && crate::given::may_be_given(name) {
+        return None;
     }
     if pgherd_sql::is_own_function(name) {
         return Some(format!("the function {name} runs on the coordinator"));

@@ -52,6 +52,8 @@ pub struct Link {
     reply: RefCell<BytesMut>,
     /// The session waits for the reply itself, not only for the client's next message.
     eager: Cell<bool>,
+    /// The client is in a block, of which the server that answers knows nothing.
+    in_block: Cell<bool>,
     waker: RefCell<Option<Waker>>,
     /// A part of what was to be sent is still here: nothing else may be sent.
     is_sending: Cell<bool>,
@@ -100,6 +102,11 @@ impl Link {
             Some(known) if known.will_wake(waker) => {}
             _ => *kept = Some(waker.clone()),
         }
+    }
+
+    /// The client is told that it is in a block, or in none.
+    pub fn set_in_block(&self, in_block: bool) {
+        self.in_block.set(in_block);
     }
 
     /// Gets ready for a ride. What is written here goes in front of the reply.
@@ -151,7 +158,15 @@ impl Rider for Link {
         }
         let next = match outcome {
             Outcome::Complete(bytes) => {
-                self.reply.borrow_mut().extend_from_slice(bytes);
+                let mut reply = self.reply.borrow_mut();
+                reply.extend_from_slice(bytes);
+                // ReadyForQuery is the last message.
+                if self.in_block.get()
+                    && let Some(status) = reply.last_mut()
+                {
+                    *status = b'T';
+                }
+                drop(reply);
                 match self.push_out() {
                     Ok(()) if self.reply.borrow().is_empty() => Ride::None,
                     // An error shows again when the session writes.
@@ -221,6 +236,7 @@ impl Client {
             ride: Cell::new(Ride::None),
             reply: RefCell::default(),
             eager: Cell::new(false),
+            in_block: Cell::new(false),
             waker: RefCell::default(),
             is_sending: Cell::new(false),
             unsent: RefCell::default(),

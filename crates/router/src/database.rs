@@ -15,6 +15,7 @@ use pgherd_wire::backend::parse_notification;
 use crate::callers::LocalSocket;
 use crate::error::{Failure, Result};
 use crate::listen::{CoordinatorUrl, ServeError};
+use crate::sequences::Leases;
 use crate::shared::Shared;
 
 pub struct Database {
@@ -31,6 +32,8 @@ pub struct Database {
     sessions: AtomicUsize,
     /// Whoever loads what others will ask for as well.
     loading: tokio::sync::Mutex<()>,
+    /// Values of sequences, drawn in advance.
+    pub leases: Leases,
     /// What the catalog was loaded over last, for the next definition: a new connection costs as much as the load.
     kept: Mutex<Option<Kept>>,
 }
@@ -54,6 +57,7 @@ impl Database {
             stopped: tokio::sync::watch::channel(false).0,
             sessions: AtomicUsize::new(0),
             loading: tokio::sync::Mutex::default(),
+            leases: Leases::default(),
             kept: Mutex::default(),
         }
     }

@@ -52,6 +52,8 @@ pub struct Part {
 pub struct SharedWrite {
     pub rider: Rc<Link>,
     pub parts: Vec<Part>,
+    /// Of the command's tag, before the number of rows.
+    pub verb: &'static str,
     pub protocol: Protocol,
     /// Where the groups' servers are.
     pub targets: Rc<HashMap<GroupId, Target>>,
@@ -220,7 +222,7 @@ impl GroupWriter {
                 let mut reply = BytesMut::new();
                 for (write, rows) in batch.into_iter().zip(rows) {
                     reply.clear();
-                    backend::write_command_complete(&mut reply, &format!("INSERT 0 {rows}"));
+                    backend::write_command_complete(&mut reply, &format!("{} {rows}", write.verb));
                     backend::write_ready_for_query(&mut reply, b'I');
                     write.rider.arrive(Outcome::Complete(&reply));
                 }

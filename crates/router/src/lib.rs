@@ -30,6 +30,7 @@ mod recovery;
 mod rights;
 mod row_names;
 mod run;
+mod sequences;
 mod session;
 mod settings;
 mod shared;

@@ -19,7 +19,10 @@ pub const KNOWN_CITUS: &[&str] = &[
 ];
 
 /// Settings of our own; any other `pgherd.*` name is an error.
-pub const KNOWN_PGHERD: &[&str] = &["pgherd.commit_wait", "pgherd.fanout"];
+pub const KNOWN_PGHERD: &[&str] = &["pgherd.commit_wait", "pgherd.fanout", "pgherd.sequence_lease"];
+
+/// The most values of a sequence that are drawn in advance.
+const SEQUENCE_LEASE_MAX: i64 = 10_000;
 
 /// What `SHOW` answers where nothing was set.
 pub fn default_of(name: &str) -> Option<&'static str> {
@@ -31,6 +34,7 @@ pub fn default_of(name: &str) -> Option<&'static str> {
         "citus.multi_shard_modify_mode" => "parallel",
         "pgherd.commit_wait" => "10s",
         "pgherd.fanout" => "any",
+        "pgherd.sequence_lease" => "32",
         _ => return None,
     })
 }
@@ -75,6 +79,16 @@ pub fn check_own(name: &str, value: Option<&str>) -> Result<Verdict> {
             match name == "citus.shard_replication_factor" && number != 1 {
                 true => Ok(Verdict::NoEffect),
                 false => Ok(Verdict::Accepted),
+            }
+        }
+        ("pgherd.sequence_lease", Some(value)) => {
+            let number: i64 = value.trim().parse().map_err(|_| invalid(value))?;
+            match (1..=SEQUENCE_LEASE_MAX).contains(&number) {
+                true => Ok(Verdict::Accepted),
+                false => Err(Failure::new(
+                    "22023",
+                    format!("{number} is outside the valid range for parameter \"{name}\" (1 .. {SEQUENCE_LEASE_MAX})"),
+                )),
             }
         }
         ("citus.multi_shard_commit_protocol", Some(value)) => one_of(value, &["1pc", "2pc"]),

@@ -154,6 +154,8 @@ pub struct Transaction {
     pub exported: Vec<Exported>,
     /// What the coordinator runs ends transactions itself.
     pub own: Option<OwnTransactions>,
+    /// Statements of it have ridden on lanes: it has begun, though no server knows.
+    pub read_aside: bool,
     /// Its place among the transactions that may hold leases to several servers.
     place: Option<BlockPlace>,
 }
@@ -186,6 +188,7 @@ impl Transaction {
             clock: None,
             now: None,
             holds: false,
+            read_aside: false,
             ending: false,
             settled: false,
             committing: false,

@@ -479,6 +479,7 @@ impl Session {
             self.begin_own_transactions().await?;
         }
         let completion = self.run_on_coordinator(call, text, !announces).await;
+        self.note_draws_there(call, false);
         self.end_own_transactions().await;
         let completion = completion?;
         if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {

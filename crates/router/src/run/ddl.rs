@@ -1012,6 +1012,10 @@ impl Session {
         restart_identity: bool,
         cascade: bool,
     ) -> Result<Completion> {
+        if restart_identity {
+            // Values of these sequences that routers have drawn are good no more.
+            self.txn.changes_catalog(Reach::Local);
+        }
         let mut tables = Vec::new();
         let mut local = Vec::new();
         let mut without_partitions = false;

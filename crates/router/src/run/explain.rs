@@ -12,7 +12,7 @@ use super::planned::{parameters, refuse};
 use super::request::{Errors, Request, Rows};
 use super::{Call, Completion, Staged};
 use crate::error::{Failure, Result};
-use crate::session::Session;
+use crate::session::{Planning, Session};
 use crate::settings::quote_ident;
 use crate::transaction::{Block, Reach};
 
@@ -74,7 +74,8 @@ impl Session {
     ) -> Result<Completion> {
         let (catalog, path) = (self.catalog(), self.search_path().await?);
         let plan = self.plan_statement(statement, &catalog, &path, false);
-        let plan = self.plan_by_sizes(statement, &catalog, &path, plan, inner.prepared.parameters()).await;
+        let plan =
+            self.plan_by_sizes(statement, &catalog, &path, plan, Planning::of(inner.prepared.parameters())).await;
         let format = options
             .iter()
             .rev()

@@ -17,6 +17,7 @@ mod define_inside;
 mod distribute;
 mod explain;
 mod extensions;
+mod give;
 mod insert;
 mod isolation;
 mod local_keys;
@@ -55,6 +56,7 @@ pub use current_row::Followed;
 pub use ddl::needs_no_news;
 pub use define_inside::{Definer, Definitions};
 pub use distribute::OnWorker;
+pub use give::GivenValues;
 pub use isolation::keeps_snapshot;
 pub use own::without_position;
 pub use own_types::OwnType;
@@ -84,15 +86,35 @@ pub struct Call<'a> {
     pub once: bool,
     /// Rows of parts that were run before.
     pub staged: Option<&'a Staged>,
+    /// Values of the router behind the client's.
+    pub given: Option<&'a GivenValues>,
 }
 
 impl<'a> Call<'a> {
     pub fn simple(prepared: &'a Prepared) -> Self {
-        Call { prepared, bound: None, max_rows: 0, portal: "", described: false, once: false, staged: None }
+        Call {
+            prepared,
+            bound: None,
+            max_rows: 0,
+            portal: "",
+            described: false,
+            once: false,
+            staged: None,
+            given: None,
+        }
     }
 
     pub fn extended(prepared: &'a Prepared, bound: &'a Bound, max_rows: i32, portal: &'a str) -> Self {
-        Call { prepared, bound: Some(bound), max_rows, portal, described: false, once: false, staged: None }
+        Call {
+            prepared,
+            bound: Some(bound),
+            max_rows,
+            portal,
+            described: false,
+            once: false,
+            staged: None,
+            given: None,
+        }
     }
 
     /// Servers keep its text: it may come again.
@@ -107,9 +129,10 @@ impl<'a> Call<'a> {
 
     /// The values for one server: the client's, and those of parts.
     pub fn bound_on(&self, group: GroupId) -> Option<Cow<'a, Bound>> {
-        match self.staged {
-            None => self.bound.map(Cow::Borrowed),
-            Some(staged) => Some(Cow::Owned(staged.bound(self.bound, group))),
+        match (self.staged, self.given) {
+            (None, Some(given)) => Some(Cow::Owned(given.bound(self.bound))),
+            (None, None) => self.bound.map(Cow::Borrowed),
+            (Some(staged), _) => Some(Cow::Owned(staged.bound(self.bound, group))),
         }
     }
 
@@ -129,6 +152,8 @@ impl<'a> Call<'a> {
         if let Some(staged) = self.staged {
             types.resize(self.bound.map_or(0, |b| b.params.len()), 0);
             types.extend(staged.types());
+        } else if let Some(given) = self.given {
+            given.types(&mut types);
         }
         types
     }

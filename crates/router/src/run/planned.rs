@@ -117,6 +117,19 @@ impl Session {
             // As the changes that follow will: who waits for these rows would have the table's lock.
             Box::pin(self.lock_reference_copies(&plan.locked_copies, &[COORDINATOR_GROUP])).await?;
         }
+        let given = match plan.given.as_slice() {
+            [] => None,
+            given => match Box::pin(self.give(call, given)).await? {
+                Some(values) => Some(values),
+                None => {
+                    self.gives_nothing = true;
+                    let result = Box::pin(self.run_plan_once(call)).await;
+                    self.gives_nothing = false;
+                    return result;
+                }
+            },
+        };
+        let call = &Call { given: given.as_ref(), ..*call };
         let text = call.prepared.text();
         let is_coordinators = matches!(plan.tier, Tier::Coordinator { .. } | Tier::Federate { .. } | Tier::Refuse(_));
         let lacks_types = !is_coordinators && !self.workers_have_types(call).await?;
@@ -154,21 +167,40 @@ impl Session {
                 }
                 let completion = Box::pin(self.run_coordinator_plan(call, &sql, writes, *in_block)).await;
                 self.cursors.changes.calls_stable_readers = None;
+                self.note_draws_there(call, false);
                 if *rides && completion.is_ok() && call.keeps() && sql.as_written() == call.prepared.text() {
                     self.compile(call.prepared, &plan, id);
                 }
                 completion
             }
-            Tier::Federate { copies, .. } => Box::pin(self.run_federated(call, &plan, copies)).await,
+            Tier::Federate { copies, .. } => {
+                let result = Box::pin(self.run_federated(call, &plan, copies)).await;
+                self.note_draws_there(call, plan.writes);
+                result
+            }
             Tier::Route(route) => {
                 let result = self.run_route(call, &plan, route, id).await;
                 // Where an error came before the statement was sent.
                 self.await_snapshots().await.and(result)
             }
-            Tier::Scatter(scatter) => Box::pin(self.run_scatter(call, &plan, scatter, id)).await,
+            Tier::Scatter(scatter) => {
+                let result = Box::pin(self.run_scatter(call, &plan, scatter, id)).await;
+                if result.is_ok() && scatter.keys.is_some() && call.keeps() {
+                    self.compile(call.prepared, &plan, id);
+                }
+                result
+            }
             Tier::Stage(stage) => Box::pin(self.run_stage(call, &plan, stage, fresh)).await,
-            Tier::InsertRows(insert) => Box::pin(self.run_insert_rows(call, &plan, insert)).await,
-            Tier::InsertSelect(insert) => Box::pin(self.run_insert_select(call, &plan, insert)).await,
+            Tier::InsertRows(insert) => {
+                let result = Box::pin(self.run_insert_rows(call, &plan, insert)).await;
+                self.note_draws_there(call, insert.needs_coordinator);
+                result
+            }
+            Tier::InsertSelect(insert) => {
+                let result = Box::pin(self.run_insert_select(call, &plan, insert)).await;
+                self.note_draws_there(call, true);
+                result
+            }
             Tier::ReplicateWrite { sql, reads } => Box::pin(self.run_replicate(call, &plan, sql, *reads)).await,
             Tier::ReplicateRows { table, sql, returning } => {
                 Box::pin(self.run_replicate_rows(call, table, sql, *returning, text)).await
@@ -283,10 +315,15 @@ impl Session {
         let catalog = self.catalog();
         let types = self.param_types(call).await?;
         let stored = call.prepared.statement.as_ref().is_some_and(|s| matches!(s.kind, StatementKind::Insert));
+        let whole = call.given.map(|given| (given.bound(call.bound), call.with_staged(&types)));
+        let values = match &whole {
+            Some((bound, types)) => Some(Parameters { bound, types }),
+            None => parameters(call, &types),
+        };
         let found = if stored {
-            self.remainder_of_stored(&route.table, &route.key, parameters(call, &types)).await.map(Some)
+            self.remainder_of_stored(&route.table, &route.key, values).await.map(Some)
         } else {
-            self.remainder_of(&route.table, &route.key, parameters(call, &types)).await
+            self.remainder_of(&route.table, &route.key, values).await
         };
         let pinned = match found {
             // A literal that its type does not accept: the coordinator says so with the position.
@@ -317,8 +354,7 @@ impl Session {
                 .tables
                 .iter()
                 .all(|t| t.is_reference() || t.shards().get(remainder).is_some_and(|s| s.group == group));
-        let fence = !by_partition || plan.tables.iter().any(|t| t.is_reference());
-        if fence && !by_partition {
+        if !by_partition {
             self.open_implicit_block();
         }
         self.join(group).await?;
@@ -347,7 +383,7 @@ impl Session {
             self.ask_for_snapshots(Some(group)).await?;
         }
         let completion = self.run_single(call, group, sql, id, &types, announce, errors).await?;
-        if by_partition && !fence && call.keeps() {
+        if by_partition && call.keeps() {
             self.compile(call.prepared, plan, plan_id);
         }
         Ok(completion)

@@ -208,6 +208,11 @@ impl Session {
     /// could not be set.
     pub(super) async fn set_modes(&mut self, call: &Call<'_>, sql: &str, level: Option<&str>) -> Result<Completion> {
         self.save_before_read_only(sql);
+        if self.txn.read_aside && self.txn.block == Block::Explicit {
+            // Too late for some of it: a server that has run a query knows.
+            self.join(COORDINATOR_GROUP).await?;
+            self.collect_on(COORDINATOR_GROUP, "SELECT").await?;
+        }
         let completion = self.run_on_coordinator(call, sql, false).await?;
         if self.txn.block != Block::None {
             // A worker that has run something knows when it is too late for that.
@@ -393,6 +398,8 @@ impl Session {
                 self.portals.clear();
                 self.temp.clear();
                 self.pin = false;
+                self.drawn.clear();
+                self.last_drawn = None;
                 if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
                     participant.lease.applied.clear();
                     participant.lease.prepared.clear();
@@ -404,7 +411,11 @@ impl Session {
                 self.forget_search_path();
             }
             DiscardKind::Temp => self.keep_temporary(HashSet::new()),
-            DiscardKind::Plans | DiscardKind::Sequences => {}
+            DiscardKind::Sequences => {
+                self.drawn.clear();
+                self.last_drawn = None;
+            }
+            DiscardKind::Plans => {}
         }
         Ok(completion)
     }

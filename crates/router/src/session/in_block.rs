@@ -1,6 +1,8 @@
 //! The short way inside a client's block: the same statements that ride on lanes outside one go to the transaction's
 //! own connection as the bytes that the client sent, and the reply passes as it comes.
 
+use std::rc::Rc;
+
 use bytes::{BufMut, Bytes, BytesMut};
 use pgherd_backend::lane::statement_name;
 use pgherd_planner::Tier;
@@ -8,12 +10,11 @@ use pgherd_wire::backend;
 use pgherd_wire::frame::next_frontend_frame;
 use pgherd_wire::frontend::{self, FrontendMessage, parse_frontend};
 
-use super::Session;
 use super::extended::{Bound, Portal};
-use super::ride::BoundGroup;
+use super::ride::{BoundGroup, name_there};
+use super::{Prepared, Session};
 use crate::error::{Failure, Result};
 use crate::run::Errors;
-use crate::settings::quote_ident;
 use crate::transaction::{Block, LogItem, Participant};
 
 /// Bytes of a Bind that is kept, and what follows it.
@@ -38,29 +39,19 @@ impl Session {
         if !fit {
             return Ok(false);
         }
-        let Ok(group) = self.bound_group(0, None) else { return Ok(false) };
+        let Ok(mut group) = self.bound_group(0, None) else { return Ok(false) };
         let server = group.shard.group;
-        if group.compiled.reads_settings {
-            return Ok(false);
-        }
-        if group.compiled.plan.uses_now && (self.txn.now.is_some() || self.clock_of(server) != server) {
-            return Ok(false);
-        }
-        if self.has_ended() {
+        let moves = group.compiled.plan.uses_now && (self.txn.now.is_some() || self.clock_of(server) != server);
+        if group.compiled.reads_settings || moves || self.has_ended() {
+            group.give_back();
             return Ok(false);
         }
         self.cancel.begin();
         self.remove_portal("");
+        self.note_ridden(std::mem::take(&mut group.drawn));
         let messages = self.client.read.split_to(group.end).freeze();
         match self.run_group(&group, messages.slice(group.values.clone())).await {
-            // More is not worth its memory.
-            Ok(()) if messages.len() > RECALLED_MAX => {}
-            Ok(()) => {
-                // Copied: the client's buffer is to be used again.
-                self.bind_in_block.clear();
-                self.bind_in_block.extend_from_slice(&messages);
-                self.ran_in_block = Some(group.prepared.clone());
-            }
+            Ok(()) => self.keep_messages(&group.prepared, &messages),
             Err(Failure::Statement(fields)) => {
                 backend::write_error(&mut self.client.out, &fields);
                 self.fail_block().await;
@@ -69,6 +60,22 @@ impl Session {
         }
         self.ready().await?;
         Ok(true)
+    }
+
+    /// What is in the client's buffer leaves for a lane.
+    pub(super) fn keep_bind(&mut self, prepared: &Rc<Prepared>, place: std::ops::Range<usize>) {
+        let messages = self.client.read[place].to_vec();
+        self.keep_messages(prepared, &messages);
+    }
+
+    fn keep_messages(&mut self, prepared: &Rc<Prepared>, messages: &[u8]) {
+        // More is not worth its memory.
+        if messages.len() <= RECALLED_MAX {
+            // Copied: the client's buffer is to be used again.
+            self.bind_in_block.clear();
+            self.bind_in_block.extend_from_slice(messages);
+            self.ran_in_block = Some(prepared.clone());
+        }
     }
 
     /// The portal that it would have left there, for whoever asks for it.
@@ -110,13 +117,14 @@ impl Session {
             frontend::write_close(out, b'S', &statement.name);
             frontend::write_parse(out, &statement.name, &statement.sql, &statement.param_types);
         }
-        out.reserve(values.len() + statement.name.len() + 32);
+        let whole = group.whole.as_deref().unwrap_or(values);
+        out.reserve(whole.len() + statement.name.len() + 32);
         out.put_u8(b'B');
-        out.put_u32((4 + 1 + statement.name.len() + 1 + values.len()) as u32);
+        out.put_u32((4 + 1 + statement.name.len() + 1 + whole.len()) as u32);
         out.put_u8(0);
         out.put_slice(statement.name.as_bytes());
         out.put_u8(0);
-        out.put_slice(values);
+        out.put_slice(whole);
         frontend::write_execute(out, "", 0);
         participant.lease.send_sync();
         let mut failure = None;
@@ -149,11 +157,8 @@ impl Session {
             _ => return Err(fields.into()),
         };
         let tables = &group.compiled.plan.tables;
-        let name_of = |oid: u32| -> Option<String> {
-            let table = tables.iter().find(|t| t.oid == oid)?;
-            let shard = table.shards().get(group.shard.remainder)?;
-            Some(format!("{}.{}", shard.schema(), quote_ident(&table.name)))
-        };
+        let name_of =
+            |oid: u32| -> Option<String> { name_there(tables.iter().find(|t| t.oid == oid)?, group.shard.remainder) };
         let errors = Errors { splice: Some(&route.sql), text: group.prepared.text(), renamed: Some(&name_of) };
         Err(self.translate(fields, errors))
     }

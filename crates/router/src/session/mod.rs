@@ -5,6 +5,7 @@ mod context;
 mod extended;
 mod fetch;
 mod in_block;
+mod lists;
 mod moving;
 mod prepared;
 mod ride;
@@ -29,7 +30,7 @@ use tokio::time::{Sleep, sleep};
 pub use context::LaneContext;
 pub use extended::{Bound, Portal, Progress, aborted, ends_block, is_planned};
 pub use moving::Seed;
-pub use prepared::{Named, Prepared, next_id, time_text};
+pub use prepared::{Named, Planning, Prepared, next_id, time_text};
 
 use ride::Attempt;
 
@@ -142,6 +143,14 @@ pub struct Session {
     held_up: u8,
     /// It came from another thread, and has served nothing since.
     moved: bool,
+    /// What the router has drawn for it last of each sequence, whose name is a literal here.
+    pub(crate) drawn: Vec<(Arc<str>, i64)>,
+    /// The same of any sequence, where the coordinator has not drawn since.
+    pub(crate) last_drawn: Option<i64>,
+    /// Where its client is.
+    client_end: pgherd_planner::ClientEnd,
+    /// The statement at hand is to be run without values of the router.
+    pub(crate) gives_nothing: bool,
     pub encoding: ClientEncoding,
 }
 
@@ -198,6 +207,7 @@ impl Session {
     }
 
     fn new(thread: Rc<Thread>, client: Client, new: NewSession, pid: i32, cancel: Arc<CancelState>) -> Session {
+        let client_end = pgherd_planner::ClientEnd(client.link.stream().peer_addr().ok());
         Session {
             client,
             thread,
@@ -244,6 +254,10 @@ impl Session {
             no_ride: false,
             held_up: 0,
             moved: false,
+            drawn: Vec::new(),
+            last_drawn: None,
+            client_end,
+            gives_nothing: false,
         }
     }
 

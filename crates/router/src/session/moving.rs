@@ -35,6 +35,8 @@ pub struct Seed {
     server_version: String,
     initial: Initial,
     generation: u64,
+    drawn: Vec<(Arc<str>, i64)>,
+    last_drawn: Option<i64>,
 }
 
 struct StatementSeed {
@@ -130,6 +132,8 @@ impl Session {
             server_version,
             initial: Initial::clone(&self.initial),
             generation: self.generation,
+            drawn: self.drawn,
+            last_drawn: self.last_drawn,
         })
     }
 
@@ -147,6 +151,7 @@ impl Session {
         session.server_version = Rc::from(seed.server_version.as_str());
         session.initial = Rc::new(seed.initial);
         session.generation = seed.generation;
+        (session.drawn, session.last_drawn) = (seed.drawn, seed.last_drawn);
         session.thread.add_link(session.pid, &session.client.link, &session.cancel);
         // Nobody is asked for it: a server that does not answer must not hold up a statement that does not need it.
         let path = seed.search_path.map(Rc::new);

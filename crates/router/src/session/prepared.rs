@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use pgherd_catalog::{COORDINATOR_GROUP, FIRST_USER_OID, GroupId, Snapshot, SnapshotId};
-use pgherd_planner::{Plan, Tier};
+use pgherd_planner::{Given, Plan, Tier};
 use pgherd_sql::{Statement, StatementKind};
 
 use super::Session;
@@ -15,7 +15,7 @@ use super::ride::Compiled;
 use super::rows::CompiledRows;
 use crate::describe::Described;
 use crate::error::Result;
-use crate::transaction::Block;
+use crate::transaction::{Block, LogItem};
 
 /// Numbers for server-side statements: unique in this process, so that a name on a server connection means one text.
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
@@ -154,6 +154,13 @@ impl Prepared {
         }
     }
 
+    /// How many parameters a client has for it.
+    pub fn parameter_count(&self) -> u16 {
+        let written = self.statement.as_ref().map_or(0, |statement| statement.params);
+        let told = self.last_described().map_or(0, |described| described.param_types.len());
+        written.max(self.declared.len().max(told) as u16)
+    }
+
     /// As described under this very catalog and search path.
     pub fn described_under(&self, catalog: &Arc<Snapshot>, path: &[String]) -> Option<Rc<Described>> {
         let told = self.described.borrow();
@@ -236,21 +243,23 @@ impl Session {
         let catalog = self.catalog();
         // A value for now() belongs to one transaction, and the number of a process to one session: such plans are made
         // afresh.
-        let asks_for_pid = prepared.statement.as_ref().is_some_and(pgherd_planner::calls_for_pid);
-        let reusable = self.temp.is_empty() && !asks_for_pid;
-        if reusable
+        let asks_session = prepared.statement.as_ref().is_some_and(|s| self.asks_session(s));
+        let gives = self.may_give();
+        if self.temp.is_empty()
             && let Some(planned) = &*prepared.plan.borrow()
             && planned.catalog.is(&catalog)
             && *planned.search_path == *search_path
             && (!planned.plan.uses_now || self.txn.now.is_none() && one_server(&planned.plan))
             && !self.wants_time(&planned.plan)
+            && (planned.plan.given.is_empty() || gives)
         {
             return Ok((planned.plan.clone(), planned.id));
         }
         let Some(statement) = &prepared.statement else {
             return Err(crate::error::Failure::new("XX000", "an empty statement has no plan"));
         };
-        let own = Planning { parameters: prepared.parameters(), ..Planning::default() };
+        let given_from = gives.then(|| prepared.parameter_count());
+        let own = Planning { parameters: prepared.parameters(), given_from, ..Planning::default() };
         let mut plan = self.plan_as(statement, &catalog, &search_path, own);
         if self.txn.now.is_none() && (plan.uses_now && !one_server(&plan) || self.wants_time(&plan)) {
             if self.txn.clock.is_none() && self.is_time_of_coordinator(&plan) {
@@ -263,8 +272,12 @@ impl Session {
                 self.open_implicit_block();
             }
         }
-        let plan = self.plan_by_sizes(statement, &catalog, &search_path, plan, own.parameters).await;
-        let reusable = reusable && !(plan.uses_now && self.txn.now.is_some());
+        let plan = self.plan_by_sizes(statement, &catalog, &search_path, plan, own).await;
+        // With its values as parameters a plan is good for every session, without for this one as it is now.
+        let reusable = self.temp.is_empty()
+            && (gives || !plan.could_be_given)
+            && (!asks_session || !plan.given.is_empty())
+            && !(plan.uses_now && self.txn.now.is_some());
         let plan = Rc::new(plan);
         let id = next_id();
         if reusable {
@@ -286,9 +299,8 @@ impl Session {
         catalog: &Snapshot,
         search_path: &[String],
         mut plan: Plan,
-        parameters: Parameters,
+        own: Planning,
     ) -> Plan {
-        let own = Planning { parameters, ..Planning::default() };
         if plan.wants_sizes {
             self.measure(&plan.tables).await;
             plan = self.plan_as(statement, catalog, search_path, own);
@@ -382,10 +394,22 @@ impl Session {
         self.plan_as(statement, catalog, search_path, Planning { callback, ..Planning::default() })
     }
 
+    /// For a text with so many parameters, which may be given values of the router.
+    pub(super) fn plan_to_ride(&self, statement: &Statement, search_path: &[String], parameters: usize) -> Plan {
+        let given_from = self.may_give().then(|| statement.params.max(parameters as u16));
+        self.plan_as(statement, &self.catalog(), search_path, Planning { given_from, ..Planning::default() })
+    }
+
     fn plan_as(&self, statement: &Statement, catalog: &Snapshot, search_path: &[String], own: Planning) -> Plan {
         self.with_view(search_path, own.callback, |view| {
             let built_in_parameters = own.parameters == Parameters::BuiltIn;
-            let view = pgherd_planner::SessionView { built_in_parameters, ..*view };
+            let settings = self.settings_given();
+            let gives = own.given_from.map(|parameters| pgherd_planner::Gives {
+                parameters,
+                settings: &settings,
+                draws: self.txn.catalog.is_none() && !self.txn.changed_catalog,
+            });
+            let view = pgherd_planner::SessionView { built_in_parameters, gives, ..*view };
             pgherd_planner::plan(statement, catalog, &view)
         })
     }
@@ -396,6 +420,38 @@ impl Session {
             let view = pgherd_planner::SessionView { built_in_names: true, ..*view };
             pgherd_planner::plan(statement, catalog, &view)
         })
+    }
+
+    /// The statement asks for what is this session's alone, and what a server says of it may be wrong.
+    fn asks_session(&self, statement: &Statement) -> bool {
+        pgherd_planner::asks_session(statement)
+            || (!self.drawn.is_empty() || self.last_drawn.is_some()) && pgherd_planner::asks_drawn(statement)
+    }
+
+    /// Values of the router may come with statements as parameters.
+    fn may_give(&self) -> bool {
+        !self.gives_nothing && !self.definitions.is_asked() && !self.txn.log.iter().any(LogItem::is_setting)
+    }
+
+    /// Settings whose texts the router knows as servers would give them, and which lanes may not have.
+    fn settings_given(&self) -> Vec<&str> {
+        let is_text = |value: &str| value.len() < 64 && value.bytes().all(|b| (b' '..=b'~').contains(&b));
+        let is_known = |name: &str, value: &str| match name {
+            "application_name" => is_text(value),
+            _ => name.contains('.') && !crate::settings::is_own(name),
+        };
+        self.settings.iter().filter(|(name, value)| is_known(name, value)).map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// A value of the session as text; none: NULL.
+    pub(crate) fn value_given(&self, what: &Given) -> Option<String> {
+        match what {
+            Given::ClientAddress => self.client_end.0.as_ref().map(pgherd_planner::address_text),
+            Given::ClientPort => self.client_end.0.map(|end| end.port().to_string()),
+            Given::ProcessId => Some(self.pid().to_string()),
+            Given::Setting(name) => self.settings.get(name.as_str()).cloned(),
+            Given::Drawn(_) => None,
+        }
     }
 
     /// What the planner is told of the session.
@@ -416,6 +472,10 @@ impl Session {
             may_stage: self.parts_within < PARTS_WITHIN_MAX,
             multi_statement_txn_now: self.txn.now.as_deref(),
             pid: Some(self.pid()),
+            client: Some(self.client_end),
+            gives: None,
+            drawn: &self.drawn,
+            last_drawn: self.last_drawn,
             built_in_parameters: false,
         };
         f(&view)
@@ -424,9 +484,18 @@ impl Session {
 
 /// What a statement is planned for.
 #[derive(Debug, Clone, Copy, Default)]
-struct Planning {
+pub struct Planning {
     callback: bool,
     parameters: Parameters,
+    /// Values of the router may follow so many parameters.
+    given_from: Option<u16>,
+}
+
+impl Planning {
+    /// For a text whose parameters may be of any types.
+    pub fn of(parameters: Parameters) -> Planning {
+        Planning { parameters, ..Planning::default() }
+    }
 }
 
 /// Of which types the parameters of a statement are.

@@ -15,14 +15,15 @@ use bytes::{BufMut, BytesMut};
 use pgherd_backend::lane::{Again, LaneStatement, statement_name};
 use pgherd_catalog::hash::{Hashed, KeyType, remainder};
 use pgherd_catalog::{COORDINATOR_GROUP, FIRST_USER_OID, GroupId, Oid, Snapshot, Table};
-use pgherd_planner::{KeyValue, Plan, Route, Tier};
+use pgherd_planner::{Given, KeyValue, Plan, Route, Tier};
 use pgherd_sql::{Literal, StatementKind};
 use pgherd_wire::backend;
 
 use super::context::{Names, TEXT_MAX, Text, bytes_of};
-use super::{Named, Prepared, Session};
+use super::{Named, Prepared, Session, lists};
 use crate::describe::Described;
 use crate::error::Failure;
+use crate::sequences::Lease;
 use crate::settings::quote_ident;
 use crate::transaction::{Block, LogItem};
 
@@ -41,14 +42,16 @@ pub struct Compiled {
     names: Rc<Names>,
     pub(super) plan: Rc<Plan>,
     id: u64,
-    key: CompiledKey,
+    pub(super) key: CompiledKey,
+    /// It locks rows.
+    locks: bool,
     /// See [`Prepared::reads_settings`].
     pub(super) reads_settings: bool,
-    param_types: Vec<Oid>,
-    described: Rc<Described>,
+    pub(super) param_types: Vec<Oid>,
+    pub(super) described: Rc<Described>,
     pub(super) writes: bool,
     /// A write that may be one transaction with those of other clients.
-    shares: bool,
+    pub(super) shares: bool,
     shards: RefCell<Vec<Option<Shard>>>,
     /// Bytes of the texts in `shards`.
     bytes: Cell<usize>,
@@ -56,6 +59,31 @@ pub struct Compiled {
     text_columns: Vec<u8>,
     binary_columns: OnceCell<Vec<u8>>,
     ridden: Rc<Ridden>,
+    /// Values of the router behind the client's.
+    given: Vec<RideGiven>,
+    /// Of a statement over a list of keys.
+    pub(super) texts: super::lists::Texts,
+    /// Of the tag of a write.
+    verb: Option<&'static str>,
+}
+
+enum RideGiven {
+    OfSession(Given),
+    /// The next value of a sequence, whose name is a literal here.
+    Drawn(Arc<str>, Arc<Lease>),
+}
+
+/// The values of one ride, and what they came from.
+#[derive(Default)]
+pub(super) struct Drawn(Vec<(Arc<str>, Arc<Lease>, i64)>);
+
+impl Drawn {
+    /// They were not used.
+    fn give_back(self, version: u64) {
+        for (_, lease, value) in self.0.into_iter().rev() {
+            lease.give_back(value, version);
+        }
+    }
 }
 
 /// What rides of a statement have shown.
@@ -73,6 +101,8 @@ pub(super) enum CompiledKey {
         key_type: KeyType,
     },
     Fixed(usize),
+    /// The statement names several.
+    List(Vec<CompiledKey>),
 }
 
 /// The statement as one shard runs it.
@@ -89,6 +119,9 @@ pub(super) struct BoundGroup {
     pub end: usize,
     /// What Bind says behind the statement's name.
     pub values: Range<usize>,
+    /// The same with what the router gives.
+    pub whole: Option<Vec<u8>>,
+    pub drawn: Drawn,
     describes: bool,
     pub prepared: Rc<Prepared>,
     pub compiled: Rc<Compiled>,
@@ -96,6 +129,11 @@ pub(super) struct BoundGroup {
 }
 
 impl BoundGroup {
+    /// It goes the long way.
+    pub fn give_back(self) {
+        self.drawn.give_back(self.compiled.version);
+    }
+
     /// What the client is told in front of the rows.
     pub fn write_prefix(&self, values: &[u8], out: &mut BytesMut) {
         backend::write_bind_complete(out);
@@ -119,7 +157,9 @@ pub(super) enum Attempt {
 impl Session {
     /// Puts the messages at the front of the client's buffer on a lane, if they are all of one statement that may ride.
     pub(super) fn try_ride(&mut self) -> Attempt {
-        let free = self.txn.block == Block::None
+        let in_block = self.txn.block == Block::Explicit;
+        let free = (self.txn.block == Block::None && self.txn.participants.is_empty()
+            || in_block && self.may_read_aside())
             && !self.no_ride
             && !self.skip_until_sync
             && self.pending.is_none()
@@ -127,18 +167,37 @@ impl Session {
             && self.temp.is_empty()
             && !self.pin
             && self.pinned.is_none()
-            && self.txn.participants.is_empty()
             && self.client.out.is_empty()
             && self.client.coding.is_none();
         if !free {
             return Attempt::No;
         }
+        self.client.link.set_in_block(in_block);
         match self.client.read.first() {
             Some(b'B') => self.ride_bound(0, None),
             Some(b'P') => self.ride_parsed(),
             Some(b'Q') => self.ride_query(),
             _ => Attempt::No,
         }
+    }
+
+    /// A READ COMMITTED block keeps nothing of a SELECT that locks nothing: such statements may ride from inside it, to
+    /// servers on which it has done nothing.
+    fn may_read_aside(&mut self) -> bool {
+        let limits = ["idle_in_transaction_session_timeout", "transaction_timeout"];
+        self.txn.catalog.is_none()
+            && !self.txn.changed_catalog
+            && self.txn.own.is_none()
+            && !self.txn.log.iter().any(LogItem::is_setting)
+            && !self.keeps_one_snapshot()
+            && limits.iter().all(|name| self.in_force(name).is_none_or(|limit| limit == "0"))
+            && !self.has_ended()
+    }
+
+    /// Whether the statement may ride to this server from where the session is.
+    fn may_ride_to(&self, compiled: &Compiled, group: GroupId) -> bool {
+        let reads = || !compiled.writes && !compiled.locks && !compiled.plan.uses_now;
+        self.txn.block == Block::None || reads() && !self.txn.participants.contains_key(&group)
     }
 
     /// Parse of the unnamed statement in front of Bind.
@@ -193,19 +252,29 @@ impl Session {
         }
         let mut values = thread.values.borrow_mut();
         write_values(sql, &lifter.literals, |index| mask.as_ref().is_none_or(|m| m[index]), &mut values);
-        let Some(view) = Values::read(&values) else { return Attempt::No };
-        let Some(Shard { group, statement, .. }) = compiled.shard_of(&view) else { return Attempt::No };
-        let Some(lanes) = self.lanes_of(group, compiled.version) else { return Attempt::No };
+        let Some((whole, drawn)) = self.with_given(&compiled, &values) else { return Attempt::No };
+        let values = whole.as_ref().unwrap_or(&values);
+        let place = Values::read(values).and_then(|view| {
+            let shard = compiled.shard_of(&view).filter(|shard| self.may_ride_to(&compiled, shard.group))?;
+            Some((self.lanes_of(shard.group, compiled.version)?, shard.statement))
+        });
+        let Some((lanes, statement)) = place else {
+            drawn.give_back(compiled.version);
+            return Attempt::No;
+        };
         let link = self.client.link.clone();
         if compiled.described.fields.is_some() {
             link.begin().put_slice(&compiled.text_columns);
         } else {
             drop(link.begin());
         }
-        if !lanes.ride(link, &statement, &values) {
+        if !lanes.ride(link, &statement, values) {
             self.client.link.stay();
+            drawn.give_back(compiled.version);
             return Attempt::No;
         }
+        self.note_ridden(drawn);
+        self.txn.read_aside |= self.txn.block != Block::None;
         self.drop_unnamed();
         self.cancel.begin();
         self.client.depart(end);
@@ -268,7 +337,7 @@ impl Session {
         }
         let path = self.search_path().await.ok()?;
         // A look at the plan first: it costs no round trip.
-        let plan = self.plan_statement(&statement, &self.catalog(), &path, false);
+        let plan = self.plan_to_ride(&statement, &path, types.len());
         if !matches!(plan.tier, Tier::Route(_) | Tier::Coordinator { rides: true, .. })
             || plan.writes && plan.tables.iter().any(|t| t.reads_by_modifier())
         {
@@ -307,18 +376,32 @@ impl Session {
             Err(Attempt::No) => return self.ride_bound_rows(at, unnamed),
             Err(attempt) => return attempt,
         };
-        let values = &self.client.read[group.values.clone()];
-        let Some(lanes) = self.lanes_of(group.shard.group, group.compiled.version) else { return Attempt::No };
+        if !self.may_ride_to(&group.compiled, group.shard.group) {
+            group.give_back();
+            return Attempt::No;
+        }
+        let own = &self.client.read[group.values.clone()];
+        let values = group.whole.as_deref().unwrap_or(own);
+        let Some(lanes) = self.lanes_of(group.shard.group, group.compiled.version) else {
+            group.drawn.give_back(group.compiled.version);
+            return Attempt::No;
+        };
         let link = self.client.link.clone();
         let mut prefix = link.begin();
         if at > 0 {
             backend::write_parse_complete(&mut prefix);
         }
-        group.write_prefix(values, &mut prefix);
+        group.write_prefix(own, &mut prefix);
         drop(prefix);
         if !lanes.ride(link, &group.shard.statement, values) {
             self.client.link.stay();
+            group.drawn.give_back(group.compiled.version);
             return Attempt::No;
+        }
+        self.note_ridden(group.drawn);
+        if self.txn.block != Block::None {
+            self.txn.read_aside = true;
+            self.keep_bind(&group.prepared, at..group.end);
         }
         self.cancel.begin();
         self.client.depart(group.end);
@@ -328,6 +411,9 @@ impl Session {
 
     /// The same of an INSERT of many rows.
     fn ride_bound_rows(&mut self, at: usize, unnamed: Option<&Rc<Prepared>>) -> Attempt {
+        if self.txn.block != Block::None {
+            return Attempt::No;
+        }
         let execution = match self.execution(at) {
             Ok(execution) => execution,
             Err(attempt) => return attempt,
@@ -341,7 +427,16 @@ impl Session {
                 .and_then(|name| self.statements.get(name))
                 .map(|named| &named.prepared),
         };
-        let Some(rows) = prepared.and_then(|prepared| prepared.rows()) else { return Attempt::No };
+        let Some(prepared) = prepared else { return Attempt::No };
+        if let Some(compiled) = prepared.compiled().filter(|c| matches!(c.key, CompiledKey::List(_))) {
+            let limited = execution.is_limited && compiled.described.fields.is_some();
+            let fits = !limited && execution.values.len() <= REQUEST_MAX && self.is_current(&compiled);
+            return match fits {
+                true => self.ride_list(&compiled, at > 0, execution.describes, execution.values, execution.end),
+                false => Attempt::No,
+            };
+        }
+        let Some(rows) = prepared.rows() else { return Attempt::No };
         if rows.version != self.db.version() || rows.ridden.never.get() || !self.means_same(&rows.names) {
             return Attempt::No;
         }
@@ -392,20 +487,70 @@ impl Session {
             None => &self.statements.get(name).ok_or(Attempt::No)?.prepared,
         };
         let compiled = prepared.compiled().ok_or(Attempt::No)?;
-        if !self.is_current(&compiled) || values.len() > REQUEST_MAX {
+        let is_list = matches!(compiled.key, CompiledKey::List(_));
+        if is_list || !self.is_current(&compiled) || values.len() > REQUEST_MAX {
             return Err(Attempt::No);
         }
         // JDBC wants one row of a statement that gives none.
         if is_limited && compiled.described.fields.is_some() {
             return Err(Attempt::No);
         }
-        let view = Values::read(values).filter(|view| view.count == compiled.param_types.len()).ok_or(Attempt::No)?;
+        let own = compiled.param_types.len() - compiled.given.len();
+        let view = Values::read(values).filter(|view| view.count == own).ok_or(Attempt::No)?;
         let columns = compiled.described.fields.as_ref().map_or(0, Vec::len);
         if view.result_formats.len() > 2 && view.result_formats.len() != columns * 2 {
             return Err(Attempt::No);
         }
-        let shard = compiled.shard_of(&view).ok_or(Attempt::No)?;
-        Ok(BoundGroup { end, values: range, describes, prepared: prepared.clone(), compiled, shard })
+        if view.may_move {
+            return Err(Attempt::No);
+        }
+        let (whole, drawn) = self.with_given(&compiled, values).ok_or(Attempt::No)?;
+        let shard = match &whole {
+            None => compiled.shard_of(&view),
+            Some(whole) => Values::read(whole).and_then(|view| compiled.shard_of(&view)),
+        };
+        let Some(shard) = shard else {
+            drawn.give_back(compiled.version);
+            return Err(Attempt::No);
+        };
+        Ok(BoundGroup { end, values: range, whole, drawn, describes, prepared: prepared.clone(), compiled, shard })
+    }
+
+    /// A Bind's values with those of the router; none of either: there is nothing to add. None at all: a value is not
+    /// here.
+    fn with_given(&self, compiled: &Compiled, values: &[u8]) -> Option<(Option<Vec<u8>>, Drawn)> {
+        let mut drawn = Drawn::default();
+        if compiled.given.is_empty() {
+            return Some((None, drawn));
+        }
+        let mut texts = Vec::with_capacity(compiled.given.len());
+        for given in &compiled.given {
+            texts.push(match given {
+                RideGiven::OfSession(what) => self.value_given(what),
+                RideGiven::Drawn(name, lease) => {
+                    let Some(value) = lease.take(compiled.version) else {
+                        drawn.give_back(compiled.version);
+                        return None;
+                    };
+                    drawn.0.push((name.clone(), lease.clone(), value));
+                    Some(value.to_string())
+                }
+            });
+        }
+        match Values::read(values).and_then(|view| view.extended(&texts)) {
+            Some(whole) => Some((Some(whole), drawn)),
+            None => {
+                drawn.give_back(compiled.version);
+                None
+            }
+        }
+    }
+
+    /// Values that have left: they are the session's last ones.
+    pub(super) fn note_ridden(&mut self, drawn: Drawn) {
+        for (name, _, value) in drawn.0 {
+            self.note_drawn(&name, value);
+        }
     }
 
     /// What was worked out for a statement holds: same catalog, and names mean the same to this session.
@@ -465,11 +610,26 @@ impl Session {
         if !is_shown(plan, &statement.kind, &described) {
             return;
         }
+        let given = plan.given.iter().map(|what| match what {
+            Given::Drawn(sql) => {
+                let (name, lease) = self.sequence_of(sql);
+                RideGiven::Drawn(name, lease)
+            }
+            other => RideGiven::OfSession(other.clone()),
+        });
+        let given: Vec<RideGiven> = given.collect();
+        let mut param_types = described.param_types.clone();
+        param_types.extend(plan.given.iter().map(Given::type_oid));
         let key = match &plan.tier {
             Tier::Route(route) if is_plain(plan, route) => {
-                compiled_key(&route.table, &route.key, &statement.kind, &described.param_types)
+                compiled_key(&route.table, &route.key, &statement.kind, &param_types)
             }
             Tier::Coordinator { rides: true, .. } => Some(CompiledKey::Fixed(0)),
+            Tier::Scatter(scatter) if lists::may_ride(plan, scatter, statement, &catalog) => {
+                let of = |key| compiled_key(&scatter.table, key, &statement.kind, &param_types);
+                let keys = scatter.keys.iter().flatten().map(of).collect::<Option<Vec<_>>>();
+                keys.map(CompiledKey::List)
+            }
             _ => None,
         };
         let Some(key) = key else { return };
@@ -481,8 +641,9 @@ impl Session {
             plan: plan.clone(),
             id,
             key,
+            locks: may_lock(&statement.text),
             reads_settings: prepared.reads_settings(),
-            param_types: described.param_types.clone(),
+            param_types,
             described,
             writes: plan.writes,
             shares: plan.writes && plan.tables.iter().all(|t| pgherd_planner::shares_transaction(t, &catalog)),
@@ -491,6 +652,13 @@ impl Session {
             text_columns: text_columns.to_vec(),
             binary_columns: OnceCell::new(),
             ridden: Rc::default(),
+            given,
+            texts: super::lists::Texts::default(),
+            verb: match &statement.kind {
+                StatementKind::Update => Some("UPDATE"),
+                StatementKind::Delete => Some("DELETE"),
+                _ => None,
+            },
         }));
     }
 
@@ -510,15 +678,28 @@ impl Session {
 /// What the planner has proved is enough for a lease; a lane is shared, so nothing may run there that the statement does
 /// not show: triggers, policies and functions in checks can do anything.
 fn is_plain(plan: &Plan, route: &Route) -> bool {
-    let is_plain = |table: &Arc<Table>| {
-        !table.is_reference()
-            && !table.parent_only
-            && !table.has_triggers
-            && !table.has_hidden_calls
-            && !table.row_security
-            && !table.has_user_types
+    // Every server has the same rows of it.
+    let is_read = |table: &Arc<Table>| {
+        !plan.writes && table.is_reference() && !table.parent_only && !table.row_security && !table.has_user_types
     };
-    plan.tables.iter().all(is_plain) && !route.parent_only
+    plan.tables.iter().all(|table| is_read(table) || is_plain_table(table)) && !route.parent_only
+}
+
+/// What a server calls its part of a table, or its copy.
+pub(super) fn name_there(table: &Table, at: usize) -> Option<String> {
+    match table.is_reference() {
+        true => Some(format!("{}.{}", quote_ident(&table.schema), quote_ident(&table.name))),
+        false => Some(format!("{}.{}", table.shards().get(at)?.schema(), quote_ident(&table.name))),
+    }
+}
+
+pub(super) fn is_plain_table(table: &Arc<Table>) -> bool {
+    !table.is_reference()
+        && !table.parent_only
+        && !table.has_triggers
+        && !table.has_hidden_calls
+        && !table.row_security
+        && !table.has_user_types
 }
 
 fn is_shown(plan: &Plan, kind: &StatementKind, described: &Described) -> bool {
@@ -529,6 +710,11 @@ fn is_shown(plan: &Plan, kind: &StatementKind, described: &Described) -> bool {
         _ => false,
     };
     is_shown && is_built_in(&described.param_types)
+}
+
+/// FOR UPDATE, FOR SHARE and their like have this word.
+fn may_lock(text: &str) -> bool {
+    text.split(|c: char| !c.is_alphanumeric()).any(|word| word.eq_ignore_ascii_case("for"))
 }
 
 /// How many texts a statement has, one for each shard.
@@ -588,6 +774,7 @@ impl CompiledKey {
     pub(super) fn remainder(&self, values: &Values<'_>, shards: usize) -> Option<usize> {
         match self {
             CompiledKey::Fixed(at) => Some(*at),
+            CompiledKey::List(_) => None,
             CompiledKey::Param { index, key_type } => match values.get(*index)? {
                 None => Some(0),
                 Some((value, binary)) => {
@@ -601,6 +788,18 @@ impl CompiledKey {
 }
 
 impl Compiled {
+    pub(super) fn version(&self) -> u64 {
+        self.version
+    }
+
+    pub(super) fn verb(&self) -> Option<&'static str> {
+        self.verb
+    }
+
+    pub(super) fn ridden(&self) -> Rc<Ridden> {
+        self.ridden.clone()
+    }
+
     /// The shard that the values say.
     fn shard_of(&self, values: &Values<'_>) -> Option<Shard> {
         if values.may_move {
@@ -626,14 +825,12 @@ impl Compiled {
             Tier::Route(route) => {
                 let group = route.table.shards().get(at)?.group;
                 let tables = &self.plan.tables;
-                if !tables.iter().all(|t| t.shards().get(at).is_some_and(|s| s.group == group)) {
+                let is_there =
+                    |t: &Arc<Table>| t.is_reference() || t.shards().get(at).is_some_and(|s| s.group == group);
+                if !tables.iter().all(is_there) {
                     return None;
                 }
-                let sql = route.sql.render(|oid| {
-                    let table = tables.iter().find(|t| t.oid == oid)?;
-                    let shard = table.shards().get(at)?;
-                    Some(format!("{}.{}", shard.schema(), quote_ident(&table.name)))
-                });
+                let sql = route.sql.render(|oid| name_there(tables.iter().find(|t| t.oid == oid)?, at));
                 (group, sql)
             }
             Tier::Coordinator { sql, .. } => (COORDINATOR_GROUP, sql.as_written()),
@@ -653,7 +850,7 @@ impl Compiled {
     }
 
     /// The answer to Describe of the portal; the formats are as many as there are columns, or one, or none.
-    fn write_columns(&self, formats: &[u8], out: &mut BytesMut) {
+    pub(super) fn write_columns(&self, formats: &[u8], out: &mut BytesMut) {
         let code = |index: usize| formats.get(index * 2 + 1).copied().map_or(0, i16::from);
         match formats.len() / 2 {
             0 => out.put_slice(&self.text_columns),
@@ -786,6 +983,46 @@ impl<'a> Values<'a> {
             result_formats,
             may_move,
         })
+    }
+
+    /// The same with more values behind the others, as text.
+    fn extended(&self, more: &[Option<String>]) -> Option<Vec<u8>> {
+        let count = u16::try_from(self.count + more.len()).ok()?;
+        let mut out = Vec::with_capacity(16 + self.params.len() + more.len() * 32);
+        match self.param_formats.len() / 2 {
+            0 => out.put_u16(0),
+            formats => {
+                out.put_u16(count);
+                match formats {
+                    1 => (0..self.count).for_each(|_| out.put_slice(self.param_formats)),
+                    _ => out.put_slice(self.param_formats),
+                }
+                more.iter().for_each(|_| out.put_u16(0));
+            }
+        }
+        out.put_u16(count);
+        let mut rest = self.params;
+        for _ in 0..self.count {
+            take_value(&mut rest)?;
+        }
+        out.put_slice(&self.params[..self.params.len() - rest.len()]);
+        for value in more {
+            match value {
+                Some(value) => {
+                    out.put_u32(u32::try_from(value.len()).ok()?);
+                    out.put_slice(value.as_bytes());
+                }
+                None => out.put_i32(-1),
+            }
+        }
+        // What is said of the results stands behind the parameters.
+        out.put_slice(rest);
+        Some(out)
+    }
+
+    /// Codes of the result columns' formats.
+    pub(super) fn result_formats(&self) -> &'a [u8] {
+        self.result_formats
     }
 
     /// A parameter and whether it is binary; `Some(None)` for NULL.

@@ -156,6 +156,7 @@ impl Session {
         context.group_writer(&self.thread).push(SharedWrite {
             rider: link,
             parts,
+            verb: "INSERT 0",
             protocol,
             targets,
             database: self.db.clone(),

@@ -1,0 +1,279 @@
+//! Values that the router has for a statement: of the client's session, which no server knows, and of sequences. They
+//! are parameters behind the client's own, so that the statement stays the same text for every session.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+
+use pgherd_catalog::{Column, ColumnDefault};
+use pgherd_sql::Statement;
+use pgherd_sql::ast::*;
+
+use crate::context::{BACKEND_PID, Context, asks_for_pid, quote_literal};
+use crate::plan::{Plan, Tier};
+use crate::safety::Names;
+use crate::{SessionView, insert, safety};
+
+/// One such value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Given {
+    /// `inet_client_addr()`.
+    ClientAddress,
+    /// `inet_client_port()`.
+    ClientPort,
+    /// `pg_backend_pid()`.
+    ProcessId,
+    /// `current_setting(…)` of a setting whose text is kept as it was set.
+    Setting(String),
+    /// The next value of a sequence: what the coordinator evaluates to draw one.
+    Drawn(String),
+}
+
+impl Given {
+    pub fn type_oid(&self) -> u32 {
+        match self {
+            Given::ClientAddress => 869,
+            Given::ClientPort | Given::ProcessId => 23,
+            Given::Setting(_) => 25,
+            Given::Drawn(_) => 20,
+        }
+    }
+
+    fn type_name(&self) -> &'static str {
+        match self {
+            Given::ClientAddress => "pg_catalog.inet",
+            Given::ClientPort | Given::ProcessId => "pg_catalog.int4",
+            Given::Setting(_) => "pg_catalog.text",
+            Given::Drawn(_) => "pg_catalog.int8",
+        }
+    }
+}
+
+/// What the router can give a statement.
+#[derive(Debug, Clone, Copy)]
+pub struct Gives<'a> {
+    /// How many parameters the client has: values follow them.
+    pub parameters: u16,
+    /// Settings of which it knows the text.
+    pub settings: &'a [&'a str],
+    /// It may draw from sequences.
+    pub draws: bool,
+}
+
+/// Where the session's client is; none: behind a socket of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClientEnd(pub Option<SocketAddr>);
+
+const CLIENT_ADDRESS: &str = "inet_client_addr";
+const CLIENT_PORT: &str = "inet_client_port";
+const SETTING: &str = "current_setting";
+const CURRENT_VALUE: &str = "currval";
+const LAST_VALUE: &str = "lastval";
+
+/// The statement asks for what only its session can tell, and a plan of it may have that as a value.
+pub fn asks_session(statement: &Statement) -> bool {
+    statement.calls.iter().any(|(_, name)| matches!(name.as_str(), BACKEND_PID | CLIENT_ADDRESS | CLIENT_PORT))
+}
+
+/// The statement asks what was drawn from a sequence last, which nobody but the router may know.
+pub fn asks_drawn(statement: &Statement) -> bool {
+    statement.calls.iter().any(|(_, name)| matches!(name.as_str(), CURRENT_VALUE | LAST_VALUE))
+}
+
+/// What a text for one session has in place of calls that only the session can answer.
+pub(crate) fn session_literals<'a>(
+    statement: &'a Statement,
+    names: &Names<'_>,
+    session: &'a SessionView<'a>,
+) -> Option<impl Fn(&Expr) -> Option<String> + use<'a>> {
+    let pid = session.pid.filter(|_| asks_for_pid(statement, names.snapshot));
+    let is_called = |name: &str| {
+        let mut calls = statement.calls.iter().filter(|(_, called)| called == name).peekable();
+        calls.peek().is_some()
+            && calls.all(|(schema, _)| !names.is_users(&names.snapshot.user_functions, schema.as_deref(), name))
+    };
+    let address = session.client.filter(|_| is_called(CLIENT_ADDRESS));
+    let port = session.client.filter(|_| is_called(CLIENT_PORT));
+    let drawn = session.drawn.iter().filter(|_| is_called(CURRENT_VALUE));
+    let drawn: String =
+        drawn.map(|(name, value)| format!(" WHEN pg_catalog.to_regclass({name}) THEN {value}")).collect();
+    let last_drawn = session.last_drawn.filter(|_| is_called(LAST_VALUE));
+    let text = statement.text.as_str();
+    let any = pid.is_some() || address.is_some() || port.is_some() || last_drawn.is_some() || !drawn.is_empty();
+    let value = move |expr: &Expr| {
+        if let ExprKind::Call(call) = &expr.kind
+            && call.name == CURRENT_VALUE
+            && let [sequence] = call.args.as_slice()
+            && !drawn.is_empty()
+        {
+            let sequence = format!("({})", sequence.span.of(text));
+            // Whatever it is that the coordinator has drawn since is more.
+            return Some(format!(
+                "pgherd.current_value({sequence}, CASE {sequence}::pg_catalog.regclass{drawn} END::pg_catalog.int8)"
+            ));
+        }
+        let call = argumentless(expr)?;
+        let literal = |text: Option<String>| text.map_or_else(|| "NULL".to_owned(), |text| quote_literal(&text));
+        match call.name.as_str() {
+            LAST_VALUE => last_drawn.map(|value| format!("({value}::pg_catalog.int8)")),
+            BACKEND_PID => pid.map(|pid| format!("({pid}::pg_catalog.int4)")),
+            CLIENT_ADDRESS => {
+                address.map(|end| format!("({}::pg_catalog.inet)", literal(end.0.map(|a| address_text(&a)))))
+            }
+            CLIENT_PORT => {
+                port.map(|end| format!("({}::pg_catalog.int4)", literal(end.0.map(|a| a.port().to_string()))))
+            }
+            _ => None,
+        }
+    };
+    any.then_some(value)
+}
+
+/// A client's address as `inet_client_addr()` has it.
+pub fn address_text(address: &SocketAddr) -> String {
+    address.ip().to_canonical().to_string()
+}
+
+fn argumentless(expr: &Expr) -> Option<&Call> {
+    match &expr.kind {
+        ExprKind::Call(call) if call.args.is_empty() && !call.star && call.over.is_none() && call.filter.is_none() => {
+            Some(call)
+        }
+        _ => None,
+    }
+}
+
+/// Whether a call's name is one of those that may be given.
+pub(crate) fn may_be_given(name: &str) -> bool {
+    matches!(name, BACKEND_PID | CLIENT_ADDRESS | CLIENT_PORT | SETTING)
+}
+
+/// The values that a plan has been given so far.
+#[derive(Debug)]
+pub(crate) struct GivenValues<'a> {
+    gives: Gives<'a>,
+    values: RefCell<Vec<Given>>,
+}
+
+impl<'a> GivenValues<'a> {
+    /// None: there is something that cannot be given, or nothing to give.
+    fn of(statement: &Statement, names: &Names<'_>, gives: Gives<'a>) -> Option<GivenValues<'a>> {
+        let given = GivenValues { gives, values: RefCell::default() };
+        let own = |schema: &Option<String>, name: &str| {
+            names.is_users(&names.snapshot.user_functions, schema.as_deref(), name)
+        };
+        if statement.calls.iter().any(|(schema, name)| may_be_given(name) && own(schema, name)) {
+            return None;
+        }
+        let asks_for_pid = asks_for_pid(statement, names.snapshot);
+        let mut all = true;
+        statement.tree.walk_all(&mut |place, expr| {
+            if let ExprKind::Call(call) = &expr.kind
+                && may_be_given(&call.name)
+            {
+                let is_it = given.what(expr).is_some_and(|what| what != Given::ProcessId || asks_for_pid);
+                all &= is_it && place != Place::From;
+            }
+        });
+        all.then_some(given)
+    }
+
+    /// What an expression asks for.
+    fn what(&self, expr: &Expr) -> Option<Given> {
+        let ExprKind::Call(call) = &expr.kind else { return None };
+        if call.name != SETTING {
+            return match argumentless(expr)?.name.as_str() {
+                BACKEND_PID => Some(Given::ProcessId),
+                CLIENT_ADDRESS => Some(Given::ClientAddress),
+                CLIENT_PORT => Some(Given::ClientPort),
+                _ => None,
+            };
+        }
+        let plain = !call.star && !call.distinct && !call.variadic && call.over.is_none() && call.filter.is_none();
+        let name = match call.args.as_slice() {
+            [name] => name,
+            [name, missing_ok] if matches!(missing_ok.kind, ExprKind::Const(Const::Bool(_))) => name,
+            _ => return None,
+        };
+        let ExprKind::Const(Const::String(name)) = &name.kind else { return None };
+        let name = name.to_ascii_lowercase();
+        (plain && self.gives.settings.contains(&name.as_str())).then_some(Given::Setting(name))
+    }
+
+    /// The parameter that stands for an expression.
+    pub fn value_of(&self, expr: &Expr) -> Option<String> {
+        let what = self.what(expr)?;
+        let type_name = what.type_name();
+        Some(format!("(${}::{type_name})", self.number(what)))
+    }
+
+    fn number(&self, what: Given) -> u16 {
+        let mut values = self.values.borrow_mut();
+        // Each row and column draws a value of its own.
+        let known = values.iter().position(|v| *v == what && !matches!(v, Given::Drawn(_)));
+        let index = known.unwrap_or_else(|| {
+            values.push(what);
+            values.len() - 1
+        });
+        self.gives.parameters + 1 + index as u16
+    }
+
+    /// The parameter for a column that gets the next value of a sequence; none: its default is more than that.
+    pub fn drawn(&self, column: &Column) -> Option<u16> {
+        let sql = insert::default_sql(column).filter(|_| self.gives.draws)?;
+        let draws = match &column.default {
+            ColumnDefault::Identity { .. } => true,
+            ColumnDefault::Sequence { sql } => is_next_value(sql),
+            _ => false,
+        };
+        draws.then(|| self.number(Given::Drawn(sql)))
+    }
+}
+
+/// `nextval('s'::regclass)` and nothing else.
+fn is_next_value(sql: &str) -> bool {
+    let Ok(statements) = pgherd_sql::split(&format!("SELECT {sql}")) else { return false };
+    let [Statement { tree: Tree::Query(query), .. }] = statements.as_slice() else { return false };
+    let Body::Select(select) = &query.body else { return false };
+    let [item] = select.items.as_slice() else { return false };
+    let ExprKind::Call(call) = &item.expr.kind else { return false };
+    let of_constant = matches!(call.args.as_slice(), [Expr { kind: ExprKind::Cast { expr, to }, .. }]
+        if to.name == "regclass" && matches!(expr.kind, ExprKind::Const(Const::String(_))));
+    call.name == "nextval" && call.schema.as_deref().is_none_or(|s| s == "pg_catalog") && of_constant
+}
+
+/// One worker could run the statement, if it were given such values.
+pub(crate) fn may_help(plan: &Plan, statement: &Statement) -> bool {
+    let needs_row = match &plan.tier {
+        Tier::Route(_) | Tier::Refuse(_) => return false,
+        Tier::InsertRows(insert) => insert.rows.len() == 1 && insert.needs_coordinator,
+        _ => false,
+    };
+    !plan.tables.is_empty() && (needs_row || statement.calls.iter().any(|(_, name)| may_be_given(name)))
+}
+
+/// The plan in which one worker runs the statement with such values, if there is one.
+pub(crate) fn plan_with_values<'a>(
+    statement: &'a Statement,
+    snapshot: &'a pgherd_catalog::Snapshot,
+    session: &'a SessionView<'a>,
+) -> Option<Plan> {
+    let gives = session.gives.filter(|_| !session.callback)?;
+    let names = Names::new(snapshot, session);
+    let given = GivenValues::of(statement, &names, gives)?;
+    let context = Context::new_with(statement, snapshot, session, Some(given));
+    let plan = crate::plan_in(&context);
+    let values = context.given.map(|given| given.values.into_inner()).unwrap_or_default();
+    (matches!(plan.tier, Tier::Route(_)) && !values.is_empty()).then_some(Plan { given: values, ..plan })
+}
+
+/// Puts the session's values where a statement asks for them.
+pub(crate) fn replacements<'e>(context: &'e Context<'_>) -> Option<Box<dyn Fn(&Expr) -> Option<String> + 'e>> {
+    match &context.given {
+        Some(given) => Some(Box::new(|expr| given.value_of(expr))),
+        None => {
+            let names = safety::Names::new(context.snapshot, context.session);
+            let literals = session_literals(context.statement, &names, context.session)?;
+            Some(Box::new(literals))
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Values of sequences that the router has drawn before statements need them, and hands out in order.
+//!
+//! A lease is of one role and one default expression: who may not use the sequence draws nothing. It is forgotten with
+//! every other catalog, and with every statement that may move the sequence or draw from it on the coordinator, so that
+//! what is handed out later is never less than what was handed out before.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Sequences that are known at the most; beyond that all are forgotten.
+const LEASES_MAX: usize = 10_000;
+
+/// So many values of a sequence are drawn one by one: who draws seldom sees no gaps.
+const SINGLES: u64 = 64;
+
+/// Of one database.
+#[derive(Debug, Default)]
+pub struct Leases {
+    known: Mutex<HashMap<(String, String), Arc<Lease>>>,
+}
+
+/// Values of one sequence.
+#[derive(Debug, Default)]
+pub struct Lease {
+    state: Mutex<State>,
+    /// Whoever draws more: others wait, so that there is one order.
+    drawing: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Of the catalog under which they were drawn.
+    version: u64,
+    values: VecDeque<i64>,
+    /// How many were drawn last, and since the router began.
+    size: usize,
+    total: u64,
+    /// How often it was forgotten.
+    forgotten: u64,
+}
+
+impl Leases {
+    pub fn of(&self, role: &str, sql: &str) -> Arc<Lease> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (role.to_owned(), sql.to_owned());
+        if known.len() >= LEASES_MAX && !known.contains_key(&key) {
+            known.values().for_each(|lease| lease.forget());
+            known.clear();
+        }
+        known.entry(key).or_default().clone()
+    }
+
+    /// Somebody may have moved a sequence, or have drawn from it elsewhere.
+    pub fn forget(&self) {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.values().for_each(|lease| lease.forget());
+    }
+}
+
+/// How much is to be drawn, and since when it is good.
+pub struct Wanted {
+    pub count: usize,
+    forgotten: u64,
+}
+
+impl Lease {
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next value; none: more are to be drawn.
+    pub fn take(&self, version: u64) -> Option<i64> {
+        let mut state = self.state();
+        if state.version != version {
+            state.values.clear();
+            return None;
+        }
+        state.values.pop_front()
+    }
+
+    /// A value that was taken last and has not been used.
+    pub fn give_back(&self, value: i64, version: u64) {
+        let mut state = self.state();
+        if state.version == version && state.values.front().is_none_or(|next| *next > value) {
+            state.values.push_front(value);
+        }
+    }
+
+    pub fn forget(&self) {
+        let mut state = self.state();
+        state.values.clear();
+        state.size = 0;
+        state.forgotten += 1;
+    }
+
+    pub async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.drawing.lock().await
+    }
+
+    /// After the first ones twice as many as the last time, up to `most`.
+    pub fn wanted(&self, version: u64, most: usize) -> Wanted {
+        let state = self.state();
+        let before = if state.version == version && state.total >= SINGLES { state.size } else { 0 };
+        Wanted { count: (before * 2).clamp(1, most.max(1)), forgotten: state.forgotten }
+    }
+
+    /// Puts what has been drawn there; gives the first of it.
+    pub fn put(&self, wanted: &Wanted, version: u64, drawn: &[i64]) -> Option<i64> {
+        let (first, rest) = drawn.split_first()?;
+        let mut state = self.state();
+        state.total += drawn.len() as u64;
+        if state.forgotten == wanted.forgotten {
+            state.version = version;
+            state.values = rest.iter().copied().collect();
+            state.size = wanted.count;
+        }
+        Some(*first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Lease, Leases, SINGLES};
+
+    fn draw(lease: &Lease, version: u64, from: i64, most: usize) -> (usize, Option<i64>) {
+        let wanted = lease.wanted(version, most);
+        let values: Vec<i64> = (from..from + wanted.count as i64).collect();
+        (wanted.count, lease.put(&wanted, version, &values))
+    }
+
+    #[test]
+    fn values_are_handed_out_in_order_and_leases_grow() {
+        let lease = Lease::default();
+        for value in 1..=SINGLES as i64 {
+            assert_eq!(lease.take(1), None);
+            assert_eq!(draw(&lease, 1, value, 4), (1, Some(value)));
+        }
+        assert_eq!(draw(&lease, 1, 102, 4), (2, Some(102)));
+        assert_eq!(lease.take(1), Some(103));
+        assert_eq!(draw(&lease, 1, 104, 4), (4, Some(104)));
+        assert_eq!(lease.take(1), Some(105));
+        lease.give_back(105, 1);
+        assert_eq!(lease.take(1), Some(105));
+        // Another catalog: what is left of the old one is a gap.
+        assert_eq!(lease.take(2), None);
+        assert_eq!(draw(&lease, 2, 108, 4), (1, Some(108)));
+        assert_eq!(draw(&lease, 2, 109, 4), (2, Some(109)));
+    }
+
+    #[test]
+    fn what_was_drawn_while_it_was_forgotten_is_not_kept() {
+        let leases = Leases::default();
+        let lease = leases.of("a", "nextval('s'::regclass)");
+        draw(&lease, 1, 1, 1);
+        let wanted = lease.wanted(1, 8);
+        leases.forget();
+        assert_eq!(lease.put(&wanted, 1, &[2, 3]), Some(2));
+        assert_eq!(lease.take(1), None);
+        assert!(std::sync::Arc::ptr_eq(&lease, &leases.of("a", "nextval('s'::regclass)")));
+        assert!(!std::sync::Arc::ptr_eq(&lease, &leases.of("b", "nextval('s'::regclass)")));
+    }
+}

@@ -1,0 +1,278 @@
+//! The short way for statements that name a few keys (`key IN ($1, $2)`): each server's part rides on a lane of its own,
+//! and the client gets what all of them answered as one reply. Writes to several servers are one transaction, which
+//! clients may share (`group.rs`).
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+
+use bytes::{Buf, BufMut, BytesMut};
+use pgherd_backend::lane::{Again, LaneStatement, Outcome, Rider, statement_name};
+use pgherd_catalog::{GroupId, Snapshot};
+use pgherd_planner::{Combine, Plan, Scatter, Tier};
+use pgherd_sql::ast::Tree;
+use pgherd_sql::{Statement, StatementKind};
+use pgherd_wire::backend;
+
+use super::ride::{Compiled, CompiledKey, Values, is_plain_table};
+use super::{Attempt, Session, next_id};
+use crate::client::Link;
+use crate::group::{Part, SharedWrite};
+use crate::settings::quote_ident;
+
+/// More keys than this go the long way.
+const KEYS_MAX: usize = 32;
+/// Texts that are kept of a statement, one for each set of shards on a server.
+const TEXTS_MAX: usize = 256;
+/// Bytes of them.
+const TEXT_BYTES_MAX: usize = 256 * 1024;
+
+/// The texts of a statement for sets of shards that are on one server.
+#[derive(Default)]
+pub(super) struct Texts {
+    known: RefCell<HashMap<Box<[usize]>, Rc<LaneStatement>>>,
+    bytes: Cell<usize>,
+}
+
+/// Whether a statement over a list of keys may ride.
+pub(super) fn may_ride(plan: &Plan, scatter: &Scatter, statement: &Statement, catalog: &Snapshot) -> bool {
+    let locks = matches!(&statement.tree, Tree::Query(query) if !query.row_locks.is_empty());
+    let shares = || plan.tables.iter().all(|table| pgherd_planner::shares_transaction(table, catalog));
+    let fits = match &statement.kind {
+        // Parts of one server are put together by UNION ALL, which cannot lock rows.
+        StatementKind::Select => !plan.writes && !locks,
+        StatementKind::Update | StatementKind::Delete => plan.writes && shares(),
+        _ => false,
+    };
+    fits && matches!(scatter.combine, Combine::Concatenate)
+        && !plan.uses_now
+        && plan.tables.iter().all(is_plain_table)
+        && scatter.keys.as_ref().is_some_and(|keys| (1..=KEYS_MAX).contains(&keys.len()))
+}
+
+/// What each server is to run: shards by group.
+type Places = BTreeMap<GroupId, Vec<usize>>;
+
+impl Compiled {
+    /// Where the keys are. None: only a server can tell, or a table has no shard there.
+    fn places(&self, scatter: &Scatter, keys: &[CompiledKey], values: &Values<'_>) -> Option<Places> {
+        if values.may_move {
+            return None;
+        }
+        let shards = scatter.table.shards();
+        let mut places = Places::new();
+        for key in keys {
+            let at = key.remainder(values, shards.len())?;
+            let found = places.entry(shards.get(at)?.group).or_default();
+            if !found.contains(&at) {
+                found.push(at);
+            }
+        }
+        places.values_mut().for_each(|list| list.sort_unstable());
+        Some(places)
+    }
+
+    /// Of one server: its shards together for rows, one by one for writes.
+    fn part(&self, scatter: &Scatter, shards: &[usize]) -> Option<Rc<LaneStatement>> {
+        let texts = &self.texts;
+        if let Some(known) = texts.known.borrow().get(shards) {
+            return Some(known.clone());
+        }
+        let tables = &self.plan.tables;
+        let text_of = |at: usize| {
+            let group = scatter.table.shards().get(at)?.group;
+            if !tables.iter().all(|t| t.shards().get(at).is_some_and(|s| s.group == group)) {
+                return None;
+            }
+            Some(scatter.sql.render(|oid| {
+                let table = tables.iter().find(|t| t.oid == oid)?;
+                Some(format!("{}.{}", table.shards().get(at)?.schema(), quote_ident(&table.name)))
+            }))
+        };
+        let sql = match shards {
+            [at] => text_of(*at)?,
+            _ => {
+                let parts = shards.iter().map(|at| Some(format!("({})", text_of(*at)?)));
+                parts.collect::<Option<Vec<_>>>()?.join(" UNION ALL ")
+            }
+        };
+        let bytes = texts.bytes.get() + sql.len();
+        let mut known = texts.known.borrow_mut();
+        if known.len() >= TEXTS_MAX || bytes > TEXT_BYTES_MAX {
+            return None;
+        }
+        texts.bytes.set(bytes);
+        let id = next_id() * 65_536;
+        let statement = Rc::new(LaneStatement {
+            id,
+            name: statement_name(id),
+            sql,
+            param_types: self.param_types.clone(),
+            columns: self.described.fields.as_ref().map(|f| f.iter().map(|f| f.type_oid).collect()),
+            writes: self.writes,
+            shares: self.shares,
+        });
+        known.insert(shards.into(), statement.clone());
+        Some(statement)
+    }
+}
+
+impl Session {
+    /// The messages of one execution at the front of the client's buffer, of a statement over a list of keys. `parsed`:
+    /// Parse stands in front of them.
+    pub(super) fn ride_list(
+        &mut self,
+        compiled: &Rc<Compiled>,
+        parsed: bool,
+        describes: bool,
+        values: std::ops::Range<usize>,
+        end: usize,
+    ) -> Attempt {
+        let (CompiledKey::List(keys), Tier::Scatter(scatter)) = (&compiled.key, &compiled.plan.tier) else {
+            return Attempt::No;
+        };
+        let values = &self.client.read[values];
+        let Some(view) = Values::read(values).filter(|view| view.count == compiled.param_types.len()) else {
+            return Attempt::No;
+        };
+        let columns = compiled.described.fields.as_ref().map_or(0, Vec::len);
+        let formats = view.result_formats();
+        if formats.len() > 2 && formats.len() != columns * 2 {
+            return Attempt::No;
+        }
+        let Some(places) = compiled.places(scatter, keys, &view) else { return Attempt::No };
+        let link = self.client.link.clone();
+        let begin = |link: &Rc<Link>| {
+            let mut prefix = link.begin();
+            if parsed {
+                backend::write_parse_complete(&mut prefix);
+            }
+            backend::write_bind_complete(&mut prefix);
+            if describes {
+                compiled.write_columns(formats, &mut prefix);
+            }
+        };
+        if compiled.writes {
+            let Some(write) = self.write_of(compiled, scatter, &places, values) else { return Attempt::No };
+            let Some((_, context)) = &self.context else { return Attempt::No };
+            let context = context.clone();
+            begin(&link);
+            context.group_writer(&self.thread).push(write);
+        } else {
+            let mut rides = Vec::with_capacity(places.len());
+            for (group, shards) in &places {
+                let lanes = self.lanes_of(*group, compiled.version());
+                let Some(ride) = lanes.zip(compiled.part(scatter, shards)) else { return Attempt::No };
+                rides.push(ride);
+            }
+            begin(&link);
+            let gather = Rc::new(Gather::new(link, rides.len()));
+            for (lanes, statement) in rides {
+                // Where one is not taken, all go the long way once the others are back.
+                if !lanes.ride(Rc::new(PartOf(gather.clone())), &statement, values) {
+                    gather.arrive(Outcome::Again(Again::NotSent));
+                }
+            }
+        }
+        self.cancel.begin();
+        self.client.depart(end);
+        self.riding = Some(compiled.ridden());
+        Attempt::Away
+    }
+
+    fn write_of(&self, compiled: &Compiled, scatter: &Scatter, places: &Places, values: &[u8]) -> Option<SharedWrite> {
+        let timeouts = ["lock_timeout", "statement_timeout", "transaction_timeout"];
+        if timeouts.iter().any(|name| self.settings.contains_key(*name)) {
+            return None;
+        }
+        let (_, context) = self.context.as_ref()?;
+        let mut parts = Vec::new();
+        for (group, shards) in places {
+            for at in shards {
+                let statement = compiled.part(scatter, std::slice::from_ref(at))?;
+                parts.push(Part { group: *group, statement, values: values.to_vec() });
+            }
+        }
+        let targets = self.targets_of(context, compiled.version(), places.keys().copied())?;
+        Some(SharedWrite {
+            rider: self.client.link.clone(),
+            parts,
+            verb: compiled.verb()?,
+            protocol: self.commit_protocol(),
+            targets,
+            database: self.db.clone(),
+            commit_wait: self.commit_wait(),
+        })
+    }
+}
+
+/// The parts of one reply.
+struct Gather {
+    rider: Rc<Link>,
+    left: Cell<usize>,
+    rows: Cell<u64>,
+    /// The rows of those that have answered.
+    body: RefCell<BytesMut>,
+    again: Cell<Option<Again>>,
+}
+
+impl Gather {
+    fn new(rider: Rc<Link>, parts: usize) -> Gather {
+        Gather {
+            rider,
+            left: Cell::new(parts),
+            rows: Cell::default(),
+            body: RefCell::default(),
+            again: Cell::default(),
+        }
+    }
+
+    fn arrive(&self, outcome: Outcome<'_>) {
+        match outcome {
+            Outcome::Complete(reply) => self.add(reply),
+            // What keeps it off lanes for good is said, whatever else went wrong.
+            Outcome::Again(again) => match self.again.get() {
+                None | Some(Again::NotSent | Again::HeldUp) => self.again.set(Some(again)),
+                Some(_) => {}
+            },
+            Outcome::Lost => self.again.set(Some(Again::NotSent)),
+        }
+        self.left.set(self.left.get() - 1);
+        if self.left.get() > 0 {
+            return;
+        }
+        if let Some(again) = self.again.get() {
+            return self.rider.arrive(Outcome::Again(again));
+        }
+        let mut body = self.body.borrow_mut();
+        backend::write_command_complete(&mut body, &format!("SELECT {}", self.rows.get()));
+        backend::write_ready_for_query(&mut body, b'I');
+        self.rider.arrive(Outcome::Complete(&body));
+    }
+
+    /// Rows and notices of a part.
+    fn add(&self, mut reply: &[u8]) {
+        let mut body = self.body.borrow_mut();
+        while let Some(header) = reply.first_chunk::<5>() {
+            let length = 1 + u32::from_be_bytes([header[1], header[2], header[3], header[4]]) as usize;
+            let Some(message) = reply.get(..length) else { break };
+            match header[0] {
+                b'D' => {
+                    self.rows.set(self.rows.get() + 1);
+                    body.put_slice(message);
+                }
+                b'N' => body.put_slice(message),
+                _ => {}
+            }
+            reply.advance(length);
+        }
+    }
+}
+
+struct PartOf(Rc<Gather>);
+
+impl Rider for PartOf {
+    fn arrive(&self, outcome: Outcome<'_>) {
+        self.0.arrive(outcome);
+    }
+}
