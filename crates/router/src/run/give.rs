@@ -68,6 +68,10 @@ impl Session {
 
     /// The next value of a sequence: of those that are here, or of new ones.
     async fn draw_value(&mut self, sql: &str) -> Result<Option<i64>> {
+        if self.txn.begin.to_ascii_uppercase().contains("READ ONLY") {
+            // The INSERT is refused.
+            return Ok(Some(0));
+        }
         let version = self.db.version();
         let lease = self.sequence(sql);
         let value = match lease.take(version) {

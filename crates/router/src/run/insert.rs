@@ -235,7 +235,13 @@ impl Session {
         for (index, row) in insert.rows.iter().enumerate() {
             let mut list = String::new();
             let mut fields = Vec::new();
-            for (position, field) in row.fields.iter().enumerate() {
+            // In the order of the table's columns: one may ask what another has drawn.
+            let mut in_order: Vec<(usize, &Field)> = row.fields.iter().enumerate().collect();
+            in_order.sort_by_key(|(position, _)| {
+                let name = insert.columns.get(*position);
+                name.and_then(|name| insert.table.columns.iter().position(|c| c.name == *name))
+            });
+            for (position, field) in in_order {
                 if let Field::Evaluate { sql, type_name } = field {
                     let _ = match self.has_styles() {
                         true => write!(list, ", {}", self.plainly(&format!("({sql})::{type_name}"))),

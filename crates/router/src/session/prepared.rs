@@ -407,7 +407,7 @@ impl Session {
             let gives = own.given_from.map(|parameters| pgherd_planner::Gives {
                 parameters,
                 settings: &settings,
-                draws: self.txn.catalog.is_none() && !self.txn.changed_catalog,
+                draws: self.may_draw(),
             });
             let view = pgherd_planner::SessionView { built_in_parameters, gives, ..*view };
             pgherd_planner::plan(statement, catalog, &view)
@@ -431,6 +431,11 @@ impl Session {
     /// Values of the router may come with statements as parameters.
     fn may_give(&self) -> bool {
         !self.gives_nothing && !self.definitions.is_asked() && !self.txn.log.iter().any(LogItem::is_setting)
+    }
+
+    /// A sequence is in this transaction what it is elsewhere, and may go on.
+    fn may_draw(&self) -> bool {
+        self.txn.catalog.is_none() && !self.txn.changed_catalog
     }
 
     /// Settings whose texts the router knows as servers would give them, and which lanes may not have.
