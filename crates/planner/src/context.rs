@@ -12,7 +12,7 @@ use pgherd_sql::{Edits, Overlap, Splice, Statement, own_names};
 use crate::SessionView;
 use crate::analysis::Analysis;
 use crate::decorrelate::Joined;
-use crate::given::{GivenValues, asks_drawn, asks_session};
+use crate::given::{GivenValues, Replacement, asks_drawn, asks_session};
 use crate::moments::{self, MovingLiteral};
 use crate::plan::*;
 use crate::safety;
@@ -90,7 +90,7 @@ pub(crate) const BACKEND_PID: &str = "pg_backend_pid";
 fn replace_session_values(
     statement: &Statement,
     now: Option<&str>,
-    of_session: Option<&dyn Fn(&Expr) -> Option<String>>,
+    of_session: Option<&Replacement<'_>>,
     edits: &mut Edits,
 ) {
     let text = &statement.text;

@@ -163,6 +163,10 @@ impl Display for Plan {
                 }
             }
         }
+        if !self.given.is_empty() {
+            let given: Vec<String> = self.given.iter().map(|given| format!("{given:?}")).collect();
+            writeln!(f, "given: {}", given.join(", "))?;
+        }
         Ok(())
     }
 }

@@ -266,8 +266,11 @@ pub(crate) fn plan_with_values<'a>(
     (matches!(plan.tier, Tier::Route(_)) && !values.is_empty()).then_some(Plan { given: values, ..plan })
 }
 
+/// What stands for an expression, if something does.
+pub(crate) type Replacement<'e> = dyn Fn(&Expr) -> Option<String> + 'e;
+
 /// Puts the session's values where a statement asks for them.
-pub(crate) fn replacements<'e>(context: &'e Context<'_>) -> Option<Box<dyn Fn(&Expr) -> Option<String> + 'e>> {
+pub(crate) fn replacements<'e>(context: &'e Context<'_>) -> Option<Box<Replacement<'e>>> {
     match &context.given {
         Some(given) => Some(Box::new(|expr| given.value_of(expr))),
         None => {

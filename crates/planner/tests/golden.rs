@@ -1,7 +1,7 @@
 //! SQL → plan. Each file of `tests/golden` is a topic; a case is SQL, a line `=>`, and the plan up to an empty line.
 //! `UPDATE_GOLDEN=1` writes the plans anew: read the difference before committing it.
 //!
-//! Lines before the SQL: `-- callback`, `-- now TIME`, `-- temp NAME` and `-- rows TABLE NUMBER` set the session;
+//! Lines before the SQL: `-- callback`, `-- gives` (values of the router), `-- now TIME`, `-- temp NAME` and `-- rows TABLE NUMBER` set the session;
 //! `# …` is a comment.
 #![allow(clippy::unwrap_used)]
 
@@ -9,15 +9,17 @@ mod fixture;
 
 use std::fmt::Write;
 
-use pgherd_planner::{SessionView, plan};
+use pgherd_planner::{Gives, SessionView, plan};
 
 fn planned(snapshot: &pgherd_catalog::Snapshot, block: &[&str]) -> String {
     let mut temp = Vec::new();
-    let (mut callback, mut now) = (false, None);
+    let (mut callback, mut gives, mut now) = (false, false, None);
     let (mut sql, mut rows) = (Vec::new(), Vec::new());
     for line in block {
         if *line == "-- callback" {
             callback = true;
+        } else if *line == "-- gives" {
+            gives = true;
         } else if let Some(name) = line.strip_prefix("-- temp ") {
             temp.push(name);
         } else if let Some(time) = line.strip_prefix("-- now ") {
@@ -31,9 +33,11 @@ fn planned(snapshot: &pgherd_catalog::Snapshot, block: &[&str]) -> String {
     }
     let session = fixture::Session::new(&temp);
     let session = rows.into_iter().fold(session, |session, (table, rows)| session.with_rows(table, rows));
-    let view = SessionView { callback, multi_statement_txn_now: now, ..session.view() };
     let sql = sql.join("\n");
     let statements = pgherd_sql::split(&sql).unwrap_or_else(|e| panic!("{sql}: {e}"));
+    let settings = ["application_name"];
+    let gives = gives.then(|| Gives { parameters: statements[0].params, settings: &settings, draws: true });
+    let view = SessionView { callback, multi_statement_txn_now: now, gives, ..session.view() };
     let plan = plan(&statements[0], snapshot, &view);
     plan.to_string().trim_end().to_owned()
 }
