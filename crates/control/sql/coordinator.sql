@@ -2252,15 +2252,12 @@ REVOKE SELECT ON pgherd.secret, pgherd.remote_definition, pgherd.remote_command,
 REVOKE SELECT ON pgherd.operation, pgherd.operation_step FROM PUBLIC;
 INSERT INTO pgherd.schema_version (version) VALUES (27) ON CONFLICT DO NOTHING;
 
--- What currval gives: what the router has drawn for the session, or the coordinator since.
+-- What currval gives: what the router has drawn for the session, or the coordinator since; NULL where there is neither.
 CREATE OR REPLACE FUNCTION pgherd.current_value(sequence regclass, drawn bigint) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN greatest(currval(sequence), drawn);
 EXCEPTION WHEN object_not_in_prerequisite_state THEN
-    IF drawn IS NULL THEN
-        RAISE;
-    END IF;
     RETURN drawn;
 END
 $$;

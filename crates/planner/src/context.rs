@@ -217,6 +217,7 @@ impl<'a> Context<'a> {
             lock_wait: None,
             locked_copies: self.locked_copies(),
             given: Vec::new(),
+            parent_only: self.parent_only(),
             could_be_given: false,
         }
     }

@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use pgherd_catalog::{Column, ColumnDefault};
 use pgherd_sql::Statement;
@@ -46,6 +47,16 @@ impl Given {
             Given::Drawn(_) => "pg_catalog.int8",
         }
     }
+}
+
+/// The value of a sequence that was drawn last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastDrawn {
+    /// The sequence's name, as a literal.
+    pub name: Arc<str>,
+    pub value: i64,
+    /// The coordinator may have drawn since, for the same session: then it has more.
+    pub is_doubtful: bool,
 }
 
 /// What the router can give a statement.
@@ -93,10 +104,10 @@ pub(crate) fn session_literals<'a>(
     };
     let address = session.client.filter(|_| is_called(CLIENT_ADDRESS));
     let port = session.client.filter(|_| is_called(CLIENT_PORT));
-    let drawn = session.drawn.iter().filter(|_| is_called(CURRENT_VALUE));
-    let drawn: String =
-        drawn.map(|(name, value)| format!(" WHEN pg_catalog.to_regclass({name}) THEN {value}")).collect();
+    let drawn: &[LastDrawn] = if is_called(CURRENT_VALUE) { session.drawn } else { &[] };
     let last_drawn = session.last_drawn.filter(|_| is_called(LAST_VALUE));
+    // It may draw itself before it asks.
+    let draws = matches!(statement.tree, Tree::Insert(_)) || statement.calls.iter().any(|(_, name)| name == "nextval");
     let text = statement.text.as_str();
     let any = pid.is_some() || address.is_some() || port.is_some() || last_drawn.is_some() || !drawn.is_empty();
     let value = move |expr: &Expr| {
@@ -106,10 +117,16 @@ pub(crate) fn session_literals<'a>(
             && !drawn.is_empty()
         {
             let sequence = format!("({})", sequence.span.of(text));
-            // Whatever it is that the coordinator has drawn since is more.
-            return Some(format!(
-                "pgherd.current_value({sequence}, CASE {sequence}::pg_catalog.regclass{drawn} END::pg_catalog.int8)"
-            ));
+            let mut sql = format!("(CASE {sequence}::pg_catalog.regclass");
+            for LastDrawn { name, value, is_doubtful } in drawn {
+                sql.push_str(&match *is_doubtful || draws {
+                    true => {
+                        format!(" WHEN pg_catalog.to_regclass({name}) THEN pgherd.current_value({sequence}, {value})")
+                    }
+                    false => format!(" WHEN pg_catalog.to_regclass({name}) THEN {value}::pg_catalog.int8"),
+                });
+            }
+            return Some(format!("{sql} ELSE pg_catalog.currval({sequence}) END)"));
         }
         let call = argumentless(expr)?;
         let literal = |text: Option<String>| text.map_or_else(|| "NULL".to_owned(), |text| quote_literal(&text));
@@ -220,17 +237,13 @@ impl<'a> GivenValues<'a> {
     /// The parameter for a column that gets the next value of a sequence; none: its default is more than that.
     pub fn drawn(&self, column: &Column) -> Option<u16> {
         let sql = insert::default_sql(column).filter(|_| self.gives.draws)?;
-        let draws = match &column.default {
-            ColumnDefault::Identity { .. } => true,
-            ColumnDefault::Sequence { sql } => is_next_value(sql),
-            _ => false,
-        };
-        draws.then(|| self.number(Given::Drawn(sql)))
+        let has_sequence = matches!(column.default, ColumnDefault::Identity { .. } | ColumnDefault::Sequence { .. });
+        (has_sequence && is_next_value(&sql)).then(|| self.number(Given::Drawn(sql)))
     }
 }
 
-/// `nextval('s'::regclass)` and nothing else.
-fn is_next_value(sql: &str) -> bool {
+/// `nextval('s'::regclass)`, or the same of an identity column, and nothing else.
+pub fn is_next_value(sql: &str) -> bool {
     let Ok(statements) = pgherd_sql::split(&format!("SELECT {sql}")) else { return false };
     let [Statement { tree: Tree::Query(query), .. }] = statements.as_slice() else { return false };
     let Body::Select(select) = &query.body else { return false };
@@ -238,7 +251,12 @@ fn is_next_value(sql: &str) -> bool {
     let ExprKind::Call(call) = &item.expr.kind else { return false };
     let of_constant = matches!(call.args.as_slice(), [Expr { kind: ExprKind::Cast { expr, to }, .. }]
         if to.name == "regclass" && matches!(expr.kind, ExprKind::Const(Const::String(_))));
-    call.name == "nextval" && call.schema.as_deref().is_none_or(|s| s == "pg_catalog") && of_constant
+    let is_it = match call.name.as_str() {
+        "nextval" => call.schema.as_deref().is_none_or(|schema| schema == "pg_catalog"),
+        "next_identity" => call.schema.as_deref() == Some("pgherd"),
+        _ => false,
+    };
+    is_it && of_constant
 }
 
 /// One worker could run the statement, if it were given such values.
@@ -257,7 +275,8 @@ pub(crate) fn plan_with_values<'a>(
     snapshot: &'a pgherd_catalog::Snapshot,
     session: &'a SessionView<'a>,
 ) -> Option<Plan> {
-    let gives = session.gives.filter(|_| !session.callback)?;
+    // There is room for some more.
+    let gives = session.gives.filter(|gives| !session.callback && gives.parameters < 60_000)?;
     let names = Names::new(snapshot, session);
     let given = GivenValues::of(statement, &names, gives)?;
     let context = Context::new_with(statement, snapshot, session, Some(given));

@@ -9,6 +9,7 @@ use pgherd_sql::{Edits, Overlap, Splice};
 
 use crate::analysis::Node;
 use crate::context::{Context, qualified, quote_ident, quote_literal};
+use crate::given::may_be_given;
 use crate::modify::{is_same_column, names_old_rows, sets_to_sequence};
 use crate::plan::*;
 use crate::spread::Spread;
@@ -441,8 +442,12 @@ impl Context<'_> {
         }
         head.push_text(" VALUES ", None);
         let tail = insert.tail_span.map(|span| worker.apply_to(text, span)).transpose()?.unwrap_or_default();
+        // What stands for a call in a select list has its name behind it.
+        let renames = matches!(insert.source, InsertSource::Query(_))
+            && (self.uses_now || self.statement.calls.iter().any(|(_, name)| may_be_given(name)));
         if let ([InsertRow { key: RowKey::Value(key), fields }], Some(_)) = (out.as_slice(), &self.given)
             && !needs_coordinator
+            && !renames
         {
             let mut sql = head;
             for (at, field) in fields.iter().enumerate() {

@@ -29,12 +29,11 @@ mod stage;
 mod unions;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
 pub use context::fix_session;
 pub use ddl::*;
 pub use early::compute_first;
-pub use given::{ClientEnd, Given, Gives, address_text, asks_drawn, asks_session};
+pub use given::{ClientEnd, Given, Gives, LastDrawn, address_text, asks_drawn, asks_session, is_next_value};
 pub use insert::{
     default_at, default_reads_now, default_sql, differs_by_row, evaluation_type, expression_at, time_default,
 };
@@ -74,8 +73,8 @@ pub struct SessionView<'a> {
     pub pid: Option<i32>,
     /// Where its client is.
     pub client: Option<ClientEnd>,
-    /// What the router has drawn for it last of each sequence, whose name is a literal here.
-    pub drawn: &'a [(Arc<str>, i64)],
+    /// What the router has drawn for it last of each sequence.
+    pub drawn: &'a [LastDrawn],
     /// The same of any sequence, where nobody else has drawn for it since.
     pub last_drawn: Option<i64>,
     /// What of this and more may come as parameters.

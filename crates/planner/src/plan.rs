@@ -34,6 +34,8 @@ pub struct Plan {
     pub locked_copies: Vec<Arc<Table>>,
     /// Values that the router has to give, as parameters behind the client's own ([`SessionView::gives`]).
     pub given: Vec<Given>,
+    /// The statement shows a table's own name, or a partition would not behave like its table.
+    pub parent_only: bool,
     /// With such values there may be a better plan.
     pub could_be_given: bool,
 }

@@ -57,6 +57,13 @@ impl Leases {
     }
 }
 
+/// A value, and since when it is good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Taken {
+    pub value: i64,
+    forgotten: u64,
+}
+
 /// How much is to be drawn, and since when it is good.
 pub struct Wanted {
     pub count: usize,
@@ -69,20 +76,22 @@ impl Lease {
     }
 
     /// The next value; none: more are to be drawn.
-    pub fn take(&self, version: u64) -> Option<i64> {
+    pub fn take(&self, version: u64) -> Option<Taken> {
         let mut state = self.state();
         if state.version != version {
             state.values.clear();
             return None;
         }
-        state.values.pop_front()
+        let value = state.values.pop_front()?;
+        Some(Taken { value, forgotten: state.forgotten })
     }
 
     /// A value that was taken last and has not been used.
-    pub fn give_back(&self, value: i64, version: u64) {
+    pub fn give_back(&self, taken: Taken, version: u64) {
         let mut state = self.state();
-        if state.version == version && state.values.front().is_none_or(|next| *next > value) {
-            state.values.push_front(value);
+        let is_good = state.version == version && state.forgotten == taken.forgotten;
+        if is_good && state.values.front().is_none_or(|next| *next > taken.value) {
+            state.values.push_front(taken.value);
         }
     }
 
@@ -119,6 +128,7 @@ impl Lease {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::{Lease, Leases, SINGLES};
 
@@ -126,6 +136,10 @@ mod tests {
         let wanted = lease.wanted(version, most);
         let values: Vec<i64> = (from..from + wanted.count as i64).collect();
         (wanted.count, lease.put(&wanted, version, &values))
+    }
+
+    fn next(lease: &Lease, version: u64) -> Option<i64> {
+        lease.take(version).map(|taken| taken.value)
     }
 
     #[test]
@@ -136,11 +150,15 @@ mod tests {
             assert_eq!(draw(&lease, 1, value, 4), (1, Some(value)));
         }
         assert_eq!(draw(&lease, 1, 102, 4), (2, Some(102)));
-        assert_eq!(lease.take(1), Some(103));
+        assert_eq!(next(&lease, 1), Some(103));
         assert_eq!(draw(&lease, 1, 104, 4), (4, Some(104)));
-        assert_eq!(lease.take(1), Some(105));
-        lease.give_back(105, 1);
-        assert_eq!(lease.take(1), Some(105));
+        let taken = lease.take(1).unwrap();
+        lease.give_back(taken, 1);
+        assert_eq!(lease.take(1), Some(taken));
+        lease.forget();
+        lease.give_back(taken, 1);
+        assert_eq!(lease.take(1), None);
+        assert_eq!(draw(&lease, 1, 106, 4), (1, Some(106)));
         // Another catalog: what is left of the old one is a gap.
         assert_eq!(lease.take(2), None);
         assert_eq!(draw(&lease, 2, 108, 4), (1, Some(108)));

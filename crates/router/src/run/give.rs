@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use pgherd_catalog::COORDINATOR_GROUP;
-use pgherd_planner::Given;
+use pgherd_catalog::{COORDINATOR_GROUP, ColumnDefault, Table};
+use pgherd_planner::{Given, LastDrawn};
 use pgherd_sql::StatementKind;
 
 use super::Call;
@@ -30,8 +30,8 @@ impl GivenValues {
     /// The client's values and these.
     pub fn bound(&self, own: Option<&Bound>) -> Bound {
         let mut bound = own.cloned().unwrap_or_default();
-        if bound.param_formats.len() == 1 && !bound.params.is_empty() {
-            bound.param_formats = vec![bound.param_formats[0]; bound.params.len()];
+        if let [format] = bound.param_formats[..] {
+            bound.param_formats = vec![format; bound.params.len()];
         }
         bound.params.resize(self.parameters, None);
         bound.params.extend(self.values.iter().map(|(_, value)| value.clone()));
@@ -68,19 +68,20 @@ impl Session {
 
     /// The next value of a sequence: of those that are here, or of new ones.
     async fn draw_value(&mut self, sql: &str) -> Result<Option<i64>> {
-        if self.txn.begin.to_ascii_uppercase().contains("READ ONLY") {
-            // The INSERT is refused.
-            return Ok(Some(0));
+        let begin = self.txn.begin.to_ascii_uppercase();
+        if begin.contains("READ ONLY") {
+            // The INSERT is refused, if that is no comment.
+            return Ok((!begin.contains("--") && !begin.contains("/*")).then_some(0));
         }
         let version = self.db.version();
         let lease = self.sequence(sql);
         let value = match lease.take(version) {
-            Some(value) => Some(value),
+            Some(taken) => Some(taken.value),
             None => {
-                let turn = tokio::time::timeout(TURN_WAIT, lease.turn()).await.ok();
+                let Ok(_turn) = tokio::time::timeout(TURN_WAIT, lease.turn()).await else { return Ok(None) };
                 match lease.take(version) {
-                    Some(value) => Some(value),
-                    None => self.draw_values(sql, &lease, version, turn.is_some()).await?,
+                    Some(taken) => Some(taken.value),
+                    None => self.draw_values(sql, &lease, version).await?,
                 }
             }
         };
@@ -90,7 +91,7 @@ impl Session {
         Ok(value)
     }
 
-    async fn draw_values(&mut self, sql: &str, lease: &Lease, version: u64, in_turn: bool) -> Result<Option<i64>> {
+    async fn draw_values(&mut self, sql: &str, lease: &Lease, version: u64) -> Result<Option<i64>> {
         let takes_part = self.txn.participants.contains_key(&COORDINATOR_GROUP);
         if takes_part {
             // It may hold locks that another connection would wait for.
@@ -100,10 +101,14 @@ impl Session {
             return Ok(drawn.text(0, 0).and_then(|value| value.parse().ok()));
         }
         let most = self.in_force("pgherd.sequence_lease").and_then(|text| text.trim().parse().ok()).unwrap_or(32);
-        let mut wanted = lease.wanted(version, if in_turn { most } else { 1 });
+        let mut wanted = lease.wanted(version, most);
         loop {
-            let query = format!("SELECT {sql} FROM pg_catalog.generate_series(1, {})", wanted.count);
-            let mut connection = self.coordinator_lease().await?;
+            // Who waits for a definition does so on a connection of his own.
+            let query = format!(
+                "SET LOCAL lock_timeout = '100ms'; SELECT {sql} FROM pg_catalog.generate_series(1, {})",
+                wanted.count
+            );
+            let mut connection = self.lease_to_draw().await?;
             self.cancel.add(connection.address(), &connection.cancel_key);
             let result = connection.query(&query).await;
             self.cancel.remove(&connection.cancel_key);
@@ -114,10 +119,7 @@ impl Session {
                 Ok(drawn) => {
                     let values = (0..drawn.rows.len()).filter_map(|row| drawn.text(row, 0)?.parse().ok());
                     let values: Vec<i64> = values.collect();
-                    return Ok(match in_turn {
-                        true => lease.put(&wanted, version, &values),
-                        false => values.first().copied(),
-                    });
+                    return Ok(lease.put(&wanted, version, &values));
                 }
                 Err(failure) if failure.sqlstate() == "57014" => {
                     return Err(if self.cancel.breaks_deadlock() { deadlock() } else { failure });
@@ -136,7 +138,7 @@ impl Session {
 
     /// Its values, for statements that take them without waiting.
     pub(crate) fn sequence_of(&self, sql: &str) -> (Arc<str>, Arc<Lease>) {
-        (Arc::from(name_of_sequence(sql)), self.sequence(sql))
+        (name_of_sequence(sql), self.sequence(sql))
     }
 
     /// Who draws, in the coordinator's eyes.
@@ -147,11 +149,42 @@ impl Session {
 
     /// What `currval` and `lastval` give from now on: the coordinator's connections know nothing of it.
     pub(crate) fn note_drawn(&mut self, sequence: &Arc<str>, value: i64) {
-        match self.drawn.iter_mut().find(|(known, _)| Arc::ptr_eq(known, sequence) || **known == **sequence) {
-            Some((_, last)) => *last = value,
-            None => self.drawn.push((sequence.clone(), value)),
+        let is_it = |known: &&mut LastDrawn| Arc::ptr_eq(&known.name, sequence) || *known.name == **sequence;
+        match self.drawn.iter_mut().find(is_it) {
+            Some(known) => (known.value, known.is_doubtful) = (value, false),
+            None => self.drawn.push(LastDrawn { name: sequence.clone(), value, is_doubtful: false }),
         }
         self.last_drawn = Some(value);
+    }
+
+    /// The coordinator has evaluated a column's default.
+    pub(super) fn note_evaluated(&mut self, sql: &str, value: Option<&[u8]>) {
+        let value = value.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
+        if let Some(value) = value.filter(|_| pgherd_planner::is_next_value(sql)) {
+            self.note_drawn(&name_of_sequence(sql), value);
+        }
+    }
+
+    /// The coordinator has inserted into these tables, by its own connection, which may be another one next time.
+    pub(super) async fn note_inserted(&mut self, tables: &[Arc<Table>]) -> Result<()> {
+        let columns = tables.iter().flat_map(|table| table.columns.iter());
+        let drawn: Vec<String> = columns
+            .filter(|c| matches!(c.default, ColumnDefault::Sequence { .. } | ColumnDefault::Identity { .. }))
+            .filter_map(pgherd_planner::default_sql)
+            .filter(|sql| pgherd_planner::is_next_value(sql))
+            .collect();
+        if drawn.is_empty() || !self.txn.participants.contains_key(&COORDINATOR_GROUP) {
+            return Ok(());
+        }
+        let values = drawn.iter().map(|sql| format!("pgherd.current_value({}, NULL)", name_of_sequence(sql)));
+        let query = format!("SELECT {}", values.collect::<Vec<_>>().join(", "));
+        let found = self.collect_on(COORDINATOR_GROUP, &query).await?;
+        for (at, sql) in drawn.iter().enumerate() {
+            if let Some(value) = found.text(0, at).and_then(|text| text.parse().ok()) {
+                self.note_drawn(&name_of_sequence(sql), value);
+            }
+        }
+        Ok(())
     }
 
     /// After a statement that the coordinator ran, which may have drawn from sequences, or have moved them.
@@ -164,11 +197,22 @@ impl Session {
         if by_call || draws || statement.has_modifying && catalog.local_triggers {
             self.db.leases.forget();
         }
-        if by_call || draws || statement.has_modifying {
+        // What a row of VALUES has drawn is known.
+        if by_call || statement.has_modifying && !draws {
             self.last_drawn = None;
         }
-        if statement.calls.iter().any(|(_, name)| name == "setval") {
-            self.drawn.clear();
+        for (_, name) in statement.calls.iter().filter(|_| by_call) {
+            match name.as_str() {
+                // Which of them is in the text, or nobody knows.
+                "nextval" | "setval" => {
+                    let text = &statement.text;
+                    self.drawn.retain(|known| !names_sequence(text, &known.name));
+                }
+                _ => {}
+            }
+        }
+        if by_call {
+            self.drawn.iter_mut().for_each(|known| known.is_doubtful = true);
         }
     }
 }
@@ -177,4 +221,10 @@ impl Session {
 fn name_of_sequence(sql: &str) -> Arc<str> {
     let quotes = sql.find('\'').zip(sql.rfind('\''));
     Arc::from(quotes.and_then(|(first, last)| sql.get(first..=last)).unwrap_or("NULL"))
+}
+
+/// Whether a text has the last part of a sequence's name in it.
+fn names_sequence(text: &str, literal: &str) -> bool {
+    let name = literal.trim_matches('\'').rsplit('.').next().unwrap_or_default();
+    text.contains(name.trim_matches('"'))
 }

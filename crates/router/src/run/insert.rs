@@ -292,7 +292,13 @@ impl Session {
             let mut fields = fields_of(&pgherd_wire::frame::Frame { raw })?.into_iter();
             let index = fields.next().flatten().and_then(|f| std::str::from_utf8(&f).ok()?.parse::<usize>().ok());
             let Some(index) = index.filter(|i| *i < computed.len()) else { continue };
-            computed[index] = positions[index].iter().copied().zip(fields).collect();
+            let row: BTreeMap<usize, Option<Bytes>> = positions[index].iter().copied().zip(fields).collect();
+            for position in &positions[index] {
+                if let Some(Field::Evaluate { sql, .. }) = insert.rows[index].fields.get(*position) {
+                    self.note_evaluated(sql, row.get(position).and_then(Option::as_deref));
+                }
+            }
+            computed[index] = row;
         }
         Ok(computed)
     }

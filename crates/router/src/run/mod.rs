@@ -310,7 +310,14 @@ impl Session {
             K::Notify { .. } | K::Call | K::Do { .. } | K::Checkpoint | K::Other(_) => {
                 Box::pin(self.run_procedural(call, kind)).await
             }
-            K::Copy(info) => Box::pin(self.run_copy(call, info)).await,
+            K::Copy(info) => {
+                let result = Box::pin(self.run_copy(call, info)).await;
+                if info.from {
+                    self.note_draws_there(call, true);
+                    self.last_drawn = None;
+                }
+                result
+            }
             K::Explain { options, inner } => Box::pin(self.run_explain(call, options, *inner)).await,
             K::CreateDatabase { .. } | K::DropDatabase { .. } | K::AlterDatabase { .. } | K::AlterRoleSet { .. } => {
                 Box::pin(self.run_database(call, kind)).await

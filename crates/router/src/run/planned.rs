@@ -134,6 +134,11 @@ impl Session {
         let is_coordinators = matches!(plan.tier, Tier::Coordinator { .. } | Tier::Federate { .. } | Tier::Refuse(_));
         let lacks_types = !is_coordinators && !self.workers_have_types(call).await?;
         self.take_snapshots_for(&plan).await?;
+        if plan.writes && (lacks_types || !matches!(plan.tier, Tier::Route(_) | Tier::Scatter(_) | Tier::InsertRows(_)))
+        {
+            // Whoever draws in it is the last.
+            self.last_drawn = None;
+        }
         if lacks_types || leaves_no_room(call, &plan) {
             return Box::pin(self.run_federated(call, &plan, &copies_written(&plan))).await;
         }
@@ -176,6 +181,10 @@ impl Session {
             Tier::Federate { copies, .. } => {
                 let result = Box::pin(self.run_federated(call, &plan, copies)).await;
                 self.note_draws_there(call, plan.writes);
+                let kind = call.prepared.statement.as_ref().map(|statement| &statement.kind);
+                if matches!(kind, Some(StatementKind::Insert)) && result.is_ok() {
+                    Box::pin(self.note_inserted(&plan.tables)).await?;
+                }
                 result
             }
             Tier::Route(route) => {
@@ -199,6 +208,9 @@ impl Session {
             Tier::InsertSelect(insert) => {
                 let result = Box::pin(self.run_insert_select(call, &plan, insert)).await;
                 self.note_draws_there(call, true);
+                if result.is_ok() {
+                    Box::pin(self.note_inserted(&plan.tables)).await?;
+                }
                 result
             }
             Tier::ReplicateWrite { sql, reads } => Box::pin(self.run_replicate(call, &plan, sql, *reads)).await,

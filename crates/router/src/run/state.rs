@@ -120,6 +120,7 @@ impl Session {
                 if set.kind == SetKind::Transaction {
                     return self.set_modes(call, text, set.modes.isolation.as_deref()).await;
                 }
+                self.tell_read_aside().await?;
                 let completion = self.run_on_coordinator(call, text, false).await?;
                 if self.txn.block != Block::None {
                     let exported = set.values.first().and_then(|id| self.thread.shared.exported(id));
@@ -204,15 +205,20 @@ impl Session {
         Ok(completion)
     }
 
+    /// It may be too late to set what a transaction begins with: a server that has run a query knows.
+    async fn tell_read_aside(&mut self) -> Result<()> {
+        if self.txn.read_aside && self.txn.block == Block::Explicit {
+            self.join(COORDINATOR_GROUP).await?;
+            self.collect_on(COORDINATOR_GROUP, "SELECT").await?;
+        }
+        Ok(())
+    }
+
     /// What `sql` sets is the transaction's. The other servers are not to be asked for it by a query, after which it
     /// could not be set.
     pub(super) async fn set_modes(&mut self, call: &Call<'_>, sql: &str, level: Option<&str>) -> Result<Completion> {
         self.save_before_read_only(sql);
-        if self.txn.read_aside && self.txn.block == Block::Explicit {
-            // Too late for some of it: a server that has run a query knows.
-            self.join(COORDINATOR_GROUP).await?;
-            self.collect_on(COORDINATOR_GROUP, "SELECT").await?;
-        }
+        self.tell_read_aside().await?;
         let completion = self.run_on_coordinator(call, sql, false).await?;
         if self.txn.block != Block::None {
             // A worker that has run something knows when it is too late for that.

@@ -44,7 +44,8 @@ pub(super) fn may_ride(plan: &Plan, scatter: &Scatter, statement: &Statement, ca
         StatementKind::Update | StatementKind::Delete => plan.writes && shares(),
         _ => false,
     };
-    fits && matches!(scatter.combine, Combine::Concatenate)
+    fits && !plan.parent_only
+        && matches!(scatter.combine, Combine::Concatenate)
         && !plan.uses_now
         && plan.tables.iter().all(is_plain_table)
         && scatter.keys.as_ref().is_some_and(|keys| (1..=KEYS_MAX).contains(&keys.len()))
@@ -131,6 +132,9 @@ impl Session {
         let (CompiledKey::List(keys), Tier::Scatter(scatter)) = (&compiled.key, &compiled.plan.tier) else {
             return Attempt::No;
         };
+        if self.settings.get("pgherd.fanout").is_some_and(|fanout| fanout == "single") {
+            return Attempt::No;
+        }
         let values = &self.client.read[values];
         let Some(view) = Values::read(values).filter(|view| view.count == compiled.param_types.len()) else {
             return Attempt::No;

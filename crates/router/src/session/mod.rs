@@ -143,8 +143,8 @@ pub struct Session {
     held_up: u8,
     /// It came from another thread, and has served nothing since.
     moved: bool,
-    /// What the router has drawn for it last of each sequence, whose name is a literal here.
-    pub(crate) drawn: Vec<(Arc<str>, i64)>,
+    /// What the router has drawn for it last of each sequence.
+    pub(crate) drawn: Vec<pgherd_planner::LastDrawn>,
     /// The same of any sequence, where the coordinator has not drawn since.
     pub(crate) last_drawn: Option<i64>,
     /// Where its client is.
@@ -751,10 +751,21 @@ impl Session {
         }
     }
 
+    /// A coordinator connection that runs nothing but what draws from sequences: others leave what `currval` says there.
+    pub async fn lease_to_draw(&mut self) -> Result<Lease> {
+        let mut target = self.target(COORDINATOR_GROUP)?;
+        (target.label, target.parameters) = (None, Vec::new());
+        self.lease_of(&target, COORDINATOR_GROUP).await
+    }
+
     async fn try_lease_aside(&mut self, group: GroupId) -> Result<Lease> {
         let target = self.target(group)?;
+        self.lease_of(&target, group).await
+    }
+
+    async fn lease_of(&mut self, target: &Target, group: GroupId) -> Result<Lease> {
         let wanted = &self.settings;
-        let mut lease = self.thread.pool().lease(&target, Claim::Aside, |name| wanted.contains_key(name)).await?;
+        let mut lease = self.thread.pool().lease(target, Claim::Aside, |name| wanted.contains_key(name)).await?;
         let difference = crate::settings::difference(&lease.applied, &self.settings, group != COORDINATOR_GROUP);
         if !difference.is_empty() {
             lease.query(&difference).await?;

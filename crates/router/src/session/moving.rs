@@ -35,7 +35,7 @@ pub struct Seed {
     server_version: String,
     initial: Initial,
     generation: u64,
-    drawn: Vec<(Arc<str>, i64)>,
+    drawn: Vec<pgherd_planner::LastDrawn>,
     last_drawn: Option<i64>,
 }
 

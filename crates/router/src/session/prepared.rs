@@ -251,7 +251,10 @@ impl Session {
             && *planned.search_path == *search_path
             && (!planned.plan.uses_now || self.txn.now.is_none() && one_server(&planned.plan))
             && !self.wants_time(&planned.plan)
-            && (planned.plan.given.is_empty() || gives)
+            && match planned.plan.given.as_slice() {
+                [] => !asks_session,
+                given => gives && self.can_give(given),
+            }
         {
             return Ok((planned.plan.clone(), planned.id));
         }
@@ -274,10 +277,11 @@ impl Session {
         }
         let plan = self.plan_by_sizes(statement, &catalog, &search_path, plan, own).await;
         // With its values as parameters a plan is good for every session, without for this one as it is now.
-        let reusable = self.temp.is_empty()
-            && (gives || !plan.could_be_given)
-            && (!asks_session || !plan.given.is_empty())
-            && !(plan.uses_now && self.txn.now.is_some());
+        let is_for_all = match plan.given.is_empty() {
+            true => !asks_session && (gives && self.may_draw() || !plan.could_be_given),
+            false => true,
+        };
+        let reusable = self.temp.is_empty() && is_for_all && !(plan.uses_now && self.txn.now.is_some());
         let plan = Rc::new(plan);
         let id = next_id();
         if reusable {
@@ -434,8 +438,17 @@ impl Session {
     }
 
     /// A sequence is in this transaction what it is elsewhere, and may go on.
-    fn may_draw(&self) -> bool {
+    pub(super) fn may_draw(&self) -> bool {
         self.txn.catalog.is_none() && !self.txn.changed_catalog
+    }
+
+    /// The values of a plan that another session may have made.
+    fn can_give(&self, given: &[Given]) -> bool {
+        given.iter().all(|what| match what {
+            Given::Setting(name) => self.settings_given().contains(&name.as_str()),
+            Given::Drawn(_) => self.may_draw(),
+            _ => true,
+        })
     }
 
     /// Settings whose texts the router knows as servers would give them, and which lanes may not have.
@@ -454,6 +467,7 @@ impl Session {
             Given::ClientAddress => self.client_end.0.as_ref().map(pgherd_planner::address_text),
             Given::ClientPort => self.client_end.0.map(|end| end.port().to_string()),
             Given::ProcessId => Some(self.pid().to_string()),
+            Given::Setting(name) if !self.settings_given().contains(&name.as_str()) => None,
             Given::Setting(name) => self.settings.get(name.as_str()).cloned(),
             Given::Drawn(_) => None,
         }

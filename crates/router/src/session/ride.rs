@@ -23,7 +23,7 @@ use super::context::{Names, TEXT_MAX, Text, bytes_of};
 use super::{Named, Prepared, Session, lists};
 use crate::describe::Described;
 use crate::error::Failure;
-use crate::sequences::Lease;
+use crate::sequences::{Lease, Taken};
 use crate::settings::quote_ident;
 use crate::transaction::{Block, LogItem};
 
@@ -75,13 +75,13 @@ enum RideGiven {
 
 /// The values of one ride, and what they came from.
 #[derive(Default)]
-pub(super) struct Drawn(Vec<(Arc<str>, Arc<Lease>, i64)>);
+pub(super) struct Drawn(Vec<(Arc<str>, Arc<Lease>, Taken)>);
 
 impl Drawn {
     /// They were not used.
     fn give_back(self, version: u64) {
-        for (_, lease, value) in self.0.into_iter().rev() {
-            lease.give_back(value, version);
+        for (_, lease, taken) in self.0.into_iter().rev() {
+            lease.give_back(taken, version);
         }
     }
 }
@@ -188,7 +188,7 @@ impl Session {
         self.txn.catalog.is_none()
             && !self.txn.changed_catalog
             && self.txn.own.is_none()
-            && !self.txn.log.iter().any(LogItem::is_setting)
+            && !self.txn.log.iter().any(|item| item.is_setting() || matches!(item, LogItem::Snapshots(_)))
             && !self.keeps_one_snapshot()
             && limits.iter().all(|name| self.in_force(name).is_none_or(|limit| limit == "0"))
             && !self.has_ended()
@@ -526,14 +526,23 @@ impl Session {
         let mut texts = Vec::with_capacity(compiled.given.len());
         for given in &compiled.given {
             texts.push(match given {
+                RideGiven::OfSession(what @ Given::Setting(_)) => match self.value_given(what) {
+                    Some(value) => Some(value),
+                    // Another session of these lanes had one.
+                    None => {
+                        drawn.give_back(compiled.version);
+                        return None;
+                    }
+                },
                 RideGiven::OfSession(what) => self.value_given(what),
                 RideGiven::Drawn(name, lease) => {
-                    let Some(value) = lease.take(compiled.version) else {
+                    let taken = if self.may_draw() { lease.take(compiled.version) } else { None };
+                    let Some(taken) = taken else {
                         drawn.give_back(compiled.version);
                         return None;
                     };
-                    drawn.0.push((name.clone(), lease.clone(), value));
-                    Some(value.to_string())
+                    drawn.0.push((name.clone(), lease.clone(), taken));
+                    Some(taken.value.to_string())
                 }
             });
         }
@@ -548,8 +557,8 @@ impl Session {
 
     /// Values that have left: they are the session's last ones.
     pub(super) fn note_ridden(&mut self, drawn: Drawn) {
-        for (name, _, value) in drawn.0 {
-            self.note_drawn(&name, value);
+        for (name, _, taken) in drawn.0 {
+            self.note_drawn(&name, taken.value);
         }
     }
 
