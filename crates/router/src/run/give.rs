@@ -191,25 +191,26 @@ impl Session {
     pub(super) fn note_draws_there(&mut self, call: &Call<'_>, draws: bool) {
         let Some(statement) = &call.prepared.statement else { return };
         let catalog = self.catalog();
-        let moves = |name: &str| matches!(name, "nextval" | "setval") || catalog.user_functions.contains(name);
+        let draws_in = |name: &str| name == "nextval" || catalog.user_functions.contains(name);
+        let moves = |name: &str| name == "setval" || draws_in(name);
         let by_call = statement.calls.iter().any(|(_, name)| moves(name))
             || matches!(statement.kind, StatementKind::Do { .. } | StatementKind::Call);
         if by_call || draws || statement.has_modifying && catalog.local_triggers {
             self.db.leases.forget();
         }
-        // What a row of VALUES has drawn is known.
-        if by_call || statement.has_modifying && !draws {
+        let calls = |wanted: &str| statement.calls.iter().any(|(_, name)| name == wanted);
+        // What a row of VALUES has drawn is known, and setval draws nothing.
+        let only_sets = by_call && calls("setval") && !statement.calls.iter().any(|(_, name)| draws_in(name));
+        if by_call && !only_sets || statement.has_modifying && !draws {
             self.last_drawn = None;
         }
-        for (_, name) in statement.calls.iter().filter(|_| by_call) {
-            match name.as_str() {
-                // Which of them is in the text, or nobody knows.
-                "nextval" | "setval" => {
-                    let text = &statement.text;
-                    self.drawn.retain(|known| !names_sequence(text, &known.name));
-                }
-                _ => {}
+        if calls("nextval") || calls("setval") {
+            let (text, last) = (&statement.text, self.last_drawn);
+            let moved = |known: &LastDrawn| names_sequence(text, &known.name);
+            if self.drawn.iter().any(|known| moved(known) && Some(known.value) == last) {
+                self.last_drawn = None;
             }
+            self.drawn.retain(|known| !moved(known));
         }
         if by_call {
             self.drawn.iter_mut().for_each(|known| known.is_doubtful = true);
