@@ -76,6 +76,8 @@ pub struct Snapshot {
     pub shown_relations: NameSet,
     /// Those of them to which that is true of a write as well, wherever it runs and in whatever transaction.
     pub shown_targets: NameSet,
+    /// The same, but that their columns draw from sequences.
+    pub drawing_targets: NameSet,
     /// What stands for `*` of pg_class where the catalog itself is read and some table is a leaf; empty where none is.
     pub class_columns: String,
     /// Names of functions and aggregates outside `pg_catalog` (any schema): a call of one of these is not built in.

@@ -177,8 +177,10 @@ BEGIN
     SELECT 'n', r.nspname || E'\x01' || r.relname, r.oid FROM rel r
         WHERE r.relkind IN ('r', 'v', 'm', 'f', 'p', 'S') AND NOT r.is_distributed AND r.nspname !~ '^pg_temp'
     UNION ALL SELECT 'b', r.nspname || E'\x01' || r.relname, r.oid FROM rel r WHERE r.is_shown
-    -- Sequences are the session's; literals for intervals are read by the column's modifier.
-    UNION ALL SELECT 'B', r.nspname || E'\x01' || r.relname, r.oid FROM rel r
+    -- What was drawn from sequences is the session's; literals for intervals are read by the column's modifier.
+    UNION ALL SELECT CASE WHEN EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = r.oid AND a.attidentity <> '')
+                OR EXISTS (SELECT FROM pg_attrdef a WHERE a.adrelid = r.oid AND a.adbin::text ~ ':funcid 1574 ') THEN 'q' ELSE 'B' END,
+            r.nspname || E'\x01' || r.relname, r.oid FROM rel r
         WHERE r.is_shown AND NOT EXISTS (SELECT FROM trg t JOIN pg_proc f ON f.oid = t.tgfoid WHERE t.oid = r.oid
                 AND (t.tgfoid >= 16384 OR t.tgdeferrable OR f.proname ~ '^RI_FKey_(cascade|setnull|setdefault)_'))
             AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = r.oid AND (k.condeferrable OR k.contype = 'x'))
@@ -189,16 +191,16 @@ BEGIN
                     OR EXISTS (SELECT FROM regexp_matches(t.partexprs::text, ':(?:(?:op)?funcid|opno) ([0-9]+)', 'g') m
                         WHERE m[1]::oid >= 16384))
             AND NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = r.oid AND a.attnum > 0
-                AND (a.attidentity <> '' OR a.atttypid IN (1186, 1187) AND a.atttypmod >= 0))
+                AND a.atttypid IN (1186, 1187) AND a.atttypmod >= 0)
             AND NOT EXISTS (
                 SELECT FROM (SELECT a.adbin::text FROM pg_attrdef a WHERE a.adrelid = r.oid
                         UNION ALL SELECT k.conbin::text FROM pg_constraint k WHERE k.conrelid = r.oid AND k.contype = 'c'
                         UNION ALL SELECT concat(i.indexprs::text, i.indpred::text) FROM pg_index i WHERE i.indrelid = r.oid) x(tree)
-                WHERE x.tree ~ '[{](COERCETODOMAIN|SUBLINK|SUBPLAN|XMLEXPR|NEXTVALUEEXPR) '
+                WHERE x.tree ~ '[{](COERCETODOMAIN|SUBLINK|SUBPLAN|XMLEXPR) '
                     OR EXISTS (SELECT FROM regexp_matches(x.tree, ':(?:opno|resulttype) ([0-9]+)', 'g') m WHERE m[1]::oid >= 16384)
                     OR EXISTS (SELECT FROM regexp_matches(x.tree, ':(?:op)?funcid ([0-9]+)', 'g') m JOIN pg_proc f ON f.oid = m[1]::oid
                         WHERE f.oid >= 16384
-                            OR f.provolatile = 'v' AND f.proname NOT IN ('clock_timestamp', 'gen_random_uuid', 'random', 'uuidv4', 'uuidv7')
+                            OR f.provolatile = 'v' AND f.oid <> 1574 AND f.proname NOT IN ('clock_timestamp', 'gen_random_uuid', 'random', 'uuidv4', 'uuidv7')
                             OR f.provolatile = 's' AND f.proname ~ '^(pg_|current_setting|has_|inet_|txid|to_reg|current_schema|version)'))
     UNION ALL SELECT DISTINCT 'X', '', t.oid FROM trg t WHERE t.is_users AND t.bits & 24 <> 0 AND t.bits & 3 <> 1 AND NOT t.fires_here
     UNION ALL SELECT DISTINCT 'D', '', r.oid FROM rel r JOIN pg_constraint k ON k.conrelid = r.oid

@@ -91,6 +91,12 @@ const STATEMENTS: &[&str] = &[
     "UPDATE spread SET v = host(inet_client_addr()) WHERE k = $1 RETURNING v",
     "SELECT count(*) FROM spread WHERE v = current_setting('app.tenant') || $1",
     "SELECT v FROM spread WHERE k = $1 AND current_setting('work_mem') <> 'x'",
+    "SELECT count(*) FROM spread",
+    "SELECT count(*), count(v) AS v, count(*) FILTER (WHERE n > 0) FROM spread WHERE n >= $1 - 100",
+    "SELECT count(*) FROM spread WHERE n < 0",
+    "SELECT count(*) + 1 FROM spread",
+    "SELECT count(*) FROM spread LIMIT 0",
+    "SELECT count(*) FROM spread s JOIN beside_it b ON b.k = s.k WHERE b.l > $1",
     "SELECT * FROM spread WHERE k IN ($1, 2)",
     "SELECT * FROM spread WHERE k IN ($1, $1 + 3)",
     "SELECT k, v FROM spread WHERE k = ANY (ARRAY[1, 5, 9, 13, $1]::int[])",
@@ -399,6 +405,35 @@ fn no_value_is_given_twice() {
     let ids: BTreeSet<String> = rows.answers[0].rows.iter().map(show_row).collect();
     assert_eq!(ids.len(), 4 * 480);
     assert_eq!(rows.answers[0].rows.len(), 4 * 480);
+}
+
+/// What one session has drawn no other one sees.
+#[test]
+fn currval_is_a_sessions_own() {
+    let (_plain, sides) = sides();
+    let mut said: Vec<Vec<String>> = Vec::new();
+    for side in &sides {
+        let mut client = begin(side, "given_apart");
+        client.run("CREATE TABLE here (k int, id serial)").unwrap();
+        let mut other = Client::connect(&side.target.with_database("given_apart")).unwrap();
+        let mut all = Vec::new();
+        for insert in [
+            "INSERT INTO orders (k) VALUES (1)",
+            "INSERT INTO orders (k) VALUES (1), (2), (3)",
+            "INSERT INTO orders (k) SELECT g FROM generate_series(1, 5) g",
+            "INSERT INTO here (k) VALUES (1)",
+            "INSERT INTO here (k) SELECT 1",
+        ] {
+            client.run(insert).unwrap();
+            for asked in ["SELECT currval('orders_id_seq')", "SELECT currval('here_id_seq')", "SELECT lastval()"] {
+                all.push(format!("{insert}; {asked}: {}", told(&other.simple(asked, None).unwrap())));
+                let mut third = Client::connect(&side.target.with_database("given_apart")).unwrap();
+                all.push(format!("{insert}; {asked}: {}", told(&third.simple(asked, None).unwrap())));
+            }
+        }
+        said.push(all);
+    }
+    compare("apart", &said[0], &said[1]);
 }
 
 /// What blocks read, beside what they and others write: `c` is the client, `o` another one.

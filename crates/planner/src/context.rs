@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use pgherd_catalog::{Snapshot, Table, TableKind};
+use pgherd_catalog::{NameSet, Snapshot, Table, TableKind};
 use pgherd_sql::ast::*;
 use pgherd_sql::{Edits, Overlap, Splice, Statement, own_names};
 
@@ -218,6 +218,7 @@ impl<'a> Context<'a> {
             locked_copies: self.locked_copies(),
             given: Vec::new(),
             parent_only: self.parent_only(),
+            leaves_draws_only: false,
             could_be_given: false,
         }
     }
@@ -383,14 +384,22 @@ impl<'a> Context<'a> {
         self.analysis.system_columns.iter().any(|c| self.analysis.is_version(c))
     }
 
-    pub fn coordinator_tier(&self, sql: Splice) -> Tier {
-        let rides = self.shows_all() && sql.as_written() == self.text();
+    fn coordinator_tier(&self, sql: Splice) -> Tier {
+        let rides = self.shows_all(&self.snapshot.shown_targets) && sql.as_written() == self.text();
         Tier::Coordinator { sql, in_block: self.needs_coordinator_block(), rides }
+    }
+
+    /// The plan in which the coordinator alone runs it.
+    pub fn on_coordinator(&self, reason: &str) -> Plan {
+        let plan = self.with_coordinator_sql(|sql| self.coordinator_tier(sql), reason);
+        let leaves_draws_only = self.shows_all(&self.snapshot.drawing_targets);
+        Plan { leaves_draws_only, ..plan }
     }
 
     /// The coordinator runs nothing for it but what it shows: built-in functions that depend on no session and leave
     /// nothing in one, over tables behind which nothing else stands.
-    fn shows_all(&self) -> bool {
+    /// `targets`: what may be written.
+    fn shows_all(&self, targets: &NameSet) -> bool {
         let is_shown = |relation: &Relation| match crate::analysis::resolve(self.snapshot, self.session, relation) {
             Some(table) => table.is_reference() && !table.row_security && !table.parent_only && !table.has_user_types,
             None => shown_relation(self.statement, self.snapshot, self.session, relation),
@@ -406,7 +415,7 @@ impl<'a> Context<'a> {
         let is_target = |relation: &Relation| {
             let name =
                 self.snapshot.resolve_other(relation.schema.as_deref(), &relation.name, self.session.search_path);
-            name.is_some_and(|name| self.snapshot.shown_targets.contains(name.as_str()))
+            name.is_some_and(|name| targets.contains(name.as_str()))
         };
         !self.analysis.has_parts_unknown
             && dotted_call(self.statement, self.snapshot, &self.analysis).is_none()

@@ -153,8 +153,7 @@ fn plan_in(context: &Context<'_>) -> Plan {
         return plan;
     }
     if context.tables.is_empty() {
-        let tier = |sql| context.coordinator_tier(sql);
-        return context.with_coordinator_sql(tier, "no distributed table is named");
+        return context.on_coordinator("no distributed table is named");
     }
     // On workers ONLY is taken away from every name; the coordinator knows that a partitioned table has no rows itself.
     let bare = context.analysis.instances.iter().any(|i| i.relation.only && i.table.is_partitioned);
@@ -173,8 +172,7 @@ fn plan_in(context: &Context<'_>) -> Plan {
     let local_target = statement.has_modifying && !context.analysis.instances.iter().any(|i| i.is_target);
     match &statement.tree {
         _ if !context.has_distributed() && !context.analysis.instances.iter().any(|i| i.is_target) => {
-            let tier = |sql| context.coordinator_tier(sql);
-            context.with_coordinator_sql(tier, "the coordinator has a copy of every reference table")
+            context.on_coordinator("the coordinator has a copy of every reference table")
         }
         Tree::Query(_) => context.select(),
         _ if local_target => context.federate("a local table is written"),

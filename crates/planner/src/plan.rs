@@ -36,6 +36,8 @@ pub struct Plan {
     pub given: Vec<Given>,
     /// The statement shows a table's own name, or a partition would not behave like its table.
     pub parent_only: bool,
+    /// The coordinator alone runs it, and it leaves nothing there but what `currval` tells.
+    pub leaves_draws_only: bool,
     /// With such values there may be a better plan.
     pub could_be_given: bool,
 }
@@ -226,6 +228,19 @@ pub struct Merge {
 }
 
 impl Merge {
+    /// It does nothing but add up: one row, of as many counts as there are columns.
+    pub fn adds_counts(&self) -> bool {
+        let Some(mut rest) = self.sql.strip_prefix("SELECT ") else { return false };
+        for column in 1..=self.columns {
+            let sum = format!("coalesce(pg_catalog.sum(c{column}), 0)::pg_catalog.int8 AS \"");
+            let Some(name) = rest.strip_prefix(sum.as_str()) else { return false };
+            let Some(end) = name.find('"') else { return false };
+            rest = &name[end + 1..];
+            rest = rest.strip_prefix(", ").unwrap_or(rest);
+        }
+        rest == " FROM {{partial}}"
+    }
+
     /// The statement over `partial` (a FROM item with its alias and columns `c1 … cn`); `types`: the partial columns'
     /// type ids as the workers describe them.
     ///

@@ -1,8 +1,8 @@
 //! SQL → plan. Each file of `tests/golden` is a topic; a case is SQL, a line `=>`, and the plan up to an empty line.
 //! `UPDATE_GOLDEN=1` writes the plans anew: read the difference before committing it.
 //!
-//! Lines before the SQL: `-- callback`, `-- gives` (values of the router), `-- now TIME`, `-- temp NAME` and `-- rows TABLE NUMBER` set the session;
-//! `# …` is a comment.
+//! Lines before the SQL: `-- callback`, `-- gives` (values of the router), `-- now TIME`, `-- temp NAME` and
+//! `-- rows TABLE NUMBER` set the session; `# …` is a comment.
 #![allow(clippy::unwrap_used)]
 
 mod fixture;

@@ -124,6 +124,7 @@ fn put(snapshot: &mut Snapshot, oid: Oid, (kind, name): &NameRow, there: bool) {
         'n' => &mut snapshot.other_relations,
         'b' => &mut snapshot.shown_relations,
         'B' => &mut snapshot.shown_targets,
+        'q' => &mut snapshot.drawing_targets,
         'f' => &mut snapshot.user_functions,
         'o' => &mut snapshot.user_operators,
         'u' => &mut snapshot.reached_functions,

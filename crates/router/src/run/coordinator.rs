@@ -293,6 +293,10 @@ impl Session {
             self.save_before_read_only(call.prepared.text());
         }
         self.join_making().await?;
+        let asks = call.prepared.statement.as_ref().is_some_and(pgherd_planner::asks_drawn);
+        if asks || writes || self.calls_user_function(call) {
+            self.forget_draws_of_others();
+        }
         if writes || self.calls_user_function(call) {
             self.mark_writer(COORDINATOR_GROUP);
         }
@@ -319,7 +323,8 @@ impl Session {
         let completion = if self.answers_to_query_only(call) {
             self.run_as_query(&text, errors).await?
         } else {
-            self.run_single(call, COORDINATOR_GROUP, text, None, &types, announce, errors).await?
+            let id = self.kept_there;
+            self.run_single(call, COORDINATOR_GROUP, text, id, &types, announce, errors).await?
         };
         if completion == Completion::Suspended
             && let Some(statement) = &call.prepared.statement
@@ -414,8 +419,8 @@ impl Session {
     pub(super) fn taint_coordinator(&mut self, call: &Call<'_>) {
         const MAY_RUN_ANYTHING: &[&str] = &["set_config", "query_to_xml", "ts_rewrite", "pg_settings", "cursor_to_xml"];
         let lower = call.prepared.text().to_ascii_lowercase();
-        let unclean =
-            !self.catalog().user_functions.is_empty() || MAY_RUN_ANYTHING.iter().any(|name| lower.contains(name));
+        let unclean = self.kept_there.is_none()
+            && (!self.catalog().user_functions.is_empty() || MAY_RUN_ANYTHING.iter().any(|name| lower.contains(name)));
         if unclean && let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
             participant.lease.tainted = true;
         }

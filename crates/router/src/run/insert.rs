@@ -270,6 +270,7 @@ impl Session {
         };
         self.open_implicit_block();
         self.join(COORDINATOR_GROUP).await?;
+        self.forget_draws_of_others();
         self.mark_writer(COORDINATOR_GROUP);
         let types = self.param_types(call).await?;
         // A subquery may take a sample, a default ask for the session's process.
@@ -375,6 +376,7 @@ impl Session {
             None => true,
         };
         self.join(COORDINATOR_GROUP).await?;
+        self.forget_draws_of_others();
         self.mark_writer(COORDINATOR_GROUP);
         let sql = match &inner {
             Some(statement) => self.coordinator_text_with(statement, Some(call), &[]).await?.as_written(),

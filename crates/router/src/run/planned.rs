@@ -170,7 +170,10 @@ impl Session {
                 if writes {
                     self.look_at_readers(call).await?;
                 }
+                let is_plain = (*rides || plan.leaves_draws_only) && sql.as_written() == call.prepared.text();
+                self.kept_there = (is_plain && call.keeps_on_leases()).then_some(id * 65_536);
                 let completion = Box::pin(self.run_coordinator_plan(call, &sql, writes, *in_block)).await;
+                self.kept_there = None;
                 self.cursors.changes.calls_stable_readers = None;
                 self.note_draws_there(call, false);
                 if *rides && completion.is_ok() && call.keeps() && sql.as_written() == call.prepared.text() {
@@ -194,7 +197,8 @@ impl Session {
             }
             Tier::Scatter(scatter) => {
                 let result = Box::pin(self.run_scatter(call, &plan, scatter, id)).await;
-                if result.is_ok() && scatter.keys.is_some() && call.keeps() {
+                let adds = matches!(&scatter.combine, Combine::Merge(merge) if merge.adds_counts());
+                if result.is_ok() && (scatter.keys.is_some() || adds) && call.keeps() {
                     self.compile(call.prepared, &plan, id);
                 }
                 result
@@ -757,8 +761,26 @@ impl Session {
     }
 
     pub fn mark_writer(&mut self, group: GroupId) {
+        let pid = self.pid();
         if let Some(participant) = self.txn.participants.get_mut(&group) {
             participant.wrote = true;
+            if group == COORDINATOR_GROUP {
+                // Of two sessions nobody's, as long as it has not been forgotten in between.
+                let others = participant.lease.drew.is_some_and(|of| of != pid);
+                participant.lease.drew = Some(if others { 0 } else { pid });
+            }
+        }
+    }
+
+    /// Before a statement that may draw from sequences on the coordinator, or asks what was drawn: what other sessions
+    /// have drawn over this connection is none of its business.
+    pub(super) fn forget_draws_of_others(&mut self) {
+        let pid = self.pid();
+        if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP)
+            && participant.lease.drew.is_some_and(|of| of != pid)
+        {
+            participant.lease.add_step("DISCARD SEQUENCES");
+            participant.lease.drew = None;
         }
     }
 

@@ -1,6 +1,6 @@
 //! The short way for statements that name a few keys (`key IN ($1, $2)`): each server's part rides on a lane of its own,
 //! and the client gets what all of them answered as one reply. Writes to several servers are one transaction, which
-//! clients may share (`group.rs`).
+//! clients may share (`group.rs`). Counts over all shards go to each server by the table's own name, and are added up here.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
@@ -44,11 +44,12 @@ pub(super) fn may_ride(plan: &Plan, scatter: &Scatter, statement: &Statement, ca
         StatementKind::Update | StatementKind::Delete => plan.writes && shares(),
         _ => false,
     };
-    fits && !plan.parent_only
-        && matches!(scatter.combine, Combine::Concatenate)
-        && !plan.uses_now
-        && plan.tables.iter().all(is_plain_table)
-        && scatter.keys.as_ref().is_some_and(|keys| (1..=KEYS_MAX).contains(&keys.len()))
+    let is_listed = match (&scatter.keys, &scatter.combine) {
+        (Some(keys), Combine::Concatenate) => (1..=KEYS_MAX).contains(&keys.len()),
+        (None, Combine::Merge(merge)) => matches!(statement.kind, StatementKind::Select) && merge.adds_counts(),
+        _ => false,
+    };
+    fits && is_listed && !plan.parent_only && !plan.uses_now && plan.tables.iter().all(is_plain_table)
 }
 
 /// What each server is to run: shards by group.
@@ -73,7 +74,7 @@ impl Compiled {
         Some(places)
     }
 
-    /// Of one server: its shards together for rows, one by one for writes.
+    /// Of one server: its shards together for rows, one by one for writes; all that it has where none are named.
     fn part(&self, scatter: &Scatter, shards: &[usize]) -> Option<Rc<LaneStatement>> {
         let texts = &self.texts;
         if let Some(known) = texts.known.borrow().get(shards) {
@@ -90,8 +91,13 @@ impl Compiled {
                 Some(format!("{}.{}", table.shards().get(at)?.schema(), quote_ident(&table.name)))
             }))
         };
-        let sql = match shards {
-            [at] => text_of(*at)?,
+        let sql = match (shards, &self.key) {
+            // What an uncorrelated subquery gives is known before the first row.
+            ([], CompiledKey::All(_, fence)) => format!(
+                "SELECT * FROM ({}\n) AS pgherd_s WHERE (SELECT {fence}::pg_catalog.text) IS NOT NULL",
+                scatter.sql.as_written()
+            ),
+            ([at], _) => text_of(*at)?,
             _ => {
                 let parts = shards.iter().map(|at| Some(format!("({})", text_of(*at)?)));
                 parts.collect::<Option<Vec<_>>>()?.join(" UNION ALL ")
@@ -129,9 +135,7 @@ impl Session {
         values: std::ops::Range<usize>,
         end: usize,
     ) -> Attempt {
-        let (CompiledKey::List(keys), Tier::Scatter(scatter)) = (&compiled.key, &compiled.plan.tier) else {
-            return Attempt::No;
-        };
+        let Tier::Scatter(scatter) = &compiled.plan.tier else { return Attempt::No };
         if self.settings.get("pgherd.fanout").is_some_and(|fanout| fanout == "single") {
             return Attempt::No;
         }
@@ -144,7 +148,12 @@ impl Session {
         if formats.len() > 2 && formats.len() != columns * 2 {
             return Attempt::No;
         }
-        let Some(places) = compiled.places(scatter, keys, &view) else { return Attempt::No };
+        let places = match &compiled.key {
+            CompiledKey::List(keys) => compiled.places(scatter, keys, &view),
+            CompiledKey::All(groups, _) if !view.may_move => Some(groups.iter().map(|g| (*g, Vec::new())).collect()),
+            _ => None,
+        };
+        let Some(places) = places else { return Attempt::No };
         let link = self.client.link.clone();
         let begin = |link: &Rc<Link>| {
             let mut prefix = link.begin();
@@ -170,7 +179,13 @@ impl Session {
                 rides.push(ride);
             }
             begin(&link);
-            let gather = Rc::new(Gather::new(link, rides.len()));
+            let formats = (0..columns).map(|column| match formats.len() / 2 {
+                0 => false,
+                1 => formats[1] == 1,
+                _ => formats[column * 2 + 1] == 1,
+            });
+            let sums = matches!(compiled.key, CompiledKey::All(..)).then(|| formats.map(|f| (f, 0)).collect());
+            let gather = Rc::new(Gather::new(link, rides.len(), sums));
             for (lanes, statement) in rides {
                 // Where one is not taken, all go the long way once the others are back.
                 if !lanes.ride(Rc::new(PartOf(gather.clone())), &statement, values) {
@@ -218,16 +233,19 @@ struct Gather {
     /// The rows of those that have answered.
     body: RefCell<BytesMut>,
     again: Cell<Option<Again>>,
+    /// The rows are numbers to be added up: whether each column is binary, and how much it is so far.
+    sums: Option<RefCell<Vec<(bool, i64)>>>,
 }
 
 impl Gather {
-    fn new(rider: Rc<Link>, parts: usize) -> Gather {
+    fn new(rider: Rc<Link>, parts: usize, sums: Option<Vec<(bool, i64)>>) -> Gather {
         Gather {
             rider,
             left: Cell::new(parts),
             rows: Cell::default(),
             body: RefCell::default(),
             again: Cell::default(),
+            sums: sums.map(RefCell::new),
         }
     }
 
@@ -249,6 +267,10 @@ impl Gather {
             return self.rider.arrive(Outcome::Again(again));
         }
         let mut body = self.body.borrow_mut();
+        if let Some(sums) = &self.sums {
+            write_numbers(&sums.borrow(), &mut body);
+            self.rows.set(1);
+        }
         backend::write_command_complete(&mut body, &format!("SELECT {}", self.rows.get()));
         backend::write_ready_for_query(&mut body, b'I');
         self.rider.arrive(Outcome::Complete(&body));
@@ -261,16 +283,53 @@ impl Gather {
             let length = 1 + u32::from_be_bytes([header[1], header[2], header[3], header[4]]) as usize;
             let Some(message) = reply.get(..length) else { break };
             match header[0] {
-                b'D' => {
-                    self.rows.set(self.rows.get() + 1);
-                    body.put_slice(message);
-                }
+                b'D' => match &self.sums {
+                    None => {
+                        self.rows.set(self.rows.get() + 1);
+                        body.put_slice(message);
+                    }
+                    Some(sums) => {
+                        if add_numbers(&message[5..], &mut sums.borrow_mut()).is_none() {
+                            self.again.set(Some(Again::Changed));
+                        }
+                    }
+                },
                 b'N' => body.put_slice(message),
                 _ => {}
             }
             reply.advance(length);
         }
     }
+}
+
+/// A DataRow's numbers. None: they are not, or more than an int8 holds.
+fn add_numbers(mut row: &[u8], sums: &mut [(bool, i64)]) -> Option<()> {
+    row = row.get(2..)?;
+    for (binary, sum) in sums {
+        let (length, rest) = row.split_first_chunk::<4>()?;
+        let (value, rest) = rest.split_at_checked(usize::try_from(i32::from_be_bytes(*length)).ok()?)?;
+        let value = match binary {
+            true => i64::from_be_bytes(value.try_into().ok()?),
+            false => std::str::from_utf8(value).ok()?.parse().ok()?,
+        };
+        *sum = sum.checked_add(value)?;
+        row = rest;
+    }
+    Some(())
+}
+
+fn write_numbers(sums: &[(bool, i64)], out: &mut BytesMut) {
+    let mut row = BytesMut::new();
+    row.put_u16(sums.len() as u16);
+    for (binary, sum) in sums {
+        let text = sum.to_string();
+        let value: &[u8] = if *binary { &sum.to_be_bytes() } else { text.as_bytes() };
+        row.put_u32(value.len() as u32);
+        row.put_slice(value);
+    }
+    out.put_u8(b'D');
+    out.put_u32(row.len() as u32 + 4);
+    out.put_slice(&row);
 }
 
 struct PartOf(Rc<Gather>);

@@ -149,6 +149,9 @@ pub struct Session {
     pub(crate) last_drawn: Option<i64>,
     /// Where its client is.
     client_end: pgherd_planner::ClientEnd,
+    /// The statement at hand leaves nothing on the coordinator's connection that others would see, and is kept there
+    /// under this number.
+    pub(crate) kept_there: Option<u64>,
     /// The statement at hand is to be run without values of the router.
     pub(crate) gives_nothing: bool,
     pub encoding: ClientEncoding,
@@ -257,6 +260,7 @@ impl Session {
             drawn: Vec::new(),
             last_drawn: None,
             client_end,
+            kept_there: None,
             gives_nothing: false,
         }
     }

@@ -103,6 +103,8 @@ pub(super) enum CompiledKey {
     Fixed(usize),
     /// The statement names several.
     List(Vec<CompiledKey>),
+    /// All shards: these servers, with what keeps shards from moving meanwhile.
+    All(Vec<GroupId>, String),
 }
 
 /// The statement as one shard runs it.
@@ -428,7 +430,8 @@ impl Session {
                 .map(|named| &named.prepared),
         };
         let Some(prepared) = prepared else { return Attempt::No };
-        if let Some(compiled) = prepared.compiled().filter(|c| matches!(c.key, CompiledKey::List(_))) {
+        let is_list = |c: &Rc<Compiled>| matches!(c.key, CompiledKey::List(_) | CompiledKey::All(..));
+        if let Some(compiled) = prepared.compiled().filter(is_list) {
             let limited = execution.is_limited && compiled.described.fields.is_some();
             let fits = !limited && execution.values.len() <= REQUEST_MAX && self.is_current(&compiled);
             return match fits {
@@ -487,7 +490,7 @@ impl Session {
             None => &self.statements.get(name).ok_or(Attempt::No)?.prepared,
         };
         let compiled = prepared.compiled().ok_or(Attempt::No)?;
-        let is_list = matches!(compiled.key, CompiledKey::List(_));
+        let is_list = matches!(compiled.key, CompiledKey::List(_) | CompiledKey::All(..));
         if is_list || !self.is_current(&compiled) || values.len() > REQUEST_MAX {
             return Err(Attempt::No);
         }
@@ -636,8 +639,13 @@ impl Session {
             Tier::Coordinator { rides: true, .. } => Some(CompiledKey::Fixed(0)),
             Tier::Scatter(scatter) if lists::may_ride(plan, scatter, statement, &catalog) => {
                 let of = |key| compiled_key(&scatter.table, key, &statement.kind, &param_types);
-                let keys = scatter.keys.iter().flatten().map(of).collect::<Option<Vec<_>>>();
-                keys.map(CompiledKey::List)
+                match &scatter.keys {
+                    Some(keys) => keys.iter().map(of).collect::<Option<Vec<_>>>().map(CompiledKey::List),
+                    None => catalog.placement_epoch(scatter.table.colocation).map(|epoch| {
+                        let fence = format!("pgherd.fence({}, {epoch})", scatter.table.colocation);
+                        CompiledKey::All(catalog.groups_of(&scatter.table), fence)
+                    }),
+                }
             }
             _ => None,
         };
@@ -783,7 +791,7 @@ impl CompiledKey {
     pub(super) fn remainder(&self, values: &Values<'_>, shards: usize) -> Option<usize> {
         match self {
             CompiledKey::Fixed(at) => Some(*at),
-            CompiledKey::List(_) => None,
+            CompiledKey::List(_) | CompiledKey::All(..) => None,
             CompiledKey::Param { index, key_type } => match values.get(*index)? {
                 None => Some(0),
                 Some((value, binary)) => {

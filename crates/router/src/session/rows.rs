@@ -10,6 +10,7 @@ use bytes::BufMut;
 use pgherd_backend::lane::{LaneStatement, statement_name};
 use pgherd_catalog::Oid;
 use pgherd_planner::{Field, InsertRows, Plan, RowKey};
+use pgherd_sql::ast::Tree;
 use pgherd_sql::{Lifter, Splice, StatementKind};
 use pgherd_wire::backend;
 
@@ -31,6 +32,8 @@ pub struct CompiledRows {
     plan: Rc<Plan>,
     /// Up to and with VALUES.
     head: Splice,
+    /// ON CONFLICT DO NOTHING, or empty.
+    tail: Splice,
     params: usize,
     /// By column.
     types: Vec<Oid>,
@@ -60,7 +63,13 @@ impl Session {
         if !self.may_compile(prepared, plan, &catalog) || plan.uses_now {
             return;
         }
-        if insert.needs_coordinator || insert.returning || !insert.tail.as_written().is_empty() {
+        // ON CONFLICT DO UPDATE waits for rows that others change, in whatever order.
+        let conflict = match prepared.statement.as_ref().map(|s| &s.tree) {
+            Some(Tree::Insert(written)) => written.on_conflict.as_ref(),
+            _ => return,
+        };
+        let tail_fits = conflict.is_none_or(|c| !c.update) && !insert.tail.as_written().contains('$');
+        if insert.needs_coordinator || insert.returning || !tail_fits {
             return;
         }
         let plain = !insert.table.parent_only
@@ -109,6 +118,7 @@ impl Session {
             names: Rc::new(names),
             plan: plan.clone(),
             head: insert.head.clone(),
+            tail: insert.tail.clone(),
             params: param_types.len(),
             types,
             rows,
@@ -213,9 +223,8 @@ impl CompiledRows {
         }
         let table = self.plan.tables.first()?;
         let shard = table.shards().get(remainder)?;
-        let mut sql = self
-            .head
-            .render(|oid| (oid == table.oid).then(|| format!("{}.{}", shard.schema(), quote_ident(&table.name))));
+        let name_of = |oid| (oid == table.oid).then(|| format!("{}.{}", shard.schema(), quote_ident(&table.name)));
+        let mut sql = self.head.render(name_of);
         let mut number = 0;
         for row in 0..rows {
             sql.push_str(if row == 0 { "(" } else { ", (" });
@@ -225,6 +234,7 @@ impl CompiledRows {
             }
             sql.push(')');
         }
+        let _ = write!(sql, " {}", self.tail.render(name_of));
         let bytes = self.bytes.get() + sql.len();
         if bytes > SHARD_BYTES_MAX {
             return None;
