@@ -84,7 +84,7 @@ const STATEMENTS: &[&str] = &[
     "SELECT setval('own_seq', 10000 + $1)",
     "SELECT lastval(), currval('own_seq')",
     "SELECT v FROM spread WHERE k = $1 AND v <> current_setting('application_name')",
-    "SELECT current_setting('application_name') AS name, current_setting('app.tenant', true), v FROM spread WHERE k = $1",
+    "SELECT current_setting('application_name') AS name, current_setting('app.tenant', true) FROM spread WHERE k = $1",
     "SELECT inet_client_addr(), inet_client_port() > 0, pg_backend_pid() > 0 FROM spread WHERE k = $1",
     "SELECT inet_client_addr() AS a, count(*) FROM beside_it WHERE k = $1 GROUP BY inet_client_addr()",
     "UPDATE spread SET v = current_setting('app.tenant') || $1 WHERE k = $1",
@@ -273,7 +273,7 @@ fn sequences_are_where_their_users_put_them() {
         "SELECT moved(10000)",
         "BEGIN; TRUNCATE orders RESTART IDENTITY; INSERT INTO orders (k) VALUES (1) RETURNING id; ROLLBACK",
         "BEGIN; ALTER SEQUENCE orders_id_seq RESTART WITH 77; INSERT INTO orders (k) VALUES (1) RETURNING id; ROLLBACK",
-        "BEGIN; ALTER SEQUENCE orders_id_seq RESTART WITH 99000; INSERT INTO orders (k) VALUES (1) RETURNING id; COMMIT",
+        "BEGIN; ALTER SEQUENCE orders_id_seq RESTART 99000; INSERT INTO orders (k) VALUES (1) RETURNING id; COMMIT",
         "ALTER TABLE orders ALTER id SET DEFAULT 7, DROP CONSTRAINT orders_pkey",
         "ALTER TABLE orders ALTER id SET DEFAULT nextval('own_seq')",
         "DISCARD SEQUENCES",
@@ -283,7 +283,10 @@ fn sequences_are_where_their_users_put_them() {
     for side in &sides {
         let mut client = begin(side, "given_moved");
         client
-            .run("CREATE FUNCTION moved(bigint) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN setval('orders_id_seq', $1); END $$")
+            .run(
+                "CREATE FUNCTION moved(bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+                    BEGIN RETURN setval('orders_id_seq', $1); END $$",
+            )
             .unwrap();
         client.prepare("insert", "INSERT INTO orders (k) VALUES ($1)", &[23]).unwrap();
         client.prepare("returning", "INSERT INTO orders (k) VALUES ($1) RETURNING id", &[23]).unwrap();

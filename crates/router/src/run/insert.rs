@@ -301,7 +301,8 @@ impl Session {
             }
             computed[index] = row;
         }
-        let is_opaque = |field: &Field| matches!(field, Field::Evaluate { sql, .. } if sql.contains("nextval") && !pgherd_planner::is_next_value(sql));
+        let hides = |sql: &str| sql.contains("nextval") && !pgherd_planner::is_next_value(sql);
+        let is_opaque = |field: &Field| matches!(field, Field::Evaluate { sql, .. } if hides(sql));
         if insert.rows.iter().flat_map(|row| &row.fields).any(is_opaque) {
             self.last_drawn = None;
             Box::pin(self.note_inserted(std::slice::from_ref(&insert.table))).await?;

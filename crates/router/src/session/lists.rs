@@ -1,6 +1,7 @@
-//! The short way for statements that name a few keys (`key IN ($1, $2)`): each server's part rides on a lane of its own,
-//! and the client gets what all of them answered as one reply. Writes to several servers are one transaction, which
-//! clients may share (`group.rs`). Counts over all shards go to each server by the table's own name, and are added up here.
+//! The short way for statements that name a few keys (`key IN ($1, $2)`): each server's part rides on a lane of its
+//! own, and the client gets what all of them answered as one reply. Writes to several servers are one transaction,
+//! which clients may share (`group.rs`). Counts over all shards go to each server by the table's own name, and are
+//! added up here.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};

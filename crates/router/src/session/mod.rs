@@ -755,7 +755,7 @@ impl Session {
         }
     }
 
-    /// A coordinator connection that runs nothing but what draws from sequences: others leave what `currval` says there.
+    /// A coordinator connection that runs nothing but what draws from sequences: `currval` is not asked for there.
     pub async fn lease_to_draw(&mut self) -> Result<Lease> {
         let mut target = self.target(COORDINATOR_GROUP)?;
         (target.label, target.parameters) = (None, Vec::new());
