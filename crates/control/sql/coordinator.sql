@@ -2252,12 +2252,22 @@ REVOKE SELECT ON pgherd.secret, pgherd.remote_definition, pgherd.remote_command,
 REVOKE SELECT ON pgherd.operation, pgherd.operation_step FROM PUBLIC;
 INSERT INTO pgherd.schema_version (version) VALUES (27) ON CONFLICT DO NOTHING;
 
--- What currval gives: what the router has drawn for the session, or the coordinator since; NULL where there is neither.
-CREATE OR REPLACE FUNCTION pgherd.current_value(sequence regclass, drawn bigint) RETURNS bigint
+-- What currval gives: what the router has drawn for the session, or the coordinator since, unless that `is_last`; NULL where there is
+-- neither. Who may not ask is told so, but where it is the router that asks.
+CREATE OR REPLACE FUNCTION pgherd.current_value(sequence regclass, drawn bigint, is_last bool DEFAULT false) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    here bigint;
 BEGIN
-    RETURN greatest(currval(sequence), drawn);
-EXCEPTION WHEN object_not_in_prerequisite_state THEN
-    RETURN drawn;
+    BEGIN
+        here := currval(sequence);
+    EXCEPTION
+        WHEN object_not_in_prerequisite_state THEN NULL;
+        WHEN insufficient_privilege THEN
+            IF drawn IS NOT NULL THEN
+                RAISE;
+            END IF;
+    END;
+    RETURN CASE WHEN is_last THEN drawn ELSE greatest(here, drawn) END;
 END
 $$;

@@ -119,19 +119,18 @@ pub(crate) fn session_literals<'a>(
             let sequence = format!("({})", sequence.span.of(text));
             let mut sql = format!("(CASE {sequence}::pg_catalog.regclass");
             for LastDrawn { name, value, is_doubtful } in drawn {
-                sql.push_str(&match *is_doubtful || draws {
-                    true => {
-                        format!(" WHEN pg_catalog.to_regclass({name}) THEN pgherd.current_value({sequence}, {value})")
-                    }
-                    false => format!(" WHEN pg_catalog.to_regclass({name}) THEN {value}::pg_catalog.int8"),
-                });
+                let is_last = !*is_doubtful && !draws;
+                sql.push_str(&format!(
+                    " WHEN pg_catalog.to_regclass({name}) THEN pgherd.current_value({sequence}, {value}, {is_last})"
+                ));
             }
             return Some(format!("{sql} ELSE pg_catalog.currval({sequence}) END)"));
         }
         let call = argumentless(expr)?;
         let literal = |text: Option<String>| text.map_or_else(|| "NULL".to_owned(), |text| quote_literal(&text));
         match call.name.as_str() {
-            LAST_VALUE => last_drawn.map(|value| format!("({value}::pg_catalog.int8)")),
+            LAST_VALUE => last_drawn
+                .map(|(name, value)| format!("pgherd.current_value(pg_catalog.to_regclass({name}), {value}, true)")),
             BACKEND_PID => pid.map(|pid| format!("({pid}::pg_catalog.int4)")),
             CLIENT_ADDRESS => {
                 address.map(|end| format!("({}::pg_catalog.inet)", literal(end.0.map(|a| address_text(&a)))))

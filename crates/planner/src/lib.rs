@@ -75,8 +75,8 @@ pub struct SessionView<'a> {
     pub client: Option<ClientEnd>,
     /// What the router has drawn for it last of each sequence.
     pub drawn: &'a [LastDrawn],
-    /// The same of any sequence, where nobody else has drawn for it since.
-    pub last_drawn: Option<i64>,
+    /// The same of any sequence, where nobody else has drawn for it since: its name as a literal, and the value.
+    pub last_drawn: Option<(&'a str, i64)>,
     /// What of this and more may come as parameters.
     pub gives: Option<Gives<'a>>,
     /// No parameter is of a type that users or extensions have made.

@@ -154,7 +154,7 @@ impl Session {
             Some(known) => (known.value, known.is_doubtful) = (value, false),
             None => self.drawn.push(LastDrawn { name: sequence.clone(), value, is_doubtful: false }),
         }
-        self.last_drawn = Some(value);
+        self.last_drawn = Some((sequence.clone(), value));
     }
 
     /// The coordinator has evaluated a column's default.
@@ -205,11 +205,9 @@ impl Session {
             self.last_drawn = None;
         }
         if calls("nextval") || calls("setval") {
-            let (text, last) = (&statement.text, self.last_drawn);
+            let text = &statement.text;
             let moved = |known: &LastDrawn| names_sequence(text, &known.name);
-            if self.drawn.iter().any(|known| moved(known) && Some(known.value) == last) {
-                self.last_drawn = None;
-            }
+            self.last_drawn.take_if(|(name, _)| names_sequence(text, name));
             self.drawn.retain(|known| !moved(known));
         }
         if by_call {

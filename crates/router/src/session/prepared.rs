@@ -494,7 +494,7 @@ impl Session {
             client: Some(self.client_end),
             gives: None,
             drawn: &self.drawn,
-            last_drawn: self.last_drawn,
+            last_drawn: self.last_drawn.as_ref().map(|(name, value)| (&**name, *value)),
             built_in_parameters: false,
         };
         f(&view)
