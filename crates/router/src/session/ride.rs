@@ -165,7 +165,7 @@ impl Session {
             && !self.no_ride
             && !self.skip_until_sync
             && self.pending.is_none()
-            && self.portals.is_empty()
+            && (self.portals.is_empty() || in_block && self.portals.keys().all(String::is_empty))
             && self.temp.is_empty()
             && !self.pin
             && self.pinned.is_none()
@@ -402,6 +402,8 @@ impl Session {
         }
         self.note_ridden(group.drawn);
         if self.txn.block != Block::None {
+            // Bind replaces the unnamed one.
+            self.remove_portal("");
             self.txn.read_aside = true;
             self.keep_bind(&group.prepared, at..group.end);
         }
