@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 use bytes::{Buf, BufMut, BytesMut};
-use pgherd_backend::lane::{Again, LaneStatement, Outcome, Rider, statement_name};
+use pgherd_backend::lane::{Again, LaneStatement, Outcome, Rider};
 use pgherd_catalog::{GroupId, Snapshot};
 use pgherd_planner::{Combine, Plan, Scatter, Tier};
 use pgherd_sql::ast::Tree;
@@ -19,7 +19,6 @@ use super::ride::{Compiled, CompiledKey, Values, is_plain_table};
 use super::{Attempt, Session, next_id};
 use crate::client::Link;
 use crate::group::{Part, SharedWrite};
-use crate::settings::quote_ident;
 
 /// More keys than this go the long way.
 const KEYS_MAX: usize = 32;
@@ -81,17 +80,7 @@ impl Compiled {
         if let Some(known) = texts.known.borrow().get(shards) {
             return Some(known.clone());
         }
-        let tables = &self.plan.tables;
-        let text_of = |at: usize| {
-            let group = scatter.table.shards().get(at)?.group;
-            if !tables.iter().all(|t| t.shards().get(at).is_some_and(|s| s.group == group)) {
-                return None;
-            }
-            Some(scatter.sql.render(|oid| {
-                let table = tables.iter().find(|t| t.oid == oid)?;
-                Some(format!("{}.{}", table.shards().get(at)?.schema(), quote_ident(&table.name)))
-            }))
-        };
+        let text_of = |at: usize| Some(self.text_at(&scatter.table, &scatter.sql, at)?.1);
         let sql = match (shards, &self.key) {
             // What an uncorrelated subquery gives is known before the first row.
             ([], CompiledKey::All(_, fence)) => format!(
@@ -110,16 +99,7 @@ impl Compiled {
             return None;
         }
         texts.bytes.set(bytes);
-        let id = next_id() * 65_536;
-        let statement = Rc::new(LaneStatement {
-            id,
-            name: statement_name(id),
-            sql,
-            param_types: self.param_types.clone(),
-            columns: self.described.fields.as_ref().map(|f| f.iter().map(|f| f.type_oid).collect()),
-            writes: self.writes,
-            shares: self.shares,
-        });
+        let statement = self.statement(next_id() * 65_536, sql);
         known.insert(shards.into(), statement.clone());
         Some(statement)
     }

@@ -16,7 +16,7 @@ use pgherd_backend::lane::{Again, LaneStatement, statement_name};
 use pgherd_catalog::hash::{Hashed, KeyType, remainder};
 use pgherd_catalog::{COORDINATOR_GROUP, FIRST_USER_OID, GroupId, Oid, Snapshot, Table};
 use pgherd_planner::{Given, KeyValue, Plan, Route, Tier};
-use pgherd_sql::{Literal, StatementKind};
+use pgherd_sql::{Literal, Splice, StatementKind};
 use pgherd_wire::backend;
 
 use super::context::{Names, TEXT_MAX, Text, bytes_of};
@@ -841,22 +841,27 @@ impl Compiled {
 
     fn render(&self, at: usize) -> Option<Shard> {
         let (group, sql) = match &self.plan.tier {
-            Tier::Route(route) => {
-                let group = route.table.shards().get(at)?.group;
-                let tables = &self.plan.tables;
-                let is_there =
-                    |t: &Arc<Table>| t.is_reference() || t.shards().get(at).is_some_and(|s| s.group == group);
-                if !tables.iter().all(is_there) {
-                    return None;
-                }
-                let sql = route.sql.render(|oid| name_there(tables.iter().find(|t| t.oid == oid)?, at));
-                (group, sql)
-            }
+            Tier::Route(route) => self.text_at(&route.table, &route.sql, at)?,
             Tier::Coordinator { sql, .. } => (COORDINATOR_GROUP, sql.as_written()),
             _ => return None,
         };
-        let id = self.id * 65_536 + at as u64;
-        let statement = Rc::new(LaneStatement {
+        let statement = self.statement(self.id * 65_536 + at as u64, sql);
+        Some(Shard { group, remainder: at, statement })
+    }
+
+    /// A text for one shard, by the names that its server has for it. None: a table has no shard there.
+    pub(super) fn text_at(&self, table: &Table, sql: &Splice, at: usize) -> Option<(GroupId, String)> {
+        let group = table.shards().get(at)?.group;
+        let tables = &self.plan.tables;
+        let is_there = |t: &Arc<Table>| t.is_reference() || t.shards().get(at).is_some_and(|s| s.group == group);
+        if !tables.iter().all(is_there) {
+            return None;
+        }
+        Some((group, sql.render(|oid| name_there(tables.iter().find(|t| t.oid == oid)?, at))))
+    }
+
+    pub(super) fn statement(&self, id: u64, sql: String) -> Rc<LaneStatement> {
+        Rc::new(LaneStatement {
             id,
             name: statement_name(id),
             sql,
@@ -864,8 +869,7 @@ impl Compiled {
             columns: self.described.fields.as_ref().map(|f| f.iter().map(|f| f.type_oid).collect()),
             writes: self.writes,
             shares: self.shares,
-        });
-        Some(Shard { group, remainder: at, statement })
+        })
     }
 
     /// The answer to Describe of the portal; the formats are as many as there are columns, or one, or none.
