@@ -7,8 +7,10 @@
 mod chunked;
 pub mod hash;
 mod names;
+mod routine;
 mod snapshot;
 
 pub use chunked::Chunked;
 pub use names::NameSet;
+pub use routine::{Argument, ArgumentMode, Routine};
 pub use snapshot::*;

@@ -4,7 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use pgherd_testkit::client::{Client, Reply, show_row};
+use pgherd_testkit::client::{Client, show_row};
+use pgherd_testkit::ways::{Ways, compare};
 use pgherd_testkit::{Plain, Side, beside};
 
 fn sides() -> (Plain, [Side; 2]) {
@@ -118,65 +119,7 @@ const STATEMENTS: &[&str] = &[
     "INSERT INTO spread VALUES (100 + $1, 'a'), (200 + $1, 'b') ON CONFLICT (k) DO NOTHING",
 ];
 
-/// What is the same wherever rows come from.
-fn told(reply: &Reply) -> String {
-    let answer = |answer: &pgherd_testkit::client::Answer| {
-        let mut rows: Vec<String> = answer.rows.iter().map(show_row).collect();
-        rows.sort();
-        let columns: Vec<&str> = answer.columns.iter().flatten().map(|c| c.name.as_str()).collect();
-        let error = answer.error.as_ref().map(|error| format!("{} {}", error.sqlstate(), error.message()));
-        format!("{:?} {columns:?} {rows:?} {error:?}", answer.tag)
-    };
-    let answers: Vec<String> = reply.answers.iter().map(answer).collect();
-    format!("{} {}", answers.join("; "), reply.status as char)
-}
-
-/// By name, without one, as text, and in blocks that are rolled back and committed.
-fn by_every_way(client: &mut Client, number: usize, statement: &str) -> Vec<String> {
-    let mut said = Vec::new();
-    let types = &[23][..usize::from(statement.contains("$1"))];
-    let name = format!("s{number}");
-    client.prepare(&name, statement, types).unwrap();
-    let mut value = 0;
-    let mut next = || {
-        value += 1;
-        vec![Some(value.to_string().into_bytes()); types.len()]
-    };
-    let mut literal = 20;
-    let mut text = || {
-        literal += 1;
-        statement.replace("$1", &literal.to_string())
-    };
-    for _ in 0..4 {
-        said.push(told(&client.execute(&name, &next(), 0, None).unwrap()));
-    }
-    for _ in 0..3 {
-        said.push(told(&client.extended(statement, types, &next(), None).unwrap()));
-        said.push(told(&client.simple(&text(), None).unwrap()));
-    }
-    for ends in ["ROLLBACK", "COMMIT"] {
-        client.run("BEGIN").unwrap();
-        client.run("SAVEPOINT a").unwrap();
-        said.push(told(&client.execute(&name, &next(), 0, None).unwrap()));
-        said.push(told(&client.simple("ROLLBACK TO a", None).unwrap()));
-        said.push(told(&client.execute(&name, &next(), 0, None).unwrap()));
-        said.push(told(&client.simple(&text(), None).unwrap()));
-        said.push(told(&client.simple(ends, None).unwrap()));
-    }
-    client.run("BEGIN").unwrap();
-    client.run("SET LOCAL app.tenant = 'local'").unwrap();
-    said.push(told(&client.execute(&name, &next(), 0, None).unwrap()));
-    said.push(told(&client.simple("COMMIT", None).unwrap()));
-    said.push(told(&client.execute(&name, &next(), 0, None).unwrap()));
-    said
-}
-
-fn compare(what: &str, plain: &[String], cluster: &[String]) {
-    for (at, (plain, cluster)) in plain.iter().zip(cluster).enumerate() {
-        assert_eq!(cluster, plain, "{what}, step {at}");
-    }
-    assert_eq!(plain.len(), cluster.len(), "{what}");
-}
+const WAYS: Ways = Ways { ordered: false, contexts: false, literals_from: 20 };
 
 fn begin(side: &Side, database: &str) -> Client {
     let target = side.create_database(database, "").unwrap();
@@ -234,12 +177,12 @@ fn values_of_every_way(lease: Option<&str>) {
         }
         let mut all = Vec::new();
         for (number, statement) in STATEMENTS.iter().enumerate() {
-            all.push(((*statement).to_owned(), by_every_way(&mut client, number, statement)));
+            all.push(((*statement).to_owned(), WAYS.every(&mut client, number, statement).unwrap()));
         }
         for (table, _) in DISTRIBUTED {
             let columns = if lease.is_some() { "*" } else { "count(*)" };
             let rows = format!("SELECT {columns} FROM {table}");
-            all.push((rows.clone(), vec![told(&client.simple(&rows, None).unwrap())]));
+            all.push((rows.clone(), vec![WAYS.told(&client.simple(&rows, None).unwrap())]));
         }
         said.push(all);
     }
@@ -296,21 +239,21 @@ fn sequences_are_where_their_users_put_them() {
         }
         let mut all = Vec::new();
         for text in std::iter::once(&"SELECT 1").chain(&moves) {
-            let mut round = vec![told(&client.simple(text, None).unwrap())];
+            let mut round = vec![WAYS.told(&client.simple(text, None).unwrap())];
             for at in 0..3 {
                 client.execute("insert", &value(at), 0, None).unwrap();
-                round.push(told(&client.execute("returning", &value(at), 0, None).unwrap()));
+                round.push(WAYS.told(&client.execute("returning", &value(at), 0, None).unwrap()));
             }
             for moved in ["TRUNCATE orders RESTART IDENTITY", "ALTER SEQUENCE orders_id_seq RESTART WITH 500000"] {
                 client.run("BEGIN").unwrap();
                 client.simple(moved, None).unwrap();
-                round.push(told(&client.execute("insert", &value(1), 0, None).unwrap()));
-                round.push(told(&client.execute("returning", &value(2), 0, None).unwrap()));
+                round.push(WAYS.told(&client.execute("insert", &value(1), 0, None).unwrap()));
+                round.push(WAYS.told(&client.execute("returning", &value(2), 0, None).unwrap()));
                 client.run("ROLLBACK").unwrap();
-                round.push(told(&client.execute("returning", &value(3), 0, None).unwrap()));
+                round.push(WAYS.told(&client.execute("returning", &value(3), 0, None).unwrap()));
             }
-            round.push(told(&client.simple("SELECT lastval()", None).unwrap()));
-            round.push(told(&client.simple("SELECT count(*) FROM orders", None).unwrap()));
+            round.push(WAYS.told(&client.simple("SELECT lastval()", None).unwrap()));
+            round.push(WAYS.told(&client.simple("SELECT count(*) FROM orders", None).unwrap()));
             all.push(round);
         }
         said.push(all);
@@ -337,22 +280,22 @@ fn who_may_not_use_a_sequence_gets_no_value() {
         client.run("GRANT INSERT, SELECT ON orders TO given_writer").unwrap();
         client.run("SET ROLE given_writer").unwrap();
         let insert = "INSERT INTO orders (k) VALUES (3) RETURNING id";
-        let mut all = vec![told(&client.simple(insert, None).unwrap())];
+        let mut all = vec![WAYS.told(&client.simple(insert, None).unwrap())];
         client.run("RESET ROLE").unwrap();
         client.run("GRANT USAGE ON SEQUENCE orders_id_seq TO given_writer").unwrap();
         client.run("SET ROLE given_writer").unwrap();
-        all.push(told(&client.simple(insert, None).unwrap()));
+        all.push(WAYS.told(&client.simple(insert, None).unwrap()));
         client.run("RESET ROLE").unwrap();
         client.run("REVOKE USAGE ON SEQUENCE orders_id_seq FROM given_writer").unwrap();
         client.run("SET ROLE given_writer").unwrap();
-        all.push(told(&client.simple(insert, None).unwrap()));
+        all.push(WAYS.told(&client.simple(insert, None).unwrap()));
         client.run("RESET ROLE").unwrap();
         client.run("BEGIN READ ONLY").unwrap();
-        all.push(told(&client.simple(insert, None).unwrap()));
+        all.push(WAYS.told(&client.simple(insert, None).unwrap()));
         client.run("ROLLBACK").unwrap();
         client.run("ALTER SEQUENCE orders_id_seq MAXVALUE 10").unwrap();
         for _ in 0..10 {
-            all.push(told(&client.simple(insert, None).unwrap()));
+            all.push(WAYS.told(&client.simple(insert, None).unwrap()));
         }
         client.run("REASSIGN OWNED BY given_writer TO CURRENT_USER").unwrap();
         client.run("DROP OWNED BY given_writer").unwrap();
@@ -429,9 +372,9 @@ fn currval_is_a_sessions_own() {
         ] {
             client.run(insert).unwrap();
             for asked in ["SELECT currval('orders_id_seq')", "SELECT currval('here_id_seq')", "SELECT lastval()"] {
-                all.push(format!("{insert}; {asked}: {}", told(&other.simple(asked, None).unwrap())));
+                all.push(format!("{insert}; {asked}: {}", WAYS.told(&other.simple(asked, None).unwrap())));
                 let mut third = Client::connect(&side.target.with_database("given_apart")).unwrap();
-                all.push(format!("{insert}; {asked}: {}", told(&third.simple(asked, None).unwrap())));
+                all.push(format!("{insert}; {asked}: {}", WAYS.told(&third.simple(asked, None).unwrap())));
             }
         }
         said.push(all);
@@ -534,7 +477,7 @@ fn blocks_read_what_they_read_on_one_server() {
                     0 => who.extended(statement, &[], &[], None).unwrap(),
                     _ => who.simple(statement, None).unwrap(),
                 };
-                all.push(format!("{round} {step}: {}", told(&reply)));
+                all.push(format!("{round} {step}: {}", WAYS.told(&reply)));
             }
         }
         said.push(all);

@@ -3,7 +3,8 @@
 //! statement by every way, often enough to ride where it may.
 #![allow(clippy::unwrap_used)]
 
-use pgherd_testkit::client::{Client, Reply, show_row};
+use pgherd_testkit::client::Client;
+use pgherd_testkit::ways::{Ways, compare, compare_all};
 use pgherd_testkit::{Plain, Side, beside};
 
 fn sides() -> (Plain, [Side; 2]) {
@@ -133,65 +134,11 @@ const STATEMENTS: [&str; 69] = [
     "SELECT v COLLATE \"C\" < 'x', v::regclass FROM parent WHERE k = $1",
 ];
 
+const WAYS: Ways = Ways { ordered: true, contexts: false, literals_from: 4 };
+
 fn distributes(client: &mut Client) {
     client.run("SELECT create_reference_table('country')").unwrap();
     client.run("SELECT create_distributed_table('spread', 'k')").unwrap();
-}
-
-/// Without what is a server's own: numbers of objects and of lines.
-fn told(reply: &Reply) -> String {
-    let answer = |answer: &pgherd_testkit::client::Answer| {
-        let rows: Vec<String> = answer.rows.iter().map(show_row).collect();
-        let error = answer.error.as_ref().map(|error| format!("{} {}", error.sqlstate(), error.message()));
-        format!("{:?} {:?} {error:?}", answer.tag, rows)
-    };
-    let answers: Vec<String> = reply.answers.iter().map(answer).collect();
-    format!("{} {}", answers.join("; "), reply.status as char)
-}
-
-/// By name, without one, as text, and in blocks that are rolled back and committed.
-fn by_every_way(client: &mut Client, number: usize, statement: &str) -> Vec<String> {
-    let mut said = Vec::new();
-    let types = &[23][..usize::from(statement.contains("$1"))];
-    let name = format!("s{number}");
-    said.push(format!(
-        "{:?}",
-        client.prepare(&name, statement, types).unwrap().error().map(|e| e.sqlstate().to_owned())
-    ));
-    let mut value = 0;
-    let mut next = || {
-        value += 1;
-        vec![Some(value.to_string().into_bytes()); types.len()]
-    };
-    let mut literal = 4;
-    let mut text = || {
-        literal += 1;
-        statement.replace("$1", &literal.to_string())
-    };
-    for _ in 0..3 {
-        said.push(told(&client.execute(&name, &next(), 0, None).unwrap()));
-    }
-    for _ in 0..2 {
-        said.push(told(&client.extended(statement, types, &next(), None).unwrap()));
-        said.push(told(&client.simple(&text(), None).unwrap()));
-    }
-    for ends in ["ROLLBACK", "COMMIT"] {
-        client.run("BEGIN").unwrap();
-        client.run("SAVEPOINT a").unwrap();
-        said.push(told(&client.execute(&name, &next(), 0, None).unwrap()));
-        said.push(told(&client.simple("ROLLBACK TO a", None).unwrap()));
-        said.push(told(&client.execute(&name, &next(), 0, None).unwrap()));
-        said.push(told(&client.simple(&text(), None).unwrap()));
-        said.push(told(&client.simple(ends, None).unwrap()));
-    }
-    said
-}
-
-fn compare(what: &str, said: &[Vec<String>]) {
-    for (at, (plain, cluster)) in said[0].iter().zip(&said[1]).enumerate() {
-        assert_eq!(cluster, plain, "{what}, step {at}");
-    }
-    assert_eq!(said[0].len(), said[1].len(), "{what}");
 }
 
 /// What the statements have left, and what one session was left with.
@@ -221,18 +168,16 @@ fn statements_of_the_coordinator_are_what_they_are_elsewhere() {
         let mut other = Client::connect(&target).unwrap();
         let mut all = Vec::new();
         for (number, statement) in STATEMENTS.iter().enumerate() {
-            all.push(((*statement).to_owned(), by_every_way(&mut client, number, statement)));
+            all.push(((*statement).to_owned(), WAYS.every(&mut client, number, statement).unwrap()));
             let seen = "SELECT current_setting('app.noted', true), current_setting('app.asked', true)";
-            all.push((format!("after {statement}"), vec![told(&other.simple(seen, None).unwrap())]));
+            all.push((format!("after {statement}"), vec![WAYS.told(&other.simple(seen, None).unwrap())]));
         }
         for statement in LEFT {
-            all.push((statement.to_owned(), vec![told(&client.simple(statement, None).unwrap())]));
+            all.push((statement.to_owned(), vec![WAYS.told(&client.simple(statement, None).unwrap())]));
         }
         said.push(all);
     }
-    for (plain, cluster) in said[0].iter().zip(&said[1]) {
-        compare(&plain.0, &[plain.1.clone(), cluster.1.clone()]);
-    }
+    compare_all(&said[0], &said[1]);
 }
 
 /// What others define in between, and what it does to statements that have ridden.
@@ -294,23 +239,25 @@ fn definitions_of_others_hold_from_the_next_statement_on() {
         }
         let mut all = Vec::new();
         for (at, definition) in std::iter::once(&"SELECT 1").chain(&definitions).enumerate() {
-            let mut round = vec![told(&owner.simple(definition, None).unwrap()).replace("(1 row)", "")];
+            let mut round = vec![WAYS.told(&owner.simple(definition, None).unwrap()).replace("(1 row)", "")];
             for time in 0..3 {
                 for (name, statement) in statements {
                     let value = (at + time) % 12 + 1;
-                    round.push(told(&client.execute(name, &[Some(value.to_string().into_bytes())], 0, None).unwrap()));
-                    round.push(told(&client.simple(&statement.replace("$1", &value.to_string()), None).unwrap()));
+                    round.push(
+                        WAYS.told(&client.execute(name, &[Some(value.to_string().into_bytes())], 0, None).unwrap()),
+                    );
+                    round.push(WAYS.told(&client.simple(&statement.replace("$1", &value.to_string()), None).unwrap()));
                 }
             }
             let left = "SELECT current_setting('app.noted', true), current_setting('app.asked', true)";
-            round.push(told(&client.simple(left, None).unwrap()));
+            round.push(WAYS.told(&client.simple(left, None).unwrap()));
             all.push(round);
         }
         said.push(all);
     }
     let names = std::iter::once(&"nothing yet").chain(&definitions);
     for ((name, plain), cluster) in names.zip(&said[0]).zip(&said[1]) {
-        compare(name, &[plain.clone(), cluster.clone()]);
+        compare(name, plain, cluster);
     }
 }
 

@@ -219,6 +219,8 @@ impl<'a> Context<'a> {
             given: Vec::new(),
             parent_only: self.parent_only(),
             leaves_draws_only: false,
+            one_row: false,
+            copy: None,
             could_be_given: false,
         }
     }
@@ -621,7 +623,7 @@ fn shown_relation(
 }
 
 /// `x.f` is another way to write `f(x)`, where x has no such column.
-fn dotted_call(statement: &Statement, snapshot: &Snapshot, analysis: &Analysis<'_>) -> Option<String> {
+pub(crate) fn dotted_call(statement: &Statement, snapshot: &Snapshot, analysis: &Analysis<'_>) -> Option<String> {
     let is_column = |name: &str| analysis.instances.iter().any(|i| i.table.columns.iter().any(|c| c.name == name));
     let mut found = None;
     statement.tree.walk_all(&mut |_, e| {

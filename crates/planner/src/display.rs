@@ -28,6 +28,7 @@ fn marked(splice: &Splice) -> String {
         .map(|part| match part {
             pgherd_sql::Part::Text { text, .. } => text.clone(),
             pgherd_sql::Part::Table { as_written, .. } => format!("{{{as_written}}}"),
+            pgherd_sql::Part::Beside { .. } => "{copy}".to_owned(),
         })
         .collect()
 }

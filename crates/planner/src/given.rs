@@ -39,7 +39,7 @@ impl Given {
         }
     }
 
-    fn type_name(&self) -> &'static str {
+    pub(crate) fn type_name(&self) -> &'static str {
         match self {
             Given::ClientAddress => "pg_catalog.inet",
             Given::ClientPort | Given::ProcessId => "pg_catalog.int4",
@@ -154,6 +154,20 @@ fn argumentless(expr: &Expr) -> Option<&Call> {
         ExprKind::Call(call) if call.args.is_empty() && !call.star && call.over.is_none() && call.filter.is_none() => {
             Some(call)
         }
+        _ => None,
+    }
+}
+
+/// What of the session a call asks for; none: nothing, or a setting.
+pub(crate) fn given_by_call(expr: &Expr, names: &Names<'_>) -> Option<Given> {
+    let call = argumentless(expr)?;
+    if names.is_users(&names.snapshot.user_functions, call.schema.as_deref(), &call.name) {
+        return None;
+    }
+    match call.name.as_str() {
+        BACKEND_PID => Some(Given::ProcessId),
+        CLIENT_ADDRESS => Some(Given::ClientAddress),
+        CLIENT_PORT => Some(Given::ClientPort),
         _ => None,
     }
 }

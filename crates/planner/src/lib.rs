@@ -19,9 +19,11 @@ mod minmax;
 mod modify;
 mod moments;
 mod naming;
+mod one_row;
 mod parts;
 mod plan;
 mod reduce;
+mod routine;
 mod safety;
 mod select;
 mod spread;
@@ -29,6 +31,7 @@ mod stage;
 mod unions;
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 pub use context::fix_session;
 pub use ddl::*;
@@ -40,9 +43,10 @@ pub use insert::{
 pub use literal::moving_parameter;
 pub use modify::{fires, names_old_rows, refuse_unheard};
 pub use plan::*;
+pub use routine::{COPY_PREFIX, GIVEN_NAMES};
 pub use safety::{has_moving_words, is_moving_word, is_same_for_arguments, is_same_in_policies, uses_now};
 
-use pgherd_catalog::{Column, ColumnDefault, Snapshot, Table};
+use pgherd_catalog::{Column, ColumnDefault, Routine, Snapshot, Table};
 use pgherd_sql::Statement;
 use pgherd_sql::ast::Tree;
 
@@ -79,6 +83,8 @@ pub struct SessionView<'a> {
     pub last_drawn: Option<(&'a str, i64)>,
     /// What of this and more may come as parameters.
     pub gives: Option<Gives<'a>>,
+    /// Functions of users' that the statement calls, as far as they are known.
+    pub routines: &'a [Arc<Routine>],
     /// No parameter is of a type that users or extensions have made.
     pub built_in_parameters: bool,
 }
@@ -120,8 +126,9 @@ fn plan_statement(statement: &Statement, snapshot: &Snapshot, session: &SessionV
     let mut plan = plan_in(&context);
     if given::may_help(&plan, statement) {
         plan.could_be_given = true;
-        return given::plan_with_values(statement, snapshot, session).unwrap_or(plan);
+        plan = given::plan_with_values(statement, snapshot, session).unwrap_or(plan);
     }
+    plan.one_row = one_row::gives_one_row(&plan, statement, snapshot, session);
     plan
 }
 
@@ -153,7 +160,7 @@ fn plan_in(context: &Context<'_>) -> Plan {
         return plan;
     }
     if context.tables.is_empty() {
-        return context.on_coordinator("no distributed table is named");
+        return context.by_routine().unwrap_or_else(|| context.on_coordinator("no distributed table is named"));
     }
     // On workers ONLY is taken away from every name; the coordinator knows that a partitioned table has no rows itself.
     let bare = context.analysis.instances.iter().any(|i| i.relation.only && i.table.is_partitioned);

@@ -38,6 +38,10 @@ pub struct Plan {
     pub parent_only: bool,
     /// The coordinator alone runs it, and it leaves nothing there but what `currval` tells.
     pub leaves_draws_only: bool,
+    /// It gives one row at most.
+    pub one_row: bool,
+    /// What its server needs for it: a copy of the function that it calls.
+    pub copy: Option<Arc<RoutineCopy>>,
     /// With such values there may be a better plan.
     pub could_be_given: bool,
 }
@@ -100,6 +104,17 @@ pub struct Route {
     /// Name the parent, not the partition: the statement shows the table's own name or schema, or a partition named
     /// directly would not behave like the table.
     pub parent_only: bool,
+}
+
+/// A function that is about one key, as the server of a shard has it, in the shard's schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RoutineCopy {
+    /// Made of what it is made of: another definition has another name.
+    pub name: String,
+    pub definition: Splice,
+    /// The name of the user's function, and with its arguments' types.
+    pub of: String,
+    pub signature: String,
 }
 
 /// One statement per worker.

@@ -204,6 +204,13 @@ pub(crate) fn statement_reason(statement: &Statement, names: &Names<'_>) -> Opti
     reason_by(statement, names, call, type_name, |_| false)
 }
 
+/// The same of a statement but for one function that it calls.
+pub(crate) fn reason_beside(statement: &Statement, names: &Names<'_>, own: &str) -> Option<String> {
+    let call = |schema: Option<&str>, name: &str| if name == own { None } else { call_reason(names, schema, name) };
+    let type_name = |schema: Option<&str>, name: &str| type_reason(names, schema, name);
+    reason_by(statement, names, call, type_name, |_| false)
+}
+
 /// What is the same for all clients of one role and search path that share a connection to the coordinator.
 const SAME_HERE: &[&str] = &[
     "col_description",

@@ -2,24 +2,52 @@
 //! `UPDATE_GOLDEN=1` writes the plans anew: read the difference before committing it.
 //!
 //! Lines before the SQL: `-- callback`, `-- gives` (values of the router), `-- now TIME`, `-- temp NAME` and
-//! `-- rows TABLE NUMBER` set the session; `# …` is a comment.
+//! `-- rows TABLE NUMBER` set the session, `-- my_func LANGUAGE (name type, …) BODY` tells of the function; `# …` is a
+//! comment.
 #![allow(clippy::unwrap_used)]
 
 mod fixture;
 
 use std::fmt::Write;
 
+use std::sync::Arc;
+
+use pgherd_catalog::{Argument, Routine};
 use pgherd_planner::{Gives, SessionView, plan};
+
+/// `plpgsql (id int4, v text) BEGIN … END`
+fn routine(words: &str) -> Routine {
+    let (language, rest) = words.split_once(" (").unwrap();
+    let (arguments, body) = rest.split_once(") ").unwrap();
+    let argument = |text: &str| {
+        let (name, type_name) = text.trim().rsplit_once(' ').unwrap();
+        let type_oid = fixture::type_of(type_name).0;
+        Argument { name: name.to_owned(), type_oid, type_name: type_name.to_owned(), ..Argument::default() }
+    };
+    Routine {
+        schema: "public".to_owned(),
+        name: "my_func".to_owned(),
+        signature: "my_func(…)".to_owned(),
+        language: language.to_owned(),
+        body: body.to_owned(),
+        arguments: arguments.split(',').map(argument).collect(),
+        result: "void".to_owned(),
+        options: "VOLATILE".to_owned(),
+        ..Routine::default()
+    }
+}
 
 fn planned(snapshot: &pgherd_catalog::Snapshot, block: &[&str]) -> String {
     let mut temp = Vec::new();
     let (mut callback, mut gives, mut now) = (false, false, None);
-    let (mut sql, mut rows) = (Vec::new(), Vec::new());
+    let (mut sql, mut rows, mut routines) = (Vec::new(), Vec::new(), Vec::new());
     for line in block {
         if *line == "-- callback" {
             callback = true;
         } else if *line == "-- gives" {
             gives = true;
+        } else if let Some(words) = line.strip_prefix("-- my_func ") {
+            routines.push(Arc::new(routine(words)));
         } else if let Some(name) = line.strip_prefix("-- temp ") {
             temp.push(name);
         } else if let Some(time) = line.strip_prefix("-- now ") {
@@ -37,7 +65,7 @@ fn planned(snapshot: &pgherd_catalog::Snapshot, block: &[&str]) -> String {
     let statements = pgherd_sql::split(&sql).unwrap_or_else(|e| panic!("{sql}: {e}"));
     let settings = ["application_name"];
     let gives = gives.then(|| Gives { parameters: statements[0].params, settings: &settings, draws: true });
-    let view = SessionView { callback, multi_statement_txn_now: now, gives, ..session.view() };
+    let view = SessionView { callback, multi_statement_txn_now: now, gives, routines: &routines, ..session.view() };
     let plan = plan(&statements[0], snapshot, &view);
     plan.to_string().trim_end().to_owned()
 }

@@ -15,6 +15,7 @@ use pgherd_wire::backend::parse_notification;
 use crate::callers::LocalSocket;
 use crate::error::{Failure, Result};
 use crate::listen::{CoordinatorUrl, ServeError};
+use crate::run::routines::Routines;
 use crate::sequences::Leases;
 use crate::shared::Shared;
 
@@ -34,6 +35,8 @@ pub struct Database {
     loading: tokio::sync::Mutex<()>,
     /// Values of sequences, drawn in advance.
     pub leases: Leases,
+    /// Functions of users', and the copies of them that workers have.
+    pub routines: Routines,
     /// What the catalog was loaded over last, for the next definition: a new connection costs as much as the load.
     kept: Mutex<Option<Kept>>,
 }
@@ -58,6 +61,7 @@ impl Database {
             sessions: AtomicUsize::new(0),
             loading: tokio::sync::Mutex::default(),
             leases: Leases::default(),
+            routines: Routines::default(),
             kept: Mutex::default(),
         }
     }

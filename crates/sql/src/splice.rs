@@ -19,6 +19,8 @@ pub enum Part {
     /// shard's schema) for a routed statement. `origin`: where the user's spelling begins. `table` is the coordinator's
     /// oid.
     Table { table: u32, as_written: String, origin: Option<usize> },
+    /// Something of ours in the schema where the table's partition is.
+    Beside { table: u32, name: String, origin: Option<usize> },
 }
 
 impl Splice {
@@ -47,6 +49,7 @@ impl Splice {
                     Some(name) => out.push_str(&name),
                     None => out.push_str(as_written),
                 },
+                Part::Beside { table, name, .. } => out.push_str(&beside(name_of(*table), name)),
             }
         }
         out
@@ -61,6 +64,7 @@ impl Splice {
                 Part::Table { table, as_written, origin } => {
                     (name_of(*table).map_or(as_written.len(), |n| n.len()), *origin, false)
                 }
+                Part::Beside { table, name, origin } => (beside(name_of(*table), name).len(), *origin, false),
             };
             if rendered < at + len {
                 return origin.map(|o| if exact { o + (rendered - at) } else { o });
@@ -68,6 +72,14 @@ impl Splice {
             at += len;
         }
         None
+    }
+}
+
+/// A name in the schema of a table's partition, whose name needs no quotes.
+fn beside(partition: Option<String>, name: &str) -> String {
+    match partition.as_deref().and_then(|partition| partition.split_once('.')) {
+        Some((schema, _)) => format!("{schema}.{name}"),
+        None => name.to_owned(),
     }
 }
 
@@ -81,6 +93,10 @@ pub enum Replacement {
     },
     /// Made of other ranges of the text.
     Splice(Splice),
+    Beside {
+        table: u32,
+        name: String,
+    },
 }
 
 /// Two edits of one text that meet, of which only one could be made. It is a mistake of this program.
@@ -247,6 +263,12 @@ impl Edits {
         self.add(Edit { replacement, ..Edit::text(span, "") })
     }
 
+    /// Replaces a name by that of something of ours in the schema of a table's partition.
+    pub fn beside(&mut self, span: Span, table: u32, name: &str) -> &mut Self {
+        let replacement = Replacement::Beside { table, name: name.to_owned() };
+        self.add(Edit { replacement, ..Edit::text(span, "") })
+    }
+
     /// Inserts what is made of other ranges of the text.
     pub fn insert_splice(&mut self, at: usize, splice: Splice) -> &mut Self {
         self.add(Edit { replacement: Replacement::Splice(splice), ..Edit::text(Span::new(at, at), "") })
@@ -301,6 +323,9 @@ impl Edits {
                     as_written: as_written.clone(),
                     origin: Some(edit.span.start),
                 }),
+                Replacement::Beside { table, name } => {
+                    splice.parts.push(Part::Beside { table: *table, name: name.clone(), origin: Some(edit.span.start) })
+                }
             }
             at = edit.span.end;
             if !edit.is_insert() {
@@ -318,6 +343,11 @@ impl Splice {
         if !text.is_empty() {
             self.parts.push(Part::Text { text: text.to_owned(), origin });
         }
+    }
+
+    /// Appends the name of something of ours in the schema of a table's partition.
+    pub fn push_beside(&mut self, table: u32, name: &str) {
+        self.parts.push(Part::Beside { table, name: name.to_owned(), origin: None });
     }
 
     pub fn append(&mut self, other: Splice) {

@@ -22,6 +22,7 @@ pub mod script;
 mod shape;
 pub mod survey;
 mod target;
+pub mod ways;
 pub mod words;
 
 use std::collections::BTreeSet;

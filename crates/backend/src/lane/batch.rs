@@ -15,7 +15,7 @@ use pgherd_wire::backend;
 use pgherd_wire::frame::{Frame, HEADER_LEN};
 use pgherd_wire::frontend;
 
-use super::pipeline::{Again, Broken, LaneStatement, Outcome, statement_name, write_execution};
+use super::pipeline::{Again, Broken, LaneStatement, Outcome, promised, statement_name, write_execution};
 use crate::Statements;
 
 /// Statements in one transaction at most.
@@ -37,6 +37,8 @@ struct Member<R> {
     write: Write<R>,
     /// This request carries the Parse, which the server has not done yet.
     parses: bool,
+    /// Its columns are not those that its client was told of.
+    changed: bool,
     /// Where its reply is in `replies`.
     reply: Range<usize>,
 }
@@ -134,11 +136,14 @@ impl<R> Batch<R> {
                     &write.statement.sql,
                     &write.statement.param_types,
                 );
+                if write.statement.columns.is_some() {
+                    frontend::write_describe(&mut body, b'S', &write.statement.name);
+                }
             }
             write_execution(&mut body, &write.statement.name, &write.values);
             bytes += write.values.len();
             let alone = !write.statement.shares;
-            self.members.push(Member { write, parses, reply: 0..0 });
+            self.members.push(Member { write, parses, changed: false, reply: 0..0 });
             if alone {
                 break;
             }
@@ -177,8 +182,12 @@ impl<R> Batch<R> {
                     b'N' => {}
                     _ => return Err(Broken),
                 },
-                // Rows are not expected of a write.
-                b'3' | b'T' | b'D' => {}
+                b'3' | b't' => {}
+                b'T' | b'n' => {
+                    let member = self.members.get_mut(self.at).ok_or(Broken)?;
+                    member.changed = !promised(&member.write.statement, &Frame { raw: message.freeze() });
+                }
+                b'D' if self.bound => self.replies.extend_from_slice(&message),
                 b'1' => {
                     let member = self.members.get_mut(self.at).ok_or(Broken)?;
                     member.parses = false;
@@ -221,9 +230,13 @@ impl<R> Batch<R> {
             if at < self.members.len() {
                 return Err(Broken);
             }
-            for Member { write, reply, .. } in self.members.drain(..) {
+            for Member { write, reply, changed, .. } in self.members.drain(..) {
                 let reply = &replies[reply];
-                if notices.is_empty() {
+                if changed {
+                    // It has happened, and nobody can read what it says.
+                    self.prepared.remove(write.statement.id);
+                    deliver(write.rider, &write.statement, Outcome::Lost);
+                } else if notices.is_empty() {
                     deliver(write.rider, &write.statement, Outcome::Complete(reply));
                 } else {
                     let whole = [&reply[..reply.len() - READY.len()], &notices, READY].concat();

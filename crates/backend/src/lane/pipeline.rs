@@ -29,7 +29,7 @@ pub struct LaneStatement {
     pub param_types: Vec<u32>,
     /// Types of the result columns as clients were told; none: no rows.
     pub columns: Option<Vec<u32>>,
-    /// Never run a second time where the first may have happened. Such a statement returns no rows.
+    /// Never run a second time where the first may have happened. Such a statement returns one row at most.
     pub writes: bool,
     /// A write that may be one transaction with those of other clients: nothing in it, in defaults of its table or in
     /// deferred constraints can tell.
@@ -350,7 +350,7 @@ pub fn statement_name(id: u64) -> String {
 
 /// Whether the server's columns are those that clients were told of. Types outside the built-in range have other
 /// numbers on other servers: there only their being so is compared.
-fn promised(statement: &LaneStatement, frame: &Frame) -> bool {
+pub(super) fn promised(statement: &LaneStatement, frame: &Frame) -> bool {
     let Some(promised) = &statement.columns else { return frame.tag() == b'n' };
     if frame.tag() == b'n' {
         return false;

@@ -33,6 +33,7 @@ mod repeat;
 mod request;
 mod returning;
 mod roles;
+pub mod routines;
 mod samples;
 mod session_views;
 mod shard_key;

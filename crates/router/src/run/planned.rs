@@ -11,6 +11,7 @@ use pgherd_sql::{Splice, StatementKind};
 use pgherd_wire::frame::Frame;
 
 use super::request::{Announce, End, Errors, Request, Rows, tells_origin};
+use super::routines::lacks_copy;
 use super::shard_key::Parameters;
 use super::snapshots::name_of_portal;
 use super::{Call, Capture, Completion, Staged, fields_of};
@@ -90,7 +91,8 @@ impl Session {
         let result = self.run_plan_once(call).await;
         match result {
             // The catalog was stale: nothing has happened yet, so it is run again with a newer one.
-            Err(failure) if fresh && is_stale(&failure) && self.client.mark() == mark => {
+            Err(failure) if fresh && (is_stale(&failure) || lacks_copy(&failure)) && self.client.mark() == mark => {
+                self.forget_copies();
                 if self.txn.block == Block::Implicit {
                     self.rollback().await;
                 } else {
@@ -121,12 +123,7 @@ impl Session {
             [] => None,
             given => match Box::pin(self.give(call, given)).await? {
                 Some(values) => Some(values),
-                None => {
-                    self.gives_nothing = true;
-                    let result = Box::pin(self.run_plan_once(call)).await;
-                    self.gives_nothing = false;
-                    return result;
-                }
+                None => return Box::pin(self.run_without_gifts(call)).await,
             },
         };
         let call = &Call { given: given.as_ref(), ..*call };
@@ -222,6 +219,14 @@ impl Session {
                 Box::pin(self.run_replicate_rows(call, table, sql, *returning, text)).await
             }
         }
+    }
+
+    /// By the plan that needs nothing of the router.
+    async fn run_without_gifts(&mut self, call: &Call<'_>) -> Result<Completion> {
+        self.gives_nothing = true;
+        let result = Box::pin(self.run_plan_once(&Call { given: None, ..*call })).await;
+        self.gives_nothing = false;
+        result
     }
 
     /// A write is run to its end, however few of the rows that it returns are wanted now: the others wait in the
@@ -356,9 +361,20 @@ impl Session {
                 Failure::new("XX000", format!("table \"{}\" has no shard {remainder}", route.table.name))
             })?;
         let group = shard.group;
+        if let Some(copy) = &plan.copy {
+            if call.bound.is_none() {
+                // PostgreSQL's opinion of the call comes first.
+                self.described(call.prepared).await?;
+            }
+            if !Box::pin(self.make_copy(copy, plan, &route.table, remainder)).await? {
+                return Box::pin(self.run_without_gifts(call)).await;
+            }
+        }
         if !self.agree_on_time(plan, group).await? {
             return Box::pin(self.run_plan_once(call)).await;
         }
+        // It may be described anew, by a connection that is given back with whatever has joined.
+        let announce = self.announce(call, &plan.tables).await?;
         if call.max_rows > 0 {
             // The portal stays open on that server, which needs a block.
             self.open_implicit_block();
@@ -392,8 +408,8 @@ impl Session {
         let sql = route.sql.render(name_of);
         // One text per shard: the server-side statement's number tells them apart.
         let id = call.keeps_on_leases().then(|| plan_id * 65_536 + remainder as u64);
-        let announce = self.announce(call, &plan.tables).await?;
-        let errors = Errors { splice: Some(&route.sql), text: call.prepared.text(), renamed: Some(&name_of) };
+        let copy = plan.copy.as_deref();
+        let errors = Errors { splice: Some(&route.sql), text: call.prepared.text(), renamed: Some(&name_of), copy };
         // From here on nothing is sent to another server before its answer is read.
         if plan.locked_copies.is_empty() {
             self.ask_for_snapshots(Some(group)).await?;
@@ -714,7 +730,7 @@ impl Session {
             max_rows: 0,
         };
         let kept = id.map(|id| (id, request.sql.len()));
-        let errors = Errors { splice: Some(&scatter.sql), text: call.prepared.text(), renamed: None };
+        let errors = Errors { splice: Some(&scatter.sql), text: call.prepared.text(), renamed: None, copy: None };
         let mut total = End::default();
         let at_once = if self.goes_in_turn(call, plan.writes, scatter.table.oid) { 1 } else { groups.len().max(1) };
         for (turn, begun) in groups.chunks(at_once).enumerate() {
@@ -802,7 +818,7 @@ impl Session {
         let groups = self.lock_all_copies(&plan.tables).await?;
         let types = self.param_types(call).await?;
         let text = sql.as_written();
-        let errors = Errors { splice: Some(sql), text: call.prepared.text(), renamed: None };
+        let errors = Errors { splice: Some(sql), text: call.prepared.text(), renamed: None, copy: None };
         let mut completion = None;
         let mut counts: Option<String> = None;
         self.forward_copies(false);

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pgherd_backend::{Connection, QueryResult};
 use pgherd_catalog::{COORDINATOR_GROUP, FIRST_USER_OID, GroupId, OWN_SCHEMA, Snapshot, SnapshotId, Table};
+use pgherd_planner::RoutineCopy;
 use pgherd_sql::Splice;
 use pgherd_wire::backend::{self, ErrorFields, FieldDescription};
 use pgherd_wire::frame::Frame;
@@ -63,6 +64,8 @@ pub struct Errors<'a> {
     pub text: &'a str,
     /// Names under which tables were sent, by oid.
     pub renamed: Option<&'a dyn Fn(u32) -> Option<String>>,
+    /// The copy of a function that the server runs.
+    pub copy: Option<&'a RoutineCopy>,
 }
 
 /// How one server's reply ended.
@@ -484,6 +487,9 @@ impl Session {
                     fields.remove(b'P');
                 }
             }
+        }
+        if let (Some(copy), Some(renamed)) = (errors.copy, errors.renamed) {
+            super::routines::in_users_words(&mut fields, copy, renamed);
         }
         Failure::Statement(Box::new(fields))
     }

@@ -42,7 +42,11 @@ impl Session {
         let Ok(mut group) = self.bound_group(0, None) else { return Ok(false) };
         let server = group.shard.group;
         let moves = group.compiled.plan.uses_now && (self.txn.now.is_some() || self.clock_of(server) != server);
-        if group.compiled.reads_settings || moves || self.has_ended() {
+        let lacks_copy = match (&group.compiled.plan.copy, &group.compiled.plan.tier) {
+            (Some(copy), Tier::Route(route)) => !self.has_copy(copy, &route.table, group.shard.remainder),
+            _ => false,
+        };
+        if group.compiled.reads_settings || moves || lacks_copy || self.has_ended() {
             group.give_back();
             return Ok(false);
         }
@@ -151,7 +155,7 @@ impl Session {
         let route = match &group.compiled.plan.tier {
             Tier::Route(route) => route,
             Tier::Coordinator { sql, .. } => {
-                let errors = Errors { splice: Some(sql), text: group.prepared.text(), renamed: None };
+                let errors = Errors { splice: Some(sql), text: group.prepared.text(), renamed: None, copy: None };
                 return Err(self.translate(fields, errors));
             }
             _ => return Err(fields.into()),
@@ -159,7 +163,8 @@ impl Session {
         let tables = &group.compiled.plan.tables;
         let name_of =
             |oid: u32| -> Option<String> { name_there(tables.iter().find(|t| t.oid == oid)?, group.shard.remainder) };
-        let errors = Errors { splice: Some(&route.sql), text: group.prepared.text(), renamed: Some(&name_of) };
+        let copy = group.compiled.plan.copy.as_deref();
+        let errors = Errors { splice: Some(&route.sql), text: group.prepared.text(), renamed: Some(&name_of), copy };
         Err(self.translate(fields, errors))
     }
 }

@@ -31,6 +31,7 @@ pub use context::LaneContext;
 pub use extended::{Bound, Portal, Progress, aborted, ends_block, is_planned};
 pub use moving::Seed;
 pub use prepared::{Named, Planning, Prepared, next_id, time_text};
+pub(crate) use ride::name_there;
 
 use ride::Attempt;
 

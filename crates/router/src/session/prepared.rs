@@ -261,6 +261,9 @@ impl Session {
         let Some(statement) = &prepared.statement else {
             return Err(crate::error::Failure::new("XX000", "an empty statement has no plan"));
         };
+        if gives {
+            Box::pin(self.learn_routines(statement)).await;
+        }
         let given_from = gives.then(|| prepared.parameter_count());
         let own = Planning { parameters: prepared.parameters(), given_from, ..Planning::default() };
         let mut plan = self.plan_as(statement, &catalog, &search_path, own);
@@ -413,7 +416,8 @@ impl Session {
                 settings: &settings,
                 draws: self.may_draw(),
             });
-            let view = pgherd_planner::SessionView { built_in_parameters, gives, ..*view };
+            let routines = gives.map_or_else(Vec::new, |_| self.routines_known(statement));
+            let view = pgherd_planner::SessionView { built_in_parameters, gives, routines: &routines, ..*view };
             pgherd_planner::plan(statement, catalog, &view)
         })
     }
@@ -495,6 +499,7 @@ impl Session {
             gives: None,
             drawn: &self.drawn,
             last_drawn: self.last_drawn.as_ref().map(|(name, value)| (&**name, *value)),
+            routines: &[],
             built_in_parameters: false,
         };
         f(&view)

@@ -705,7 +705,7 @@ fn is_plain(plan: &Plan, route: &Route) -> bool {
 }
 
 /// What a server calls its part of a table, or its copy.
-pub(super) fn name_there(table: &Table, at: usize) -> Option<String> {
+pub(crate) fn name_there(table: &Table, at: usize) -> Option<String> {
     match table.is_reference() {
         true => Some(format!("{}.{}", quote_ident(&table.schema), quote_ident(&table.name))),
         false => Some(format!("{}.{}", table.shards().get(at)?.schema(), quote_ident(&table.name))),
@@ -723,9 +723,11 @@ pub(super) fn is_plain_table(table: &Arc<Table>) -> bool {
 
 fn is_shown(plan: &Plan, kind: &StatementKind, described: &Described) -> bool {
     let is_shown = match kind {
-        StatementKind::Select => !plan.writes,
+        StatementKind::Select => !plan.writes || plan.one_row,
         // A write is never run twice, so its reply must not be one that can grow.
-        StatementKind::Insert | StatementKind::Update | StatementKind::Delete => described.fields.is_none(),
+        StatementKind::Insert | StatementKind::Update | StatementKind::Delete => {
+            described.fields.is_none() || plan.one_row
+        }
         _ => false,
     };
     is_shown && is_built_in(&described.param_types)

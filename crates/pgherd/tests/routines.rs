@@ -1,0 +1,300 @@
+//! Functions of users' that are about one key, beside one PostgreSQL: bodies of every kind, called by every way; those
+//! that are not about one key are called as well.
+#![allow(clippy::unwrap_used)]
+
+use pgherd_testkit::client::Client;
+use pgherd_testkit::ways::{Ways, compare_all};
+use pgherd_testkit::{Plain, Side, beside};
+
+fn sides() -> (Plain, [Side; 2]) {
+    beside::sides(env!("CARGO_BIN_EXE_pgherd"))
+}
+
+const TABLES: &str = "
+CREATE TABLE userinfo (userid int PRIMARY KEY, name text, email text, logins int DEFAULT 0);
+CREATE TABLE session (userid int PRIMARY KEY, login_at timestamptz, online bool DEFAULT false);
+CREATE TABLE login_log (userid int, at timestamptz DEFAULT now(), ip inet, event text);
+CREATE TABLE events (userid int NOT NULL, id bigserial, what text, PRIMARY KEY (userid, id));
+CREATE TABLE country (code int PRIMARY KEY, name text);
+CREATE TABLE audit (what text);
+INSERT INTO userinfo SELECT g, 'u' || g, 'e' || g FROM generate_series(1, 60) g;
+INSERT INTO session (userid) SELECT g FROM generate_series(1, 60) g WHERE g % 5 > 0;
+INSERT INTO country SELECT g, 'c' || g FROM generate_series(0, 9) g;
+";
+
+const DISTRIBUTE: [&str; 5] = [
+    "SELECT create_distributed_table('userinfo', 'userid')",
+    "SELECT create_distributed_table('session', 'userid')",
+    "SELECT create_distributed_table('login_log', 'userid')",
+    "SELECT create_distributed_table('events', 'userid')",
+    "SELECT create_reference_table('country')",
+];
+
+/// About one key, and not: what each says is what it says on one server.
+const FUNCTIONS: &str = r#"
+CREATE FUNCTION login(i_userid int) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM 1 FROM userinfo WHERE userid = i_userid;
+    INSERT INTO login_log (userid, ip, event) VALUES (i_userid, inet_client_addr(), 'login');
+    UPDATE session SET login_at = now(), online = true WHERE userid = i_userid;
+END $$;
+CREATE FUNCTION renamed(k int, new text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    old userinfo.name%TYPE;
+    info userinfo%ROWTYPE;
+BEGIN
+    SELECT name INTO STRICT old FROM userinfo u WHERE u.userid = k;
+    UPDATE userinfo SET name = new, logins = logins + 1 WHERE userid = renamed.k RETURNING * INTO info;
+    IF info.logins > 1000 THEN
+        RAISE EXCEPTION 'too many logins of %', info.name USING ERRCODE = 'UE001', HINT = 'hint ' || k;
+    END IF;
+    RETURN old || '>' || info.name;
+END $$;
+CREATE FUNCTION missing(k int) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE r record;
+BEGIN
+    SELECT * INTO STRICT r FROM userinfo WHERE userid = k + 0 * k AND userid = k AND name = 'nobody';
+    RETURN r.logins;
+END $$;
+CREATE FUNCTION divided(k int) RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE userinfo SET logins = 1 / (logins - logins) WHERE userid = k;
+    RETURN 1;
+END $$;
+CREATE FUNCTION handled(k int) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE n int;
+BEGIN
+    BEGIN
+        INSERT INTO userinfo (userid, name) VALUES (k, 'again');
+        RETURN 'new';
+    EXCEPTION WHEN unique_violation THEN
+        UPDATE userinfo SET logins = logins + 1 WHERE userid = k;
+        GET DIAGNOSTICS n = ROW_COUNT;
+        RETURN SQLERRM || n;
+    END;
+END $$;
+CREATE FUNCTION countries(k int) RETURNS TABLE (userid int, country text) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY SELECT u.userid, c.name FROM userinfo u JOIN country c ON c.code = u.userid % 10 WHERE u.userid = k;
+END $$;
+CREATE FUNCTION visits(k int) RETURNS TABLE (who text, at_home bool) LANGUAGE plpgsql AS $$
+DECLARE r record;
+BEGIN
+    FOR r IN SELECT u.name, s.online FROM userinfo u LEFT JOIN session s ON s.userid = u.userid WHERE u.userid = k LOOP
+        who := r.name;
+        at_home := r.online;
+        RETURN NEXT;
+        CONTINUE WHEN r.online;
+        who := upper(r.name);
+        RETURN NEXT;
+    END LOOP;
+END $$;
+CREATE FUNCTION named(k int) RETURNS text LANGUAGE sql STABLE AS $$ SELECT name FROM userinfo WHERE userid = k $$;
+CREATE FUNCTION numbered(int) RETURNS SETOF text LANGUAGE sql AS
+    $$ SELECT name FROM userinfo WHERE userid = $1 UNION ALL SELECT email FROM userinfo WHERE userid = $1 $$;
+CREATE FUNCTION pair(k int, OUT a text, OUT b int) LANGUAGE plpgsql AS $$
+BEGIN
+    SELECT name, logins INTO a, b FROM userinfo WHERE userid = k FOR UPDATE;
+END $$;
+CREATE FUNCTION looped(k int, n int DEFAULT 3) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE total int := 0;
+BEGIN
+    FOR i IN 1..n LOOP
+        total := total + (SELECT logins FROM userinfo WHERE userid = k) + i;
+    END LOOP;
+    WHILE total > 100 LOOP total := total - 7; END LOOP;
+    CASE WHEN total % 2 = 0 THEN INSERT INTO login_log (userid, event) VALUES (k, 'even');
+    ELSE DELETE FROM login_log WHERE userid = k AND event = 'even'; END CASE;
+    RETURN total;
+END $$;
+CREATE FUNCTION strict_one(k int) RETURNS int LANGUAGE sql STRICT AS $$ SELECT logins FROM userinfo WHERE userid = k $$;
+CREATE FUNCTION other_key(k int) RETURNS int LANGUAGE sql AS $$ SELECT logins FROM userinfo WHERE userid = k % 7 + 1 $$;
+CREATE FUNCTION two_keys(k int) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (SELECT count(*) FROM userinfo WHERE userid IN (k, k + 1)) + (SELECT count(*) FROM session WHERE userid = k);
+END $$;
+CREATE FUNCTION moved_key(k int) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    k := k + 1;
+    RETURN (SELECT name FROM userinfo WHERE userid = k);
+END $$;
+CREATE FUNCTION shadowed(k int) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    DECLARE k int := 5; BEGIN RETURN (SELECT name FROM userinfo WHERE userid = k); END;
+END $$;
+CREATE FUNCTION audited(k int) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE userinfo SET logins = logins WHERE userid = k;
+    INSERT INTO audit VALUES ('audited');
+END $$;
+CREATE FUNCTION dynamic(k int) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE t text;
+BEGIN
+    EXECUTE 'SELECT name FROM userinfo WHERE userid = $1' INTO t USING k;
+    RETURN t;
+END $$;
+CREATE FUNCTION nested(k int) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM 1 FROM session WHERE userid = k;
+    RETURN named(k);
+END $$;
+CREATE FUNCTION setting(k int) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('app.seen', 'k' || k, false);
+    RETURN (SELECT name FROM userinfo WHERE userid = k);
+END $$;
+CREATE FUNCTION event(k int) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE i bigint;
+BEGIN
+    INSERT INTO events (userid, what) VALUES (k, 'x') RETURNING id INTO i;
+    RETURN i;
+END $$;
+CREATE FUNCTION ambiguous(userid int) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (SELECT name FROM userinfo WHERE userinfo.userid = userid);
+END $$;
+CREATE FUNCTION column_first(userid int) RETURNS bigint LANGUAGE sql AS
+    $$ SELECT count(*) FROM userinfo WHERE userid = userid $$;
+CREATE FUNCTION noticed(k int) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE WARNING 'for %', k;
+    RETURN (SELECT name FROM userinfo WHERE userid = k);
+END $$;
+CREATE FUNCTION where_from(k int) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE a inet := inet_client_addr();
+BEGIN
+    UPDATE userinfo SET email = coalesce(host(a), 'none') || (inet_client_port() > 0) || (pg_backend_pid() > 0) WHERE userid = k;
+    RETURN (SELECT email FROM userinfo WHERE userid = k);
+END $$;
+CREATE FUNCTION twice(k int) RETURNS int LANGUAGE sql AS $$ SELECT 1 $$;
+CREATE FUNCTION twice(k text) RETURNS int LANGUAGE sql AS $$ SELECT logins FROM userinfo WHERE userid = 1 $$;
+CREATE FUNCTION writes_in_stable(k int) RETURNS void LANGUAGE sql STABLE AS $$ DELETE FROM login_log WHERE userid = k $$;
+CREATE FUNCTION no_return(k int) RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM 1 FROM userinfo WHERE userid = k;
+END $$;
+CREATE FUNCTION too_many(k int) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE n int;
+BEGIN
+    SELECT l.userid INTO STRICT n FROM login_log l WHERE l.userid = k AND event = 'login';
+    RETURN n;
+END $$;
+"#;
+
+const STATEMENTS: &[&str] = &[
+    "SELECT login($1)",
+    "SELECT login($1), 1",
+    "SELECT * FROM login($1)",
+    "SELECT renamed($1, 'n' || 'x')",
+    "SELECT renamed($1, 'y') AS was",
+    "SELECT renamed AS was, length(renamed) FROM renamed($1, 'z')",
+    "SELECT r FROM renamed($1, 'z') r",
+    "SELECT missing($1)",
+    "SELECT divided($1)",
+    "SELECT handled($1)",
+    "SELECT handled(100 + $1)",
+    "SELECT * FROM countries($1)",
+    "SELECT * FROM visits($1)",
+    "SELECT who, count(*) FROM visits($1) AS v (who, x) GROUP BY who ORDER BY who LIMIT 1",
+    "SELECT visits($1)",
+    "SELECT (visits($1)).who",
+    "SELECT named($1)",
+    "SELECT public.named($1) AS name",
+    "SELECT named(k => $1)",
+    "SELECT named($1 + 1)",
+    "SELECT upper(named($1))",
+    "SELECT numbered($1)",
+    "SELECT n FROM numbered($1) WITH ORDINALITY n (n, m) WHERE m > 1",
+    "SELECT pair($1)",
+    "SELECT * FROM pair($1)",
+    "SELECT a FROM pair($1) x",
+    "SELECT looped($1)",
+    "SELECT looped($1, 4)",
+    "SELECT looped($1, NULL)",
+    "SELECT strict_one($1)",
+    "SELECT strict_one(NULL), $1::int",
+    "SELECT strict_one('x'), $1::int",
+    "SELECT strict_one('5'), $1::int",
+    "SELECT named(NULL)",
+    "SELECT named(5000000000)",
+    "SELECT named($1::int::bigint)",
+    "SELECT other_key($1)",
+    "SELECT two_keys($1)",
+    "SELECT moved_key($1)",
+    "SELECT shadowed($1)",
+    "SELECT audited($1)",
+    "SELECT dynamic($1)",
+    "SELECT nested($1)",
+    "SELECT setting($1)",
+    "SELECT event($1) > 0",
+    "SELECT ambiguous($1)",
+    "SELECT column_first($1)",
+    "SELECT noticed($1)",
+    "SELECT where_from($1)",
+    "SELECT twice($1)",
+    "SELECT twice('a'), $1::int",
+    "SELECT writes_in_stable($1)",
+    "SELECT no_return($1)",
+    "SELECT too_many($1)",
+    "SELECT named(userid) FROM userinfo WHERE userid = $1",
+    "SELECT login(1), login($1)",
+    "INSERT INTO login_log (userid, event) SELECT $1, named($1)",
+];
+
+const LEFT: [&str; 5] = [
+    "SELECT * FROM userinfo",
+    "SELECT userid, online, login_at IS NULL FROM session",
+    "SELECT userid, ip, event, count(*) FROM login_log GROUP BY userid, ip, event",
+    "SELECT count(*) FROM audit",
+    "SELECT current_setting('app.seen', true)",
+];
+
+#[test]
+fn functions_say_what_they_say_on_one_server() {
+    let (_plain, sides) = sides();
+    let ways = Ways { ordered: false, contexts: true, literals_from: 20 };
+    let said = sides.each_ref().map(|side| {
+        let target = side.create_database("routines", "").unwrap();
+        let mut before = vec![TABLES];
+        if side.is_cluster {
+            before.extend(DISTRIBUTE);
+        }
+        before.push(FUNCTIONS);
+        ways.all(&target, &before, STATEMENTS, &LEFT).unwrap()
+    });
+    compare_all(&said[0], &said[1]);
+}
+
+/// Those that are about one key go to its worker: the plan says so once the function is known.
+#[test]
+fn what_is_about_one_key_has_copies_on_workers() {
+    let (_plain, [_, cluster]) = sides();
+    let target = cluster.create_database("routine_copies", "").unwrap();
+    let mut client = Client::connect(&target).unwrap();
+    client.run(TABLES).unwrap();
+    for sql in DISTRIBUTE {
+        client.run(sql).unwrap();
+    }
+    client.run(FUNCTIONS).unwrap();
+    let calls = [
+        "login(1)",
+        "renamed(1, 'a')",
+        "handled(1)",
+        "visits(1)",
+        "named(1)",
+        "numbered(1)",
+        "pair(1)",
+        "looped(1, 2)",
+        "strict_one(1)",
+        "where_from(1)",
+    ];
+    for call in calls {
+        client.run(&format!("SELECT {call}")).unwrap();
+    }
+    let copies = "SELECT count(DISTINCT (e.a)[1]) FROM run_command_on_workers($$SELECT string_agg(DISTINCT proname, ',') FROM pg_proc \
+                  WHERE proname LIKE 'pgherd\\_body\\_%'$$) r, regexp_matches(r.result, 'pgherd_body_[0-9a-f]+', 'g') e (a)";
+    let reply = client.simple(copies, None).unwrap();
+    let found = reply.answers[0].rows[0][0].clone().map(|n| String::from_utf8(n.to_vec()).unwrap());
+    assert_eq!(found.as_deref(), Some(calls.len().to_string().as_str()));
+}
