@@ -8,7 +8,7 @@ use crate::Oid;
 pub struct Routine {
     pub schema: String,
     pub name: String,
-    /// As messages name it: `f(integer)`.
+    /// As messages name it, without its schema: `f(integer)`.
     pub signature: String,
     pub language: String,
     pub body: String,

@@ -174,6 +174,69 @@ CREATE FUNCTION no_return(k int) RETURNS int LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM 1 FROM userinfo WHERE userid = k;
 END $$;
+CREATE FUNCTION caught(k int) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE userinfo SET logins = logins + 1 WHERE userid = k;
+    RETURN 'ok';
+EXCEPTION WHEN OTHERS THEN
+    RETURN 'failed';
+END $$;
+CREATE FUNCTION aliased(k int) RETURNS bigint LANGUAGE sql AS
+    $$ SELECT count(*) FROM userinfo t, (SELECT 7 AS k) aliased WHERE t.userid = aliased.k $$;
+CREATE FUNCTION recorded(k int) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE recorded record;
+BEGIN
+    SELECT 7 AS k INTO recorded;
+    RETURN (SELECT name FROM userinfo WHERE userid = recorded.k);
+END $$;
+CREATE FUNCTION labelled(k int) RETURNS text LANGUAGE plpgsql AS $$
+<<r>>
+DECLARE r record;
+BEGIN
+    SELECT 7 AS k INTO r;
+    RETURN (SELECT name FROM userinfo WHERE userid = r.k);
+END $$;
+CREATE FUNCTION subquery(k int) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (SELECT t.name FROM userinfo t, (SELECT 7 AS id) k WHERE t.userid = k.id);
+END $$;
+CREATE FUNCTION settings(k int) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE u text := current_setting('statement_timeout') || current_setting('application_name');
+BEGIN
+    RETURN (SELECT name || u FROM userinfo WHERE userid = k);
+END $$;
+CREATE FUNCTION dated(k int) RETURNS timestamptz LANGUAGE plpgsql AS $$
+DECLARE t timestamptz;
+BEGIN
+    UPDATE session SET login_at = '2024-06-01 00:00' WHERE userid = k RETURNING login_at INTO t;
+    RETURN extract(epoch FROM t)::text || ' ' || '01/02/2024'::date;
+EXCEPTION WHEN invalid_datetime_format THEN RETURN t;
+END $$;
+CREATE FUNCTION qualified(k int, OUT total int) LANGUAGE plpgsql AS $$
+BEGIN
+    qualified.total := 1;
+    SELECT logins INTO qualified.total FROM userinfo WHERE userid = k;
+END $$;
+CREATE FUNCTION changed_arg(k int) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    changed_arg.k := k + 1;
+    RETURN (SELECT name FROM userinfo WHERE userid = k);
+END $$;
+CREATE FUNCTION same_label(k int) RETURNS text LANGUAGE plpgsql AS $$
+<<same_label>>
+DECLARE n text;
+BEGIN
+    SELECT name INTO same_label.n FROM userinfo WHERE userid = k;
+    RETURN same_label.n;
+END $$;
+CREATE FUNCTION one_out(k int, OUT name text) RETURNS SETOF text LANGUAGE sql AS $$ SELECT name FROM userinfo WHERE userid = k $$;
+CREATE FUNCTION addressed(k int) RETURNS TABLE (ip inet, who text) LANGUAGE plpgsql AS $$
+BEGIN
+    addressed.ip := inet_client_addr();
+    SELECT name INTO who FROM userinfo WHERE userid = k;
+    IF $2 IS NOT DISTINCT FROM addressed.ip THEN RETURN NEXT; END IF;
+END $$;
+CREATE FUNCTION versions(k int) RETURNS bool LANGUAGE sql AS $$ SELECT xmin IS NOT NULL FROM userinfo WHERE userid = k $$;
 CREATE FUNCTION too_many(k int) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE n int;
 BEGIN
@@ -237,6 +300,19 @@ const STATEMENTS: &[&str] = &[
     "SELECT writes_in_stable($1)",
     "SELECT no_return($1)",
     "SELECT too_many($1)",
+    "SELECT caught($1)",
+    "SELECT aliased($1)",
+    "SELECT recorded($1)",
+    "SELECT labelled($1)",
+    "SELECT subquery($1)",
+    "SELECT settings($1)",
+    "SELECT dated($1)",
+    "SELECT qualified($1)",
+    "SELECT changed_arg($1)",
+    "SELECT same_label($1)",
+    "SELECT one_out($1)",
+    "SELECT * FROM addressed($1)",
+    "SELECT versions($1)",
     "SELECT named(userid) FROM userinfo WHERE userid = $1",
     "SELECT login(1), login($1)",
     "INSERT INTO login_log (userid, event) SELECT $1, named($1)",
@@ -297,4 +373,117 @@ fn what_is_about_one_key_has_copies_on_workers() {
     let reply = client.simple(copies, None).unwrap();
     let found = reply.answers[0].rows[0][0].clone().map(|n| String::from_utf8(n.to_vec()).unwrap());
     assert_eq!(found.as_deref(), Some(calls.len().to_string().as_str()));
+}
+
+/// What functions mean changes under those who call them: by definitions of others, of their tables and of rights.
+#[test]
+fn definitions_of_others_hold_from_the_next_call_on() {
+    const STEPS: &[&str] = &[
+        "CREATE OR REPLACE FUNCTION f(k int) RETURNS text LANGUAGE sql AS $$ SELECT 'new ' || name FROM userinfo WHERE userid = k $$",
+        "ALTER TABLE userinfo ALTER logins TYPE bigint",
+        "CREATE OR REPLACE FUNCTION f(k int) RETURNS text LANGUAGE plpgsql AS $$ DECLARE n userinfo.logins%TYPE; \
+         BEGIN UPDATE userinfo SET logins = logins + 1 WHERE userid = k RETURNING logins INTO n; RETURN pg_typeof(n) || ' ' || n; END $$",
+        "ALTER TABLE userinfo ALTER logins TYPE numeric",
+        "CREATE FUNCTION f(k text) RETURNS text LANGUAGE sql AS $$ SELECT 'of text' $$",
+        "DROP FUNCTION f(text)",
+        "REVOKE EXECUTE ON FUNCTION f(int) FROM PUBLIC",
+        "GRANT EXECUTE ON FUNCTION f(int) TO PUBLIC",
+        "DO $$ BEGIN REVOKE EXECUTE ON FUNCTION f(int) FROM PUBLIC; END $$",
+        "DO $$ BEGIN GRANT EXECUTE ON FUNCTION f(int) TO PUBLIC; END $$",
+        "REVOKE SELECT ON userinfo FROM routine_caller",
+        "GRANT SELECT ON userinfo TO routine_caller",
+        "ALTER FUNCTION f(int) SECURITY DEFINER",
+        "ALTER FUNCTION f(int) SECURITY INVOKER",
+        "ALTER FUNCTION f(int) SET work_mem = '8MB'",
+        "ALTER FUNCTION f(int) RESET ALL",
+        "CREATE TRIGGER t AFTER UPDATE ON userinfo FOR EACH ROW EXECUTE FUNCTION noted()",
+        "DROP TRIGGER t ON userinfo",
+        "ALTER TABLE userinfo ENABLE ROW LEVEL SECURITY",
+        "CREATE POLICY p ON userinfo USING (userid > 2)",
+        "ALTER TABLE userinfo DISABLE ROW LEVEL SECURITY",
+        "CREATE FUNCTION hidden.f(k int) RETURNS text LANGUAGE sql AS $$ SELECT 'hidden' $$",
+        "DROP FUNCTION hidden.f(int)",
+        "ALTER FUNCTION f(int) RENAME TO g",
+        "ALTER FUNCTION g(int) RENAME TO f",
+        "ALTER TABLE userinfo RENAME TO others",
+        "ALTER TABLE others RENAME TO userinfo",
+        "DROP FUNCTION f(int)",
+    ];
+    let (_plain, sides) = sides();
+    let ways = Ways { contexts: true, ..Ways::default() };
+    let said = sides.each_ref().map(|side| {
+        let target = side.create_database("routine_changes", "").unwrap();
+        let mut owner = Client::connect(&target).unwrap();
+        owner.run(TABLES).unwrap();
+        if side.is_cluster {
+            for sql in DISTRIBUTE {
+                owner.run(sql).unwrap();
+            }
+        }
+        owner.run("CREATE SCHEMA hidden; CREATE TABLE notes (v text)").unwrap();
+        owner.run("CREATE FUNCTION noted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO notes VALUES ('n'); RETURN NEW; END $$").unwrap();
+        owner.run("CREATE FUNCTION f(k int) RETURNS text LANGUAGE sql AS $$ SELECT name FROM userinfo WHERE userid = k $$").unwrap();
+        owner.run("CREATE ROLE routine_caller LOGIN; GRANT SELECT, UPDATE ON userinfo TO routine_caller; GRANT INSERT ON notes TO routine_caller").unwrap();
+        let mut caller = Client::connect(&target).unwrap();
+        caller.run("SET ROLE routine_caller").unwrap();
+        let mut all = Vec::new();
+        for step in ["SELECT 1"].iter().chain(STEPS) {
+            let mut said = vec![ways.told(&owner.simple(step, None).unwrap())];
+            for key in 1..5 {
+                for client in [&mut owner, &mut caller] {
+                    let value = [Some(key.to_string().into_bytes())];
+                    said.push(ways.told(&client.extended("SELECT f($1)", &[23], &value, None).unwrap()));
+                    said.push(ways.told(&client.simple(&format!("SELECT * FROM f({key})"), None).unwrap()));
+                }
+            }
+            said.push(ways.told(&owner.simple("SELECT count(*) FROM notes", None).unwrap()));
+            all.push(((*step).to_owned(), said));
+        }
+        owner.run("DROP OWNED BY routine_caller; DROP ROLE routine_caller").unwrap();
+        all
+    });
+    compare_all(&said[0], &said[1]);
+}
+
+/// The session's settings for literals, and names in other schemas, make other copies.
+#[test]
+fn copies_are_of_one_meaning() {
+    let (_plain, sides) = sides();
+    let ways = Ways::default();
+    let said = sides.each_ref().map(|side| {
+        let target = side.create_database("routine_meanings", "").unwrap();
+        let mut client = Client::connect(&target).unwrap();
+        client.run("CREATE SCHEMA s1; CREATE SCHEMA s2; CREATE TABLE a (id int PRIMARY KEY, at timestamptz); INSERT INTO a SELECT g FROM generate_series(1, 9) g").unwrap();
+        for schema in ["s1", "s2"] {
+            client.run(&format!("CREATE TABLE {schema}.b (id int PRIMARY KEY, v text); INSERT INTO {schema}.b SELECT g, '{schema}' FROM generate_series(1, 9) g")).unwrap();
+        }
+        // A name that would end a body.
+        client.run("CREATE TABLE \"x$pgherd_body$'; DROP TABLE a; --\" (id int PRIMARY KEY)").unwrap();
+        if side.is_cluster {
+            for table in ["a", "s1.b", "s2.b", "\"x$pgherd_body$''; DROP TABLE a; --\""] {
+                client.run(&format!("SELECT create_distributed_table('{table}', 'id')")).unwrap();
+            }
+        }
+        client.run("CREATE FUNCTION f(k int) RETURNS SETOF text LANGUAGE plpgsql AS $$ BEGIN \
+            UPDATE a SET at = '2024-06-01 00:00' WHERE id = k; RETURN QUERY SELECT v FROM b WHERE id = k; END $$").unwrap();
+        client.run("CREATE FUNCTION odd(k int) RETURNS bigint LANGUAGE sql AS \
+            $$ SELECT count(*) FROM U&\"x\\0024pgherd_body$'; DROP TABLE a; --\" WHERE id = k $$").unwrap();
+        let mut all = Vec::new();
+        for (path, zone) in [("s1", "UTC"), ("s2", "UTC"), ("s1", "Asia/Tokyo"), ("s2", "America/New_York"), ("s1", "UTC")] {
+            client.run(&format!("SET search_path = public, {path}; SET TimeZone = '{zone}'")).unwrap();
+            for key in 1..4 {
+                let value = [Some(key.to_string().into_bytes())];
+                for _ in 0..3 {
+                    all.push(ways.told(&client.extended("SELECT f($1)", &[23], &value, None).unwrap()));
+                }
+                client.run("BEGIN").unwrap();
+                all.push(ways.told(&client.simple(&format!("SELECT f({key})"), None).unwrap()));
+                client.run("COMMIT").unwrap();
+                all.push(ways.told(&client.simple("SELECT id, extract(epoch FROM at) FROM a", None).unwrap()));
+                all.push(ways.told(&client.simple(&format!("SELECT odd({key})"), None).unwrap()));
+            }
+        }
+        vec![("meanings".to_owned(), all)]
+    });
+    compare_all(&said[0], &said[1]);
 }

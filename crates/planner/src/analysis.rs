@@ -1022,9 +1022,15 @@ impl<'a> Analysis<'a> {
                     }
                 }
                 OpKind::Any => {
-                    if let ExprKind::Array(list) = &right.kind
-                        && let [one] = list.as_slice()
-                    {
+                    let column = match self.resolve_expr(left, scope) {
+                        Found::Column(id, _) => self.column(id),
+                        _ => None,
+                    };
+                    let one = match &right.kind {
+                        ExprKind::Array(list) => list.as_slice(),
+                        _ => column.and_then(|c| literal::elements(right, c, self.snapshot)).unwrap_or_default(),
+                    };
+                    if let [one] = one {
                         self.equality(left, one, scope, env);
                     }
                 }

@@ -44,7 +44,9 @@ pub use literal::moving_parameter;
 pub use modify::{fires, names_old_rows, refuse_unheard};
 pub use plan::*;
 pub use routine::{COPY_PREFIX, GIVEN_NAMES};
-pub use safety::{has_moving_words, is_moving_word, is_same_for_arguments, is_same_in_policies, uses_now};
+pub use safety::{
+    has_moving_words, is_moving_word, is_same_for_arguments, is_same_in_policies, literals_read_settings, uses_now,
+};
 
 use pgherd_catalog::{Column, ColumnDefault, Routine, Snapshot, Table};
 use pgherd_sql::Statement;
@@ -85,6 +87,8 @@ pub struct SessionView<'a> {
     pub gives: Option<Gives<'a>>,
     /// Functions of users' that the statement calls, as far as they are known.
     pub routines: &'a [Arc<Routine>],
+    /// The settings by which servers read literals, as text.
+    pub styles: &'a str,
     /// No parameter is of a type that users or extensions have made.
     pub built_in_parameters: bool,
 }
@@ -128,7 +132,9 @@ fn plan_statement(statement: &Statement, snapshot: &Snapshot, session: &SessionV
         plan.could_be_given = true;
         plan = given::plan_with_values(statement, snapshot, session).unwrap_or(plan);
     }
-    plan.one_row = one_row::gives_one_row(&plan, statement, snapshot, session);
+    // Those of one transaction have one xmin.
+    plan.one_row =
+        context.analysis.system_columns.is_empty() && one_row::gives_one_row(&plan, statement, snapshot, session);
     plan
 }
 

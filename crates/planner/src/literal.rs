@@ -128,6 +128,21 @@ pub fn moving_parameter(value: &[u8], type_oid: Oid, now: &str) -> Option<String
     crate::safety::moving_value(word, time_type(type_oid)?, &[], now)
 }
 
+/// The values of an array with which the column is compared, as if they were compared one by one.
+pub(crate) fn elements<'e>(array: &'e Expr, column: &Column, snapshot: &Snapshot) -> Option<&'e [Expr]> {
+    match &array.kind {
+        ExprKind::Array(list) => Some(list),
+        ExprKind::Cast { expr, to } if to.is_array => {
+            let element = plain_type(&TypeName { is_array: false, ..to.clone() }, snapshot)?;
+            if !same_family(element, column.type_oid) {
+                return None;
+            }
+            elements(expr, column, snapshot)
+        }
+        _ => None,
+    }
+}
+
 /// The value, if `column = expr` pins the column to a value known before any server is asked.
 pub(crate) fn key_value(expr: &Expr, column: &Column, snapshot: &Snapshot) -> Option<KeyValue> {
     let (mut inner, mut types) = (expr, Vec::new());

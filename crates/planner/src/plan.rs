@@ -109,9 +109,13 @@ pub struct Route {
 /// A function that is about one key, as the server of a shard has it, in the shard's schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoutineCopy {
-    /// Made of what it is made of: another definition has another name.
+    /// Made of all that it is made of: another meaning has another name.
     pub name: String,
-    pub definition: Splice,
+    /// From the arguments up to the body.
+    pub head: String,
+    pub body: Splice,
+    /// It may run on a lane, whose limits of time are others.
+    pub rides: bool,
     /// The name of the user's function, and with its arguments' types.
     pub of: String,
     pub signature: String,

@@ -13,14 +13,12 @@ use pgherd_sql::{Edits, Piece, RoutineBody, Splice, Statement, read_routine};
 
 use crate::analysis::resolve;
 use crate::context::{Context, colocated, dotted_call, quote_ident};
-use crate::given::{Given, Gives, given_by_call};
+use crate::given::{Given, Gives, given_by_call, may_be_given};
 use crate::plan::*;
 use crate::{SessionView, literal, safety};
 
 /// In front of the names of such copies.
 pub const COPY_PREFIX: &str = "pgherd_body_";
-/// What the copy's body stands in.
-const QUOTE: &str = "$pgherd_body$";
 /// A body is not read that is longer.
 const BODY_MAX: usize = 64 * 1024;
 
@@ -38,6 +36,10 @@ struct Proof {
     given: Vec<Given>,
     /// The body with the shard's names.
     body: Splice,
+    /// Tables of declared types, too.
+    named: Vec<Arc<Table>>,
+    reads_settings: bool,
+    catches_waiting: bool,
 }
 
 /// The call in a statement that does nothing else with tables.
@@ -141,7 +143,7 @@ impl Context<'_> {
         let column = proof.table.key_column().ok_or("there is no key")?;
         let position = routine.arguments[..proof.argument].iter().filter(|a| a.mode.is_given()).count() - 1;
         let key = literal::key_value(&call.args[position], column, self.snapshot).ok_or("its key is no constant")?;
-        let copy = copy_of(routine, &proof)?;
+        let copy = copy_of(routine, &proof, self.session);
         let text = self.text();
         let paren =
             call.call_span.of(text).find('(').filter(|_| !routine.name.contains('(')).ok_or("its name is odd")?;
@@ -179,7 +181,7 @@ fn is_bare(query: &Query) -> bool {
 }
 
 fn prove(routine: &Routine, snapshot: &Snapshot, session: &SessionView<'_>) -> Proved<Proof> {
-    if routine.body.len() > BODY_MAX || routine.body.contains(QUOTE) {
+    if routine.body.len() > BODY_MAX {
         return Err("its body is too long".to_owned());
     }
     let body = read_routine(&routine.body, &routine.language)?;
@@ -195,11 +197,23 @@ fn prove(routine: &Routine, snapshot: &Snapshot, session: &SessionView<'_>) -> P
     if names[..arguments].iter().enumerate().any(is_hidden) {
         return Err("a variable has the name of an argument".to_owned());
     }
-    for variable in &body.variables {
-        if let Some(type_name) = &variable.type_name {
-            declared_type(type_name, snapshot, session)?;
+    let is_declared = |name: &String| body.variables.iter().any(|variable| variable.name == *name);
+    for target in body.assigned.iter().filter(|target| target.len() > 1) {
+        // Anything else that a name may be qualified by is not there in the copy, or not a variable.
+        if !is_declared(&target[0]) || target[0] == routine.name || body.labels.contains(&target[0]) {
+            return Err(format!("it is not known what {} is", target.join(".")));
         }
     }
+    if body.labels.contains(&routine.name) {
+        return Err("a block has the name of the function".to_owned());
+    }
+    let mut named = Vec::new();
+    for variable in &body.variables {
+        if let Some(type_name) = &variable.type_name {
+            named.extend(declared_type(type_name, snapshot, session)?);
+        }
+    }
+    let columns_of_result = routine.arguments.iter().filter(|a| a.mode == ArgumentMode::Table).count();
     let prover = Prover {
         routine,
         body: &body,
@@ -213,11 +227,12 @@ fn prove(routine: &Routine, snapshot: &Snapshot, session: &SessionView<'_>) -> P
         },
         names,
         arguments,
+        numbered: arguments - columns_of_result,
         is_sql,
         found: RefCell::default(),
     };
     for piece in &body.pieces {
-        prover.piece(piece)?;
+        pgherd_sql::with_stack(piece.statement.depth, || prover.piece(piece))?;
     }
     let Found { key, tables, writes, uses_now, given, mut edits } = prover.found.into_inner();
     let (table, number) = key.ok_or("no query in it has a key")?;
@@ -226,22 +241,27 @@ fn prove(routine: &Routine, snapshot: &Snapshot, session: &SessionView<'_>) -> P
     let Some((at, argument)) = numbered.nth(usize::from(number) - 1).filter(|(_, a)| a.mode.is_given()) else {
         return Err("a key is no argument".to_owned());
     };
-    if body.assigned.contains(&argument.name) && !argument.name.is_empty() {
+    if body.assigned.iter().any(|target| target[0] == argument.name) && !argument.name.is_empty() {
         return Err(format!("{} gets another value in it", argument.name));
     }
     let column = table.key_column().ok_or("there is no key")?;
-    if !literal::same_family(argument.type_oid, column.type_oid) || column.typmod >= 0 {
+    // A longer text is cut when it becomes a name.
+    if !literal::same_family(argument.type_oid, column.type_oid) || column.typmod >= 0 || argument.type_name == "name" {
         return Err(format!("{} is of another type than the key", argument.name));
     }
     if routine.is_strict && !given.is_empty() {
         return Err("it is not called with NULL, and what it is given may be NULL".to_owned());
     }
+    let reads_settings = body.pieces.iter().any(|piece| safety::literals_read_settings(&piece.statement));
+    let catches_waiting = body.catches_waiting;
     let body = std::mem::take(&mut edits).apply(&routine.body).map_err(String::from)?;
-    Ok(Proof { argument: at + 1, table, tables, writes, uses_now, given, body })
+    named.extend(tables.iter().cloned());
+    let argument = at + 1;
+    Ok(Proof { argument, table, tables, writes, uses_now, given, body, named, reads_settings, catches_waiting })
 }
 
-/// A variable's type is the same on workers.
-fn declared_type(written: &str, snapshot: &Snapshot, session: &SessionView<'_>) -> Proved<()> {
+/// A variable's type is the same on workers: that of a table, perhaps.
+fn declared_type(written: &str, snapshot: &Snapshot, session: &SessionView<'_>) -> Proved<Option<Arc<Table>>> {
     let lower = written.to_ascii_lowercase();
     let of_relation = match (lower.strip_suffix("%rowtype"), lower.strip_suffix("%type")) {
         (Some(rest), _) => Some(rest.len()),
@@ -250,7 +270,7 @@ fn declared_type(written: &str, snapshot: &Snapshot, session: &SessionView<'_>) 
     };
     let text = match of_relation {
         // A variable's own type.
-        Some(0) => return Ok(()),
+        Some(0) => return Ok(None),
         Some(length) => format!("SELECT FROM {}", written[..length].trim_end()),
         None => format!("SELECT NULL::{written}"),
     };
@@ -259,13 +279,13 @@ fn declared_type(written: &str, snapshot: &Snapshot, session: &SessionView<'_>) 
         let [relation] = statement.relations.as_slice() else { return Err(format!("the type {written} is not known")) };
         let is_same = |table: &&Arc<Table>| !table.has_user_types;
         return match resolve(snapshot, session, relation).filter(is_same) {
-            Some(_) => Ok(()),
+            Some(table) => Ok(Some(table.clone())),
             None => Err(format!("the type {written} is not the same on workers")),
         };
     }
     match safety::statement_reason(&statement, &safety::Names::new(snapshot, session)) {
         Some(reason) => Err(reason),
-        None => Ok(()),
+        None => Ok(None),
     }
 }
 
@@ -292,8 +312,9 @@ struct Prover<'a> {
     session: SessionView<'a>,
     /// Arguments, and the variables behind them: a variable stands for the parameter of its number.
     names: Vec<&'a str>,
-    /// How many of them are arguments.
+    /// How many of them are arguments, and how many of those keep their numbers in a copy.
     arguments: usize,
+    numbered: usize,
     is_sql: bool,
     found: RefCell<Found>,
 }
@@ -335,7 +356,12 @@ impl Prover<'_> {
         } else if plan.given.iter().any(|given| !calls_given.iter().any(|(_, called)| called == given)) {
             return Err("it needs a value of the coordinator's".to_owned());
         }
-        if context.analysis.has_parts_unknown || !plan.locked_copies.is_empty() || !context.words.is_empty() {
+        let shows_rows = !context.analysis.system_columns.is_empty();
+        if context.analysis.has_parts_unknown
+            || shows_rows
+            || !plan.locked_copies.is_empty()
+            || !context.words.is_empty()
+        {
             return Err(format!("it is not certain what it reads: {}", first_words(&text)));
         }
         for table in &plan.tables {
@@ -396,7 +422,7 @@ impl Prover<'_> {
                 ExprKind::Star(path) if path.first().is_some_and(|first| self.number(first).is_some()) => {
                     Err("all fields of a variable are asked for".to_owned())
                 }
-                ExprKind::Param(number) if usize::from(*number) > self.names.len() => {
+                ExprKind::Param(number) if usize::from(*number) > self.numbered => {
                     Err(format!("there is no parameter ${number}"))
                 }
                 _ => Ok(None),
@@ -423,18 +449,24 @@ impl Prover<'_> {
     /// The variable that a name means, where it means one.
     fn variable(&self, path: &[String], statement: &Statement) -> Proved<Option<usize>> {
         let [first, rest @ ..] = path else { return Ok(None) };
-        let is_relation = statement.relations.iter().any(|relation| relation.reference_name() == first);
+        let unknown = || Err(format!("it is not known what {} is", path.join(".")));
         let is_around = *first == self.routine.name || self.body.labels.contains(first);
-        if is_around && !rest.is_empty() && !is_relation {
-            return match rest.first().and_then(|name| self.number(name)) {
-                Some(number) if rest.len() == 1 => Ok(Some(number)),
-                _ => Err(format!("it is not known what {} is", path.join("."))),
+        if let [field, ..] = rest {
+            let known = self.number(first);
+            if known.is_none() && !is_around {
+                return Ok(None);
+            }
+            // It may be what a table or a subquery is called there.
+            if statement.names_alone(first) {
+                return unknown();
+            }
+            return match (known, is_around) {
+                (Some(number), false) if number > self.arguments => Ok(Some(number)),
+                (None, true) if rest.len() == 1 => self.number(field).map_or_else(unknown, |number| Ok(Some(number))),
+                _ => unknown(),
             };
         }
         let Some(number) = self.number(first) else { return Ok(None) };
-        if !rest.is_empty() && is_relation {
-            return Err(format!("{first} may be a table or a variable"));
-        }
         // SQL takes a column of the name, where there is one.
         if self.is_sql && (!statement.ctes.is_empty() || statement.has_sublink || !has_plain_tables(&statement.tree)) {
             return Err(format!("it is not certain what {first} is"));
@@ -443,7 +475,7 @@ impl Prover<'_> {
             let table = resolve(self.snapshot, &self.session, relation);
             table.is_some_and(|table| table.column(first).is_some())
         };
-        match self.is_sql && rest.is_empty() && statement.relations.iter().any(is_column) {
+        match self.is_sql && statement.relations.iter().any(is_column) {
             true => Ok(None),
             false => Ok(Some(number)),
         }
@@ -460,7 +492,7 @@ impl Prover<'_> {
                 return;
             }
             match self.variable(path, &piece.statement) {
-                Ok(Some(number)) if number <= self.arguments && expr.span.is_known() => {
+                Ok(Some(number)) if number <= self.numbered && expr.span.is_known() => {
                     if place == Place::Target && is_query {
                         failed = Some("an argument gives a column its name".to_owned());
                     }
@@ -480,7 +512,13 @@ impl Prover<'_> {
         let mut found = Vec::new();
         let mut failed = None;
         piece.statement.tree.walk_all(&mut |place, expr| {
-            let Some(given) = given_by_call(expr, &names) else { return };
+            let Some(given) = given_by_call(expr, &names) else {
+                let asks = matches!(&expr.kind, ExprKind::Call(call) if may_be_given(&call.name));
+                if asks {
+                    failed = Some("it asks for the session's settings".to_owned());
+                }
+                return;
+            };
             // A column would have another name.
             let keeps_name = !matches!(place, Place::From) && (place != Place::Target || !is_query);
             if !keeps_name || !expr.span.is_known() {
@@ -531,7 +569,7 @@ fn has_plain_tables(tree: &Tree) -> bool {
 }
 
 /// The function that a worker runs in its place.
-fn copy_of(routine: &Routine, proof: &Proof) -> Proved<RoutineCopy> {
+fn copy_of(routine: &Routine, proof: &Proof, session: &SessionView<'_>) -> RoutineCopy {
     let mut arguments = Vec::new();
     let mut columns = Vec::new();
     let mut gives_back = false;
@@ -554,27 +592,37 @@ fn copy_of(routine: &Routine, proof: &Proof) -> Proved<RoutineCopy> {
     let returns = match (columns.is_empty(), gives_back, routine.returns_set) {
         (false, ..) => format!(" RETURNS TABLE ({})", columns.join(", ")),
         (true, true, false) => String::new(),
-        (true, true, true) => " RETURNS SETOF record".to_owned(),
-        (true, false, is_set) => format!(" RETURNS {}{}", if is_set { "SETOF " } else { "" }, routine.result),
+        (true, _, is_set) => format!(" RETURNS {}{}", if is_set { "SETOF " } else { "" }, routine.result),
     };
     let head = format!(
-        " ({}){returns} LANGUAGE {}{} {} AS {QUOTE}",
+        " ({}){returns} LANGUAGE {}{} {} AS ",
         arguments.join(", "),
         quote_ident(&routine.language),
         if routine.is_strict { " STRICT" } else { "" },
         routine.options
     );
-    let text = proof.body.as_written();
+    let styles = if proof.reads_settings { session.styles } else { "" };
+    let schema = match session.search_path.contains(&routine.schema) {
+        true => String::new(),
+        false => format!("{}.", quote_ident(&routine.schema)),
+    };
+    // What names mean is a part of it, and of which types the columns are.
     let number = |seed: u8| {
         let mut hasher = DefaultHasher::new();
-        (seed, &head, &text).hash(&mut hasher);
+        (seed, styles, &head, proof.body.as_written()).hash(&mut hasher);
+        for table in &proof.named {
+            (table.oid, &table.schema, &table.name).hash(&mut hasher);
+            table.shards().iter().for_each(|shard| shard.id.hash(&mut hasher));
+            table.columns.iter().for_each(|column| (&column.name, column.type_oid, column.typmod).hash(&mut hasher));
+        }
         hasher.finish()
     };
-    let name = format!("{COPY_PREFIX}{:016x}{:016x}", number(0), number(1));
-    let mut definition = Splice::made("CREATE FUNCTION ");
-    definition.push_beside(proof.table.oid, &name);
-    definition.push_text(&head, None);
-    definition.append(proof.body.clone());
-    definition.push_text(QUOTE, None);
-    Ok(RoutineCopy { name, definition, of: routine.name.clone(), signature: routine.signature.clone() })
+    RoutineCopy {
+        name: format!("{COPY_PREFIX}{:016x}{:016x}", number(0), number(1)),
+        head,
+        body: proof.body.clone(),
+        rides: !proof.catches_waiting,
+        of: routine.name.clone(),
+        signature: format!("{schema}{}", routine.signature),
+    }
 }

@@ -325,6 +325,13 @@ pub fn is_moving_word(value: &[u8]) -> bool {
     MOVING_WORDS.iter().any(|word| value.eq_ignore_ascii_case(word.as_bytes()))
 }
 
+/// Literals of the text may be read by DateStyle, TimeZone and their like, when a server parses it.
+pub fn literals_read_settings(statement: &Statement) -> bool {
+    let may_read =
+        |literal: &str| literal.contains(|c: char| c.is_ascii_digit() || matches!(c, '{' | '(' | '\\' | '<'));
+    statement.literals().any(may_read)
+}
+
 /// PostgreSQL may read a literal of the statement as the current time, and does when it parses the text: one that a
 /// server keeps goes on with the moment at which it was sent first.
 pub fn has_moving_words(statement: &Statement) -> bool {

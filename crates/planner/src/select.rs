@@ -295,9 +295,13 @@ impl Context<'_> {
                 (None, Some(c)) => add(left, c),
                 _ => None,
             },
-            (OpKind::In, ExprKind::List(list)) | (OpKind::Any, ExprKind::Array(list)) => {
+            (OpKind::In, ExprKind::List(list)) => {
                 let column = column(left)?;
                 list.iter().try_for_each(|e| add(e, column))
+            }
+            (OpKind::Any, _) => {
+                let column = column(left)?;
+                literal::elements(right, column, self.snapshot)?.iter().try_for_each(|e| add(e, column))
             }
             _ => None,
         }

@@ -17,10 +17,12 @@ const DEPTH_MAX: usize = 64;
 pub struct RoutineBody {
     pub pieces: Vec<Piece>,
     pub variables: Vec<Variable>,
-    /// Variables that get values, arguments among them.
-    pub assigned: Vec<String>,
+    /// Variables that get values, arguments among them, with what qualifies them and fields.
+    pub assigned: Vec<Vec<String>>,
     /// Labels of blocks and loops, by which variables may be qualified.
     pub labels: Vec<String>,
+    /// A handler may catch what only comes of waiting for others.
+    pub catches_waiting: bool,
 }
 
 /// A query or an expression of a body; expressions with SELECT in front.
@@ -71,6 +73,24 @@ struct Reader<'a> {
 }
 
 type Read<T = ()> = Result<T, String>;
+
+/// Conditions of errors that come of locks, limits of time and cancels, and those of which these are a part.
+const WAITING: [&str; 14] = [
+    "others",
+    "transaction_rollback",
+    "serialization_failure",
+    "deadlock_detected",
+    "transaction_integrity_constraint_violation",
+    "statement_completion_unknown",
+    "object_not_in_prerequisite_state",
+    "object_in_use",
+    "lock_not_available",
+    "operator_intervention",
+    "query_canceled",
+    "admin_shutdown",
+    "crash_shutdown",
+    "cannot_connect_now",
+];
 
 impl Reader<'_> {
     fn kind(&self) -> Token {
@@ -159,6 +179,10 @@ impl Reader<'_> {
                     if !passes {
                         return Err(self.unknown());
                     }
+                    let code = self.text(self.at).trim_start_matches(['E', 'e']).trim_matches('\'');
+                    let is_code =
+                        self.kind() == Token::Sconst && ["40", "55", "57"].iter().any(|c| code.starts_with(c));
+                    self.found.catches_waiting |= is_code || self.is_any(&WAITING);
                     self.at += 1;
                 }
                 self.expect("then")?;
@@ -269,9 +293,11 @@ impl Reader<'_> {
     }
 
     fn assignment(&mut self) -> Read {
-        let target = self.name()?;
-        self.found.assigned.push(target);
+        let mut target = vec![self.name()?];
         while !self.is_any(&[":=", "="]) {
+            if self.tokens.is_word(self.at) {
+                target.push(identifier(self.text(self.at)));
+            }
             if self.kind() == Token::Ascii91 {
                 let (from, to) = (self.at + 1, self.tokens.mate(self.at));
                 // A slice has two.
@@ -287,6 +313,7 @@ impl Reader<'_> {
             }
             self.at = self.tokens.next_flat(self.at);
         }
+        self.found.assigned.push(target);
         self.at += 1;
         self.expression(&[";"])?;
         self.expect(";")
@@ -337,8 +364,8 @@ impl Reader<'_> {
             }
             "foreach" => {
                 self.at += 1;
-                let target = self.name()?;
-                self.found.assigned.push(target);
+                let mut targets = self.targets()?;
+                self.found.assigned.append(&mut targets);
                 if self.pass("slice") {
                     self.at += 1;
                 }
@@ -368,7 +395,9 @@ impl Reader<'_> {
             at = self.tokens.next_flat(at);
         }
         if at < end {
-            let [name] = targets.as_slice() else { return Err(self.unknown()) };
+            let [[name]] = targets.iter().map(Vec::as_slice).collect::<Vec<_>>()[..] else {
+                return Err(self.unknown());
+            };
             self.found.variables.push(Variable { name: name.clone(), type_name: None });
             self.pass("reverse");
             self.expression(&[".."])?;
@@ -386,13 +415,15 @@ impl Reader<'_> {
         }
     }
 
-    /// Variables that get values, by their first names.
-    fn targets(&mut self) -> Read<Vec<String>> {
+    /// Variables that get values.
+    fn targets(&mut self) -> Read<Vec<Vec<String>>> {
         let mut targets = Vec::new();
         loop {
-            let end = self.tokens.after_name(self.at);
-            targets.push(self.name()?);
-            self.at = end;
+            let mut target = vec![self.name()?];
+            while self.pass(".") {
+                target.push(self.name()?);
+            }
+            targets.push(target);
             if !self.pass(",") {
                 return Ok(targets);
             }
@@ -604,7 +635,9 @@ mod tests {
         ];
         assert_eq!(pieces(body), expected);
         let routine = read_routine(body, "plpgsql").unwrap();
-        assert_eq!(routine.assigned, ["r", "a", "r", "n", "x", "r", "x", "x", "x", "x"]);
+        let assigned: Vec<String> = routine.assigned.iter().map(|path| path.join(".")).collect();
+        assert_eq!(assigned, ["r", "a", "r.name", "n", "x", "r", "x", "x", "x", "x"]);
+        assert!(!routine.catches_waiting);
         assert_eq!(routine.labels, ["outer", "l"]);
         let variables: Vec<_> = routine.variables.iter().map(|v| (v.name.as_str(), v.type_name.as_deref())).collect();
         let declared = [("r", Some("record")), ("x", Some("t.c%TYPE")), ("n", Some("numeric(10, 2)[]")), ("i", None)];
@@ -642,6 +675,22 @@ mod tests {
         assert!(read_routine("return 1", "plpython3u").is_err());
         assert!(read_routine("", "sql").is_err());
         assert_eq!(read_routine("SELECT 1; DELETE FROM t WHERE id = $1", "sql").unwrap().pieces.len(), 2);
+    }
+
+    #[test]
+    fn handlers_that_catch_what_comes_of_waiting_are_known() {
+        for (conditions, catches) in [
+            ("unique_violation", false),
+            ("unique_violation OR foreign_key_violation", false),
+            ("SQLSTATE '23505'", false),
+            ("OTHERS", true),
+            ("unique_violation OR lock_not_available", true),
+            ("SQLSTATE '55P03'", true),
+            ("SQLSTATE E'57014'", true),
+        ] {
+            let body = format!("BEGIN NULL; EXCEPTION WHEN {conditions} THEN NULL; END");
+            assert_eq!(read_routine(&body, "plpgsql").unwrap().catches_waiting, catches, "{conditions}");
+        }
     }
 
     #[test]

@@ -345,11 +345,6 @@ impl Splice {
         }
     }
 
-    /// Appends the name of something of ours in the schema of a table's partition.
-    pub fn push_beside(&mut self, table: u32, name: &str) {
-        self.parts.push(Part::Beside { table, name: name.to_owned(), origin: None });
-    }
-
     pub fn append(&mut self, other: Splice) {
         self.parts.extend(other.parts);
     }

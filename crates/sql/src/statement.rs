@@ -77,6 +77,17 @@ pub struct Statement {
     pub(crate) tokens: Arc<Tokens>,
 }
 
+impl Statement {
+    /// The name stands somewhere without a dot behind it: it may be what something is called there.
+    pub fn names_alone(&self, name: &str) -> bool {
+        (0..self.tokens.list.len()).any(|at| {
+            self.tokens.is_word(at)
+                && self.tokens.kind(at + 1) != pg_query::protobuf::Token::Ascii46
+                && crate::alter::identifier(self.tokens.span(at, at + 1).of(&self.text)) == name
+        })
+    }
+}
+
 /// A TABLESAMPLE clause.
 #[derive(Debug, Clone)]
 pub struct Sample {

@@ -92,7 +92,6 @@ impl Session {
         match result {
             // The catalog was stale: nothing has happened yet, so it is run again with a newer one.
             Err(failure) if fresh && (is_stale(&failure) || lacks_copy(&failure)) && self.client.mark() == mark => {
-                self.forget_copies();
                 if self.txn.block == Block::Implicit {
                     self.rollback().await;
                 } else {
@@ -137,7 +136,7 @@ impl Session {
             self.last_drawn = None;
         }
         if lacks_types || leaves_no_room(call, &plan) {
-            return Box::pin(self.run_federated(call, &plan, &copies_written(&plan))).await;
+            return Box::pin(self.run_federated(&Call { given: None, ..*call }, &plan, &copies_written(&plan))).await;
         }
         let is_whole =
             matches!(plan.tier, Tier::Route(_) | Tier::Coordinator { .. } | Tier::Federate { .. } | Tier::Refuse(_));
@@ -352,6 +351,7 @@ impl Session {
             Ok(pinned) => pinned,
         };
         let Some(remainder) = pinned else {
+            let call = &Call { given: None, ..*call };
             self.take_snapshots().await?;
             let sql = Box::pin(self.coordinator_text(call)).await?;
             return Box::pin(self.run_coordinator_plan(call, &sql, plan.writes, true)).await;

@@ -489,7 +489,11 @@ impl Session {
             }
         }
         if let (Some(copy), Some(renamed)) = (errors.copy, errors.renamed) {
-            super::routines::in_users_words(&mut fields, copy, renamed);
+            match super::routines::is_missing(&fields) {
+                // Whoever may runs the statement again.
+                true => self.forget_copies(),
+                false => super::routines::in_users_words(&mut fields, copy, renamed),
+            }
         }
         Failure::Statement(Box::new(fields))
     }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pgherd_backend::{BackendError, QueryResult, connect};
-use pgherd_catalog::{Argument, ArgumentMode, GroupId, Routine, Snapshot, Table};
+use pgherd_catalog::{Argument, ArgumentMode, GroupId, Oid, Routine, Shard, Snapshot, Table};
 use pgherd_planner::{Plan, RoutineCopy};
 use pgherd_sql::Statement;
 use pgherd_sql::ast::Tree;
@@ -23,8 +23,10 @@ const KNOWN_MAX: usize = 100_000;
 pub struct Routines {
     /// By name, with the version of the catalog; none: no copies can be made of it.
     known: Mutex<HashMap<String, (u64, Option<Arc<Routine>>)>>,
-    /// Copies that are there, by schema and name.
-    copies: Mutex<HashSet<(String, String)>>,
+    /// Copies that are there, by server, schema and name.
+    copies: Mutex<HashSet<(GroupId, String, String)>>,
+    /// Whoever makes some: others wait, and find them there.
+    making: tokio::sync::Mutex<()>,
 }
 
 impl Routines {
@@ -42,17 +44,17 @@ impl Routines {
         known.insert(name.to_owned(), (version, routine));
     }
 
-    fn has_copy(&self, schema: &str, name: &str) -> bool {
+    fn has_copy(&self, shard: &Shard, name: &str) -> bool {
         let copies = self.copies.lock().unwrap_or_else(PoisonError::into_inner);
-        copies.contains(&(schema.to_owned(), name.to_owned()))
+        copies.contains(&(shard.group, shard.schema(), name.to_owned()))
     }
 
-    fn put_copy(&self, schema: String, name: &str) {
+    fn put_copy(&self, shard: &Shard, name: &str) {
         let mut copies = self.copies.lock().unwrap_or_else(PoisonError::into_inner);
         if copies.len() >= KNOWN_MAX {
             copies.clear();
         }
-        copies.insert((schema, name.to_owned()));
+        copies.insert((shard.group, shard.schema(), name.to_owned()));
     }
 
     /// A server has said that one is not there.
@@ -66,6 +68,9 @@ impl Session {
     pub(crate) async fn learn_routines(&mut self, statement: &Statement) {
         let version = self.db.version();
         let Some(name) = self.routine_called(statement) else { return };
+        if self.plain_strings_escape() {
+            return;
+        }
         if self.db.routines.of(&name, version).is_some() {
             return;
         }
@@ -83,12 +88,14 @@ impl Session {
 
     /// What is known of them.
     pub(crate) fn routines_known(&self, statement: &Statement) -> Vec<Arc<Routine>> {
-        let known = self.routine_called(statement).and_then(|name| self.db.routines.of(&name, self.db.version()));
+        // Bodies are read as they are where a backslash is nothing special.
+        let called = self.routine_called(statement).filter(|_| !self.plain_strings_escape());
+        let known = called.and_then(|name| self.db.routines.of(&name, self.db.version()));
         known.flatten().into_iter().collect()
     }
 
     /// The only function of users' that a query without tables calls.
-    fn routine_called(&self, statement: &Statement) -> Option<String> {
+    pub(crate) fn routine_called(&self, statement: &Statement) -> Option<String> {
         if !matches!(statement.tree, Tree::Query(_)) || !statement.relations.is_empty() || self.txn.catalog.is_some() {
             return None;
         }
@@ -113,20 +120,32 @@ impl Session {
         if self.has_copy(copy, table, remainder) {
             return Ok(true);
         }
-        let catalog = self.catalog();
-        match self.make_copies(copy, plan, table, shard.group, &catalog).await {
-            Ok(()) => Ok(self.has_copy(copy, table, remainder)),
-            Err(error) => {
-                tracing::warn!("could not make a copy of function {}: {error}", copy.signature);
-                Ok(false)
-            }
+        let version = self.db.version();
+        if self.db.routines.of(&copy.of, version) == Some(None) {
+            return Ok(false);
         }
+        let catalog = self.catalog();
+        let db = self.db.clone();
+        let _turn = db.routines.making.lock().await;
+        if self.has_copy(copy, table, remainder) {
+            return Ok(true);
+        }
+        match self.make_copies(copy, plan, table, shard.group, &catalog).await {
+            Ok(()) => return Ok(self.has_copy(copy, table, remainder)),
+            // It would fail again.
+            Err(BackendError::Server(fields)) => {
+                tracing::warn!("could not make a copy of function {}: {}", copy.signature, fields.message());
+                self.db.routines.put(&copy.of, version, None);
+            }
+            Err(error) => tracing::debug!("could not make a copy of function {}: {error}", copy.signature),
+        }
+        Ok(false)
     }
 
     /// Whether the shard's server is known to have it.
     pub(crate) fn has_copy(&self, copy: &RoutineCopy, table: &Table, remainder: usize) -> bool {
         let shard = table.shards().get(remainder);
-        shard.is_some_and(|shard| self.db.routines.has_copy(&shard.schema(), &copy.name))
+        shard.is_some_and(|shard| self.db.routines.has_copy(shard, &copy.name))
     }
 
     /// For all shards of a server at once: others come soon.
@@ -140,7 +159,9 @@ impl Session {
     ) -> std::result::Result<(), BackendError> {
         let target = self.thread.shared.own_target_in(catalog, group, &self.db.name);
         let mut connection = connect(&target).await?;
-        connection.query("SET check_function_bodies = off; SET search_path = pg_catalog").await?;
+        // Who drops the table holds the schema.
+        let settings = "SET check_function_bodies = off; SET search_path = pg_catalog; SET lock_timeout = '2s'";
+        connection.query(settings).await?;
         for (at, shard) in table.shards().iter().enumerate().filter(|(_, shard)| shard.group == group) {
             let is_there = |table: &Arc<Table>| {
                 table.is_reference() || table.shards().get(at).is_some_and(|shard| shard.group == group)
@@ -148,22 +169,32 @@ impl Session {
             if !plan.tables.iter().all(is_there) {
                 continue;
             }
-            let definition =
-                copy.definition.render(|oid| name_there(plan.tables.iter().find(|table| table.oid == oid)?, at));
-            match connection.query(&definition).await {
-                Ok(_) => self.db.routines.put_copy(shard.schema(), &copy.name),
+            let there = |oid: Oid| name_there(plan.tables.iter().find(|table| table.oid == oid)?, at);
+            let body = quote_literal(&copy.body.render(there));
+            let schema = shard.schema();
+            match connection.query(&format!("CREATE FUNCTION {schema}.{}{}{body}", copy.name, copy.head)).await {
+                Ok(_) => {}
                 // Another router has made it, or is about to.
                 Err(BackendError::Server(fields)) if matches!(fields.sqlstate(), "42723" | "23505") => {
-                    self.db.routines.put_copy(shard.schema(), &copy.name);
+                    let ours = format!(
+                        "SELECT 1 FROM pg_proc WHERE proname = {} AND pronamespace = {}::regnamespace \
+                         AND proowner = current_user::regrole AND prosrc = {body}",
+                        quote_literal(&copy.name),
+                        quote_literal(&schema)
+                    );
+                    if connection.query(&ours).await?.rows.is_empty() {
+                        return Err(BackendError::Server(fields));
+                    }
                 }
                 Err(error) => return Err(error),
             }
+            self.db.routines.put_copy(shard, &copy.name);
         }
         connection.close().await;
         Ok(())
     }
 
-    pub(super) fn forget_copies(&self) {
+    pub(crate) fn forget_copies(&self) {
         self.db.routines.forget_copies();
     }
 }
@@ -172,7 +203,7 @@ impl Session {
 pub(super) fn in_users_words(fields: &mut ErrorFields, copy: &RoutineCopy, renamed: &dyn Fn(u32) -> Option<String>) {
     let words = |text: &str| {
         let mut text = text.to_owned();
-        for part in &copy.definition.parts {
+        for part in &copy.body.parts {
             if let pgherd_sql::Part::Table { table, as_written, .. } = part
                 && let Some(there) = renamed(*table)
             {
@@ -223,17 +254,20 @@ fn named_as(text: &str, copy: &RoutineCopy) -> String {
 }
 
 /// The server has no such copy any more.
-pub(super) fn lacks_copy(failure: &Failure) -> bool {
-    let names_copy = |fields: &ErrorFields| fields.message().contains(pgherd_planner::COPY_PREFIX);
-    matches!(failure, Failure::Statement(fields) if fields.sqlstate() == "42883" && names_copy(fields))
+pub(crate) fn is_missing(fields: &ErrorFields) -> bool {
+    fields.sqlstate() == "42883" && fields.message().contains(pgherd_planner::COPY_PREFIX)
 }
 
-/// One row for each argument, or one.
+pub(super) fn lacks_copy(failure: &Failure) -> bool {
+    matches!(failure, Failure::Statement(fields) if is_missing(fields))
+}
+
+/// One row for each argument, or one. What is IMMUTABLE and reads tables would be computed once for a kept statement.
 fn question(name: &str) -> String {
     format!(
-        "SELECT n.nspname, p.oid::pg_catalog.regprocedure, l.lanname, p.prosrc, \
+        "SELECT n.nspname, pg_catalog.quote_ident(p.proname) || pg_catalog.substring(p.oid::pg_catalog.regprocedure::text, '[(][^(]*$'), l.lanname, p.prosrc, \
          pg_catalog.format_type(p.prorettype, NULL), p.proretset, p.proisstrict, \
-         pg_catalog.concat_ws(' ', CASE p.provolatile WHEN 'i' THEN 'IMMUTABLE' WHEN 's' THEN 'STABLE' ELSE 'VOLATILE' END, \
+         pg_catalog.concat_ws(' ', CASE p.provolatile WHEN 'v' THEN 'VOLATILE' ELSE 'STABLE' END, \
          'COST', p.procost, CASE WHEN p.proretset THEN 'ROWS ' || p.prorows END), \
          a.name, a.type, pg_catalog.format_type(a.type, NULL), coalesce(a.mode, 'i') \
          FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace \
@@ -243,6 +277,8 @@ fn question(name: &str) -> String {
          WHERE p.proname = {0} AND l.lanname IN ('sql', 'plpgsql') AND p.prokind = 'f' AND NOT p.prosecdef \
          AND NOT p.proleakproof AND p.provariadic = 0 AND p.prosupport = 0 AND p.proconfig IS NULL \
          AND p.prosqlbody IS NULL AND p.protrftypes IS NULL AND n.nspname NOT IN ('pg_catalog', 'pgherd') \
+         AND pg_catalog.length(p.prosrc) < 65536 \
+         AND coalesce(pg_catalog.current_setting('plpgsql.variable_conflict', true), '') IN ('', 'error') \
          AND (SELECT pg_catalog.count(*) FROM pg_catalog.pg_proc o WHERE o.proname = p.proname) = 1 \
          AND (p.proacl IS NULL OR EXISTS (SELECT FROM pg_catalog.aclexplode(p.proacl) x \
          WHERE x.grantee = 0 AND x.privilege_type = 'EXECUTE')) \
@@ -297,7 +333,9 @@ mod tests {
     fn names_of_copies_are_the_users() {
         let copy = RoutineCopy {
             name: "pgherd_body_01".to_owned(),
-            definition: pgherd_sql::Splice::default(),
+            head: String::new(),
+            body: pgherd_sql::Splice::default(),
+            rides: true,
             of: "f".to_owned(),
             signature: "s.f(integer)".to_owned(),
         };

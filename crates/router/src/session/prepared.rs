@@ -132,9 +132,7 @@ impl Prepared {
     /// Literals of the text may be read by DateStyle, TimeZone and their like, when a server parses it. What it kept
     /// under other settings would be another statement; a lane never has others.
     pub fn reads_settings(&self) -> bool {
-        let may_read =
-            |literal: &str| literal.contains(|c: char| c.is_ascii_digit() || matches!(c, '{' | '(' | '\\' | '<'));
-        *self.reads_settings.get_or_init(|| self.statement.as_ref().is_some_and(|s| s.literals().any(may_read)))
+        *self.reads_settings.get_or_init(|| self.statement.as_ref().is_some_and(pgherd_planner::literals_read_settings))
     }
 
     /// As last described; the catalog may have changed since.
@@ -251,6 +249,7 @@ impl Session {
             && *planned.search_path == *search_path
             && (!planned.plan.uses_now || self.txn.now.is_none() && one_server(&planned.plan))
             && !self.wants_time(&planned.plan)
+            && (gives || planned.plan.copy.is_none())
             && match planned.plan.given.as_slice() {
                 [] => !asks_session,
                 given => gives && self.can_give(given),
@@ -281,7 +280,10 @@ impl Session {
         let plan = self.plan_by_sizes(statement, &catalog, &search_path, plan, own).await;
         // With its values as parameters a plan is good for every session, without for this one as it is now.
         let is_for_all = match plan.given.is_empty() {
-            true => !asks_session && (gives && self.may_draw() || !plan.could_be_given),
+            true => {
+                let knows_routines = gives || self.routine_called(statement).is_none();
+                !asks_session && knows_routines && (gives && self.may_draw() || !plan.could_be_given)
+            }
             false => true,
         };
         let reusable = self.temp.is_empty() && is_for_all && !(plan.uses_now && self.txn.now.is_some());
@@ -417,7 +419,9 @@ impl Session {
                 draws: self.may_draw(),
             });
             let routines = gives.map_or_else(Vec::new, |_| self.routines_known(statement));
-            let view = pgherd_planner::SessionView { built_in_parameters, gives, routines: &routines, ..*view };
+            let styles = if routines.is_empty() { String::new() } else { self.styles() };
+            let (routines, styles) = (routines.as_slice(), styles.as_str());
+            let view = pgherd_planner::SessionView { built_in_parameters, gives, routines, styles, ..*view };
             pgherd_planner::plan(statement, catalog, &view)
         })
     }
@@ -444,6 +448,22 @@ impl Session {
     /// A sequence is in this transaction what it is elsewhere, and may go on.
     pub(super) fn may_draw(&self) -> bool {
         self.txn.catalog.is_none() && !self.txn.changed_catalog
+    }
+
+    /// The settings by which servers read literals, where the session has some of its own.
+    fn styles(&self) -> String {
+        const STYLES: [&str; 8] = [
+            "datestyle",
+            "intervalstyle",
+            "timezone",
+            "timezone_abbreviations",
+            "lc_monetary",
+            "default_text_search_config",
+            "xmloption",
+            "array_nulls",
+        ];
+        let own = self.settings.iter().filter(|(name, _)| STYLES.iter().any(|style| name.eq_ignore_ascii_case(style)));
+        own.map(|(name, value)| format!("{name}={value};")).collect()
     }
 
     /// The values of a plan that another session may have made.
@@ -500,6 +520,7 @@ impl Session {
             drawn: &self.drawn,
             last_drawn: self.last_drawn.as_ref().map(|(name, value)| (&**name, *value)),
             routines: &[],
+            styles: "",
             built_in_parameters: false,
         };
         f(&view)

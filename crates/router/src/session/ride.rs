@@ -621,7 +621,7 @@ impl Session {
         }
         let Some(statement) = &prepared.statement else { return };
         let Some(described) = prepared.last_described() else { return };
-        if !is_shown(plan, &statement.kind, &described) {
+        if !is_shown(plan, &statement.kind, &described) || plan.copy.as_ref().is_some_and(|copy| !copy.rides) {
             return;
         }
         let given = plan.given.iter().map(|what| match what {
