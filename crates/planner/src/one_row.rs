@@ -1,4 +1,4 @@
-//! Statements of one shard that write, and can give one row at most.
+//! Statements of one shard that write or lock rows, and can give one row at most.
 
 use pgherd_catalog::Snapshot;
 use pgherd_sql::Statement;
@@ -34,6 +34,12 @@ pub(crate) fn gives_one_row(
         }
         Tree::Delete(delete) if delete.with.is_none() && delete.using.is_empty() => {
             has_unique_key(&delete.target, delete.filter.as_ref(), snapshot, session)
+        }
+        Tree::Query(query) if !query.row_locks.is_empty() && query.with.is_none() => {
+            let Body::Select(select) = &query.body else { return false };
+            let [FromItem::Relation(relation)] = select.from.as_slice() else { return false };
+            let is_one = has_unique_key(relation, select.filter.as_ref(), snapshot, session);
+            is_one && !statement.has_sublink && !calls_set(statement, snapshot)
         }
         _ => false,
     }

@@ -287,6 +287,14 @@ pub fn difference(applied: &Settings, wanted: &Settings, on_worker: bool) -> Str
     sql
 }
 
+/// A limit or a cost: it says how statements are run, not what they mean, and nobody is told of it.
+pub fn is_quiet(name: &str) -> bool {
+    const LIMITS: [&str; 5] =
+        ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "work_mem", "synchronous_commit"];
+    const COSTS: [&str; 4] = ["random_page_cost", "seq_page_cost", "jit", "max_parallel_workers_per_gather"];
+    LIMITS.contains(&name) || COSTS.contains(&name) || name.starts_with("enable_")
+}
+
 /// A setting that is there once a session has set it, and then for as long as its connection.
 pub fn is_users(name: &str) -> bool {
     let prefix = name.split_once('.').map(|(prefix, _)| prefix);

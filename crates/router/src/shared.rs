@@ -377,6 +377,8 @@ pub struct Thread {
     stopping: Cell<bool>,
     /// Rows of distributed tables.
     pub sizes: RefCell<crate::sizes::Known>,
+    /// What SHOW has said after SET, by role, name and value: of settings that the coordinator takes without a word.
+    pub values_set: RefCell<HashMap<(String, String, String), String>>,
     /// What workers' tables are to the coordinator, likewise.
     pub table_oids: RefCell<HashMap<OnServer, Rc<TableOrigin>>>,
 }
@@ -405,6 +407,7 @@ impl Thread {
             links: RefCell::default(),
             stopping: Cell::new(false),
             sizes: RefCell::default(),
+            values_set: RefCell::default(),
             table_oids: RefCell::default(),
         }
     }

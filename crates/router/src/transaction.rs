@@ -1438,6 +1438,11 @@ impl LogItem {
     pub fn is_setting(&self) -> bool {
         matches!(self, LogItem::Set { .. } | LogItem::Modes(_) | LogItem::Raw(_))
     }
+
+    /// The same, but for limits and costs: how a statement is run, not what it is.
+    pub fn changes_meaning(&self) -> bool {
+        self.is_setting() && !matches!(self, LogItem::Set { name, .. } if settings::is_quiet(name))
+    }
 }
 
 /// For servers that have not heard yet that a transaction is rolled back.

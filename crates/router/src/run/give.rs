@@ -92,14 +92,6 @@ impl Session {
     }
 
     async fn draw_values(&mut self, sql: &str, lease: &Lease, version: u64) -> Result<Option<i64>> {
-        let takes_part = self.txn.participants.contains_key(&COORDINATOR_GROUP);
-        if takes_part {
-            // It may hold locks that another connection would wait for.
-            self.join(COORDINATOR_GROUP).await?;
-            let drawn = self.collect_on(COORDINATOR_GROUP, &format!("SELECT {sql}")).await?;
-            lease.forget();
-            return Ok(drawn.text(0, 0).and_then(|value| value.parse().ok()));
-        }
         let most = self.in_force("pgherd.sequence_lease").and_then(|text| text.trim().parse().ok()).unwrap_or(32);
         let mut wanted = lease.wanted(version, most);
         loop {
@@ -124,6 +116,13 @@ impl Session {
                 Err(failure) if failure.sqlstate() == "57014" => {
                     return Err(if self.cancel.breaks_deadlock() { deadlock() } else { failure });
                 }
+                // The own transaction may hold what another connection waits for.
+                Err(failure) if failure.sqlstate() == "55P03" && self.coordinator_takes_part() => {
+                    self.join(COORDINATOR_GROUP).await?;
+                    let drawn = self.collect_on(COORDINATOR_GROUP, &format!("SELECT {sql}")).await?;
+                    lease.forget();
+                    return Ok(drawn.text(0, 0).and_then(|value| value.parse().ok()));
+                }
                 // Fewer may be left.
                 Err(Failure::Statement(_)) if wanted.count > 1 => wanted.count = 1,
                 Err(Failure::Statement(_)) => return Ok(None),
@@ -142,7 +141,7 @@ impl Session {
     }
 
     /// Who draws, in the coordinator's eyes.
-    fn role_in_force(&self) -> String {
+    pub(super) fn role_in_force(&self) -> String {
         let setting = |name: &str| self.settings.get(name).map_or("", String::as_str);
         format!("{}\0{}\0{}", self.user, setting("role"), setting("session_authorization"))
     }

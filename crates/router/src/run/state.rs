@@ -174,6 +174,10 @@ impl Session {
             self.follow(&set.name, true).await?;
             return Ok(Completion::tag("SET"));
         }
+        let is_quiet = local && settings::is_quiet(&set.name);
+        if is_quiet && self.set_as_before(&set.name, &value) {
+            return Ok(Completion::tag("SET"));
+        }
         self.making = vec![set.name.clone()];
         let joined = self.join_making().await;
         joined?;
@@ -202,7 +206,34 @@ impl Session {
             return Ok(completion);
         }
         self.follow(&set.name, local).await?;
+        if is_quiet {
+            self.note_set(&set.name, &value);
+        }
         Ok(completion)
+    }
+
+    /// SET LOCAL of a value that the coordinator has taken before, where it has nothing to do with the block yet: it is
+    /// told with what comes next, as all others are.
+    fn set_as_before(&mut self, name: &str, value: &str) -> bool {
+        if self.txn.block != Block::Explicit || self.txn.participants.contains_key(&COORDINATOR_GROUP) {
+            return false;
+        }
+        let key = (self.role_in_force(), name.to_owned(), value.to_owned());
+        let Some(shown) = self.thread.values_set.borrow().get(&key).cloned() else { return false };
+        self.log(LogItem::Set { name: name.to_owned(), value: shown, local: true });
+        true
+    }
+
+    fn note_set(&mut self, name: &str, value: &str) {
+        const VALUES_MAX: usize = 10_000;
+        let Some(LogItem::Set { name: set, value: shown, .. }) = self.txn.log.last() else { return };
+        if set == name {
+            let mut known = self.thread.values_set.borrow_mut();
+            if known.len() >= VALUES_MAX {
+                known.clear();
+            }
+            known.insert((self.role_in_force(), name.to_owned(), value.to_owned()), shown.clone());
+        }
     }
 
     /// It may be too late to set what a transaction begins with: a server that has run a query knows.

@@ -33,7 +33,7 @@ impl Session {
             && self.temp.is_empty()
             && self.txn.catalog.is_none()
             // SET LOCAL and its like may change what names mean.
-            && !self.txn.log.iter().any(LogItem::is_setting)
+            && !self.txn.log.iter().any(LogItem::changes_meaning)
             && !self.lacks_snapshots()
             && self.has_context();
         if !fit {
@@ -41,7 +41,8 @@ impl Session {
         }
         let Ok(mut group) = self.bound_group(0, None) else { return Ok(false) };
         let server = group.shard.group;
-        let moves = group.compiled.plan.uses_now && (self.txn.now.is_some() || self.clock_of(server) != server);
+        let plan = &group.compiled.plan;
+        let moves = (plan.uses_now || plan.default_time) && (self.txn.now.is_some() || self.clock_of(server) != server);
         let lacks_copy = match (&group.compiled.plan.copy, &group.compiled.plan.tier) {
             (Some(copy), Tier::Route(route)) => !self.has_copy(copy, &route.table, group.shard.remainder),
             _ => false,

@@ -248,6 +248,7 @@ impl Session {
             && planned.catalog.is(&catalog)
             && *planned.search_path == *search_path
             && (!planned.plan.uses_now || self.txn.now.is_none() && one_server(&planned.plan))
+            && !(planned.plan.default_time && self.txn.now.is_some())
             && !self.wants_time(&planned.plan)
             && (gives || planned.plan.copy.is_none())
             && match planned.plan.given.as_slice() {
@@ -296,9 +297,10 @@ impl Session {
         Ok((plan, id))
     }
 
-    /// A default on one of several servers gives its own time, where it is to be the transaction's.
+    /// A default on one of several servers gives its own time, where it is to be the transaction's. (Of one server's see
+    /// [`Session::agree_on_time`].)
     fn wants_time(&self, plan: &Plan) -> bool {
-        self.txn.block != Block::None && plan.default_time
+        self.txn.block != Block::None && plan.default_time && !one_server(plan)
     }
 
     /// The plan again, where what workers say of sizes may change it.
@@ -350,7 +352,8 @@ impl Session {
     /// Before a statement that reads the transaction's time runs on this server alone. False: another server's time is
     /// the transaction's; the statement is to be planned again, with a value in its text.
     pub async fn agree_on_time(&mut self, plan: &Plan, group: GroupId) -> Result<bool> {
-        if !plan.uses_now || self.txn.now.is_some() || self.txn.block == Block::None {
+        let reads = plan.uses_now || plan.default_time;
+        if !reads || self.txn.now.is_some() || self.txn.block == Block::None {
             return Ok(true);
         }
         if self.clock_of(group) == group {
@@ -370,7 +373,7 @@ impl Session {
         *self.txn.clock.get_or_insert(first)
     }
 
-    fn coordinator_takes_part(&self) -> bool {
+    pub(crate) fn coordinator_takes_part(&self) -> bool {
         self.txn.participants.get(&COORDINATOR_GROUP).is_some_and(|coordinator| coordinator.in_block)
     }
 
@@ -442,7 +445,7 @@ impl Session {
 
     /// Values of the router may come with statements as parameters.
     fn may_give(&self) -> bool {
-        !self.gives_nothing && !self.definitions.is_asked() && !self.txn.log.iter().any(LogItem::is_setting)
+        !self.gives_nothing && !self.definitions.is_asked() && !self.txn.log.iter().any(LogItem::changes_meaning)
     }
 
     /// A sequence is in this transaction what it is elsewhere, and may go on.

@@ -654,18 +654,20 @@ impl Session {
         let Some(key) = key else { return };
         let mut text_columns = BytesMut::new();
         write_columns(&described, |_| 0, &mut text_columns);
+        let locks = may_lock(&statement.text);
         prepared.set_compiled(Rc::new(Compiled {
             version,
             names: Rc::new(names),
             plan: plan.clone(),
             id,
             key,
-            locks: may_lock(&statement.text),
+            locks,
             reads_settings: prepared.reads_settings(),
             param_types,
             described,
             writes: plan.writes,
-            shares: plan.writes && plan.tables.iter().all(|t| pgherd_planner::shares_transaction(t, &catalog)),
+            shares: (plan.writes || locks)
+                && plan.tables.iter().all(|t| pgherd_planner::shares_transaction(t, &catalog)),
             shards: RefCell::new(vec![None; shards_of(plan)]),
             bytes: Cell::new(0),
             text_columns: text_columns.to_vec(),
@@ -687,7 +689,7 @@ impl Session {
             && self.txn.catalog.is_none()
             && self.txn.now.is_none()
             // SET LOCAL, and its like inside the open block, are nothing that a ride would know of.
-            && !self.txn.log.iter().any(LogItem::is_setting)
+            && !self.txn.log.iter().any(LogItem::changes_meaning)
             && !prepared.moves()
             // The catalog may have been replaced since the statement was planned.
             && prepared.is_plan_of(plan, catalog)
@@ -869,7 +871,8 @@ impl Compiled {
             sql,
             param_types: self.param_types.clone(),
             columns: self.described.fields.as_ref().map(|f| f.iter().map(|f| f.type_oid).collect()),
-            writes: self.writes,
+            // The end of a transaction that has locked rows is written to the log, as that of one that writes.
+            writes: self.writes || self.locks && self.plan.one_row,
             shares: self.shares,
         })
     }
