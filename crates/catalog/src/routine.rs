@@ -2,8 +2,8 @@
 
 use crate::Oid;
 
-/// All its types are built in, it runs with the rights of whoever calls it, everybody may call it, it has no settings of
-/// its own, and no other function has its name.
+/// All its types are built in, it runs with the rights of whoever calls it, everybody may call it, it has no settings
+/// of its own, and no other function has its name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Routine {
     pub schema: String,

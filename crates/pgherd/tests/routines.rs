@@ -164,12 +164,14 @@ END $$;
 CREATE FUNCTION where_from(k int) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE a inet := inet_client_addr();
 BEGIN
-    UPDATE userinfo SET email = coalesce(host(a), 'none') || (inet_client_port() > 0) || (pg_backend_pid() > 0) WHERE userid = k;
+    UPDATE userinfo SET email = coalesce(host(a), 'none') || (inet_client_port() > 0) || (pg_backend_pid() > 0)
+        WHERE userid = k;
     RETURN (SELECT email FROM userinfo WHERE userid = k);
 END $$;
 CREATE FUNCTION twice(k int) RETURNS int LANGUAGE sql AS $$ SELECT 1 $$;
 CREATE FUNCTION twice(k text) RETURNS int LANGUAGE sql AS $$ SELECT logins FROM userinfo WHERE userid = 1 $$;
-CREATE FUNCTION writes_in_stable(k int) RETURNS void LANGUAGE sql STABLE AS $$ DELETE FROM login_log WHERE userid = k $$;
+CREATE FUNCTION writes_in_stable(k int) RETURNS void LANGUAGE sql STABLE AS
+    $$ DELETE FROM login_log WHERE userid = k $$;
 CREATE FUNCTION no_return(k int) RETURNS int LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM 1 FROM userinfo WHERE userid = k;
@@ -229,14 +231,16 @@ BEGIN
     SELECT name INTO same_label.n FROM userinfo WHERE userid = k;
     RETURN same_label.n;
 END $$;
-CREATE FUNCTION one_out(k int, OUT name text) RETURNS SETOF text LANGUAGE sql AS $$ SELECT name FROM userinfo WHERE userid = k $$;
+CREATE FUNCTION one_out(k int, OUT name text) RETURNS SETOF text LANGUAGE sql AS
+    $$ SELECT name FROM userinfo WHERE userid = k $$;
 CREATE FUNCTION addressed(k int) RETURNS TABLE (ip inet, who text) LANGUAGE plpgsql AS $$
 BEGIN
     addressed.ip := inet_client_addr();
     SELECT name INTO who FROM userinfo WHERE userid = k;
     IF $2 IS NOT DISTINCT FROM addressed.ip THEN RETURN NEXT; END IF;
 END $$;
-CREATE FUNCTION versions(k int) RETURNS bool LANGUAGE sql AS $$ SELECT xmin IS NOT NULL FROM userinfo WHERE userid = k $$;
+CREATE FUNCTION versions(k int) RETURNS bool LANGUAGE sql AS
+    $$ SELECT xmin IS NOT NULL FROM userinfo WHERE userid = k $$;
 CREATE FUNCTION too_many(k int) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE n int;
 BEGIN
@@ -368,7 +372,8 @@ fn what_is_about_one_key_has_copies_on_workers() {
     for call in calls {
         client.run(&format!("SELECT {call}")).unwrap();
     }
-    let copies = "SELECT count(DISTINCT (e.a)[1]) FROM run_command_on_workers($$SELECT string_agg(DISTINCT proname, ',') FROM pg_proc \
+    let copies = "SELECT count(DISTINCT (e.a)[1]) FROM run_command_on_workers($$SELECT string_agg(DISTINCT \
+             proname, ',') FROM pg_proc \
                   WHERE proname LIKE 'pgherd\\_body\\_%'$$) r, regexp_matches(r.result, 'pgherd_body_[0-9a-f]+', 'g') e (a)";
     let reply = client.simple(copies, None).unwrap();
     let found = reply.answers[0].rows[0][0].clone().map(|n| String::from_utf8(n.to_vec()).unwrap());
@@ -379,7 +384,8 @@ fn what_is_about_one_key_has_copies_on_workers() {
 #[test]
 fn definitions_of_others_hold_from_the_next_call_on() {
     const STEPS: &[&str] = &[
-        "CREATE OR REPLACE FUNCTION f(k int) RETURNS text LANGUAGE sql AS $$ SELECT 'new ' || name FROM userinfo WHERE userid = k $$",
+        "CREATE OR REPLACE FUNCTION f(k int) RETURNS text LANGUAGE sql AS $$ SELECT 'new ' || name FROM userinfo \
+                 WHERE userid = k $$",
         "ALTER TABLE userinfo ALTER logins TYPE bigint",
         "CREATE OR REPLACE FUNCTION f(k int) RETURNS text LANGUAGE plpgsql AS $$ DECLARE n userinfo.logins%TYPE; \
          BEGIN UPDATE userinfo SET logins = logins + 1 WHERE userid = k RETURNING logins INTO n; RETURN pg_typeof(n) || ' ' || n; END $$",
@@ -421,9 +427,24 @@ fn definitions_of_others_hold_from_the_next_call_on() {
             }
         }
         owner.run("CREATE SCHEMA hidden; CREATE TABLE notes (v text)").unwrap();
-        owner.run("CREATE FUNCTION noted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO notes VALUES ('n'); RETURN NEW; END $$").unwrap();
-        owner.run("CREATE FUNCTION f(k int) RETURNS text LANGUAGE sql AS $$ SELECT name FROM userinfo WHERE userid = k $$").unwrap();
-        owner.run("CREATE ROLE routine_caller LOGIN; GRANT SELECT, UPDATE ON userinfo TO routine_caller; GRANT INSERT ON notes TO routine_caller").unwrap();
+        owner
+            .run(
+                "CREATE FUNCTION noted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO notes VALUES \
+                 ('n'); RETURN NEW; END $$",
+            )
+            .unwrap();
+        owner
+            .run(
+                "CREATE FUNCTION f(k int) RETURNS text LANGUAGE sql AS $$ SELECT name FROM userinfo WHERE \
+                 userid = k $$",
+            )
+            .unwrap();
+        owner
+            .run(
+                "CREATE ROLE routine_caller LOGIN; GRANT SELECT, UPDATE ON userinfo TO routine_caller; GRANT \
+                 INSERT ON notes TO routine_caller",
+            )
+            .unwrap();
         let mut caller = Client::connect(&target).unwrap();
         caller.run("SET ROLE routine_caller").unwrap();
         let mut all = Vec::new();
@@ -453,9 +474,19 @@ fn copies_are_of_one_meaning() {
     let said = sides.each_ref().map(|side| {
         let target = side.create_database("routine_meanings", "").unwrap();
         let mut client = Client::connect(&target).unwrap();
-        client.run("CREATE SCHEMA s1; CREATE SCHEMA s2; CREATE TABLE a (id int PRIMARY KEY, at timestamptz); INSERT INTO a SELECT g FROM generate_series(1, 9) g").unwrap();
+        client
+            .run(
+                "CREATE SCHEMA s1; CREATE SCHEMA s2; CREATE TABLE a (id int PRIMARY KEY, at timestamptz); \
+                 INSERT INTO a SELECT g FROM generate_series(1, 9) g",
+            )
+            .unwrap();
         for schema in ["s1", "s2"] {
-            client.run(&format!("CREATE TABLE {schema}.b (id int PRIMARY KEY, v text); INSERT INTO {schema}.b SELECT g, '{schema}' FROM generate_series(1, 9) g")).unwrap();
+            client
+                .run(&format!(
+                    "CREATE TABLE {schema}.b (id int PRIMARY KEY, v text); INSERT INTO {schema}.b \
+                     SELECT g, '{schema}' FROM generate_series(1, 9) g"
+                ))
+                .unwrap();
         }
         // A name that would end a body.
         client.run("CREATE TABLE \"x$pgherd_body$'; DROP TABLE a; --\" (id int PRIMARY KEY)").unwrap();
@@ -464,12 +495,22 @@ fn copies_are_of_one_meaning() {
                 client.run(&format!("SELECT create_distributed_table('{table}', 'id')")).unwrap();
             }
         }
-        client.run("CREATE FUNCTION f(k int) RETURNS SETOF text LANGUAGE plpgsql AS $$ BEGIN \
-            UPDATE a SET at = '2024-06-01 00:00' WHERE id = k; RETURN QUERY SELECT v FROM b WHERE id = k; END $$").unwrap();
-        client.run("CREATE FUNCTION odd(k int) RETURNS bigint LANGUAGE sql AS \
-            $$ SELECT count(*) FROM U&\"x\\0024pgherd_body$'; DROP TABLE a; --\" WHERE id = k $$").unwrap();
+        client
+            .run(
+                "CREATE FUNCTION f(k int) RETURNS SETOF text LANGUAGE plpgsql AS $$ BEGIN \
+            UPDATE a SET at = '2024-06-01 00:00' WHERE id = k; RETURN QUERY SELECT v FROM b WHERE id = k; END $$",
+            )
+            .unwrap();
+        client
+            .run(
+                "CREATE FUNCTION odd(k int) RETURNS bigint LANGUAGE sql AS \
+            $$ SELECT count(*) FROM U&\"x\\0024pgherd_body$'; DROP TABLE a; --\" WHERE id = k $$",
+            )
+            .unwrap();
         let mut all = Vec::new();
-        for (path, zone) in [("s1", "UTC"), ("s2", "UTC"), ("s1", "Asia/Tokyo"), ("s2", "America/New_York"), ("s1", "UTC")] {
+        for (path, zone) in
+            [("s1", "UTC"), ("s2", "UTC"), ("s1", "Asia/Tokyo"), ("s2", "America/New_York"), ("s1", "UTC")]
+        {
             client.run(&format!("SET search_path = public, {path}; SET TimeZone = '{zone}'")).unwrap();
             for key in 1..4 {
                 let value = [Some(key.to_string().into_bytes())];

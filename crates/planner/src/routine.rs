@@ -1,7 +1,7 @@
-//! Functions that are about one key: a body is read to its end, and each query in it is planned like a statement of its
-//! own. Where all of them are routes by the same argument, and whatever else it has may run on a worker, the call is one
-//! statement of that worker. A copy of the function does it there, in the shard's own schema: its body names the shard's
-//! partitions, and where the shard has gone the copy has gone, too.
+//! Functions that are about one key: a body is read to its end, and each query in it is planned like a statement of
+//! its own. Where all of them are routes by the same argument, and whatever else it has may run on a worker, the call
+//! is one statement of that worker. A copy of the function does it there, in the shard's own schema: its body names the
+//! shard's partitions, and where the shard has gone the copy has gone, too.
 
 use std::cell::RefCell;
 use std::hash::{DefaultHasher, Hash, Hasher};

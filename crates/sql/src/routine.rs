@@ -588,7 +588,8 @@ mod tests {
         let body = "<<outer>> DECLARE r record; x t.c%TYPE := a + 1; n numeric(10, 2)[]; BEGIN
             SELECT * INTO STRICT r FROM userinfo WHERE userid = $1;
             a := 5; r.name := 'a'; n[x + 1] := 2;
-            IF NOT FOUND THEN RETURN; ELSIF x > 1 THEN RAISE EXCEPTION 'x % y', x, lower(r.a) USING ERRCODE = 'P0002', HINT = r.h;
+            IF NOT FOUND THEN RETURN; ELSIF x > 1 THEN RAISE EXCEPTION 'x % y', x, lower(r.a)
+                USING ERRCODE = 'P0002', HINT = r.h;
             ELSE RAISE no_data_found; END IF;
             FOR i IN REVERSE 10..x + 1 BY 2 LOOP UPDATE t SET v = i WHERE id = a RETURNING v INTO x; END LOOP;
             <<l>> FOR r IN SELECT * FROM t WHERE id = a LOOP CONTINUE l WHEN r.x > 1; EXIT; END LOOP l;

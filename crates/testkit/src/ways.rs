@@ -33,8 +33,8 @@ impl Ways {
         format!("{} {}", answers.join("; "), reply.status as char)
     }
 
-    /// By name, without one, as text, and in blocks that are rolled back and committed. `$1`: a number, another one each
-    /// time.
+    /// By name, without one, as text, and in blocks that are rolled back and committed. `$1`: a number, another one
+    /// each time.
     pub fn every(&self, client: &mut Client, number: usize, statement: &str) -> Result<Vec<String>> {
         let mut said = Vec::new();
         let types = &[23][..usize::from(statement.contains("$1"))];

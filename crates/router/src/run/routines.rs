@@ -18,11 +18,14 @@ use crate::settings::quote_literal;
 /// Names and copies that are known at the most; beyond that all are forgotten.
 const KNOWN_MAX: usize = 100_000;
 
+/// What the coordinator has said of a name, under a version of the catalog.
+type Told = (u64, Option<Arc<Routine>>);
+
 /// What is known of functions, and of their copies on servers. Of one database.
 #[derive(Debug, Default)]
 pub struct Routines {
     /// By name, with the version of the catalog; none: no copies can be made of it.
-    known: Mutex<HashMap<String, (u64, Option<Arc<Routine>>)>>,
+    known: Mutex<HashMap<String, Told>>,
     /// Copies that are there, by server, schema and name.
     copies: Mutex<HashSet<(GroupId, String, String)>>,
     /// Whoever makes some: others wait, and find them there.
@@ -215,12 +218,12 @@ pub(super) fn in_users_words(fields: &mut ErrorFields, copy: &RoutineCopy, renam
         }
         named_as(&text, copy)
     };
-    if let (Some(query), Some(position)) = (fields.get(b'q').map(str::to_owned), fields.get(b'p')) {
-        if let Some((at, _)) = position.parse::<usize>().ok().and_then(|p| query.char_indices().nth(p.checked_sub(1)?))
-        {
-            let before = words(&query[..at]).chars().count();
-            fields.set(b'p', (before + 1).to_string());
-        }
+    let position = fields.get(b'p').and_then(|position| position.parse::<usize>().ok()?.checked_sub(1));
+    if let (Some(query), Some(position)) = (fields.get(b'q').map(str::to_owned), position)
+        && let Some((at, _)) = query.char_indices().nth(position)
+    {
+        let before = words(&query[..at]).chars().count();
+        fields.set(b'p', (before + 1).to_string());
     }
     for code in *b"WqMD" {
         if let Some(text) = fields.get(code).map(words) {
@@ -265,7 +268,8 @@ pub(super) fn lacks_copy(failure: &Failure) -> bool {
 /// One row for each argument, or one. What is IMMUTABLE and reads tables would be computed once for a kept statement.
 fn question(name: &str) -> String {
     format!(
-        "SELECT n.nspname, pg_catalog.quote_ident(p.proname) || pg_catalog.substring(p.oid::pg_catalog.regprocedure::text, '[(][^(]*$'), l.lanname, p.prosrc, \
+        "SELECT n.nspname, pg_catalog.quote_ident(p.proname) \
+         || pg_catalog.substring(p.oid::pg_catalog.regprocedure::text, '[(][^(]*$'), l.lanname, p.prosrc, \
          pg_catalog.format_type(p.prorettype, NULL), p.proretset, p.proisstrict, \
          pg_catalog.concat_ws(' ', CASE p.provolatile WHEN 'v' THEN 'VOLATILE' ELSE 'STABLE' END, \
          'COST', p.procost, CASE WHEN p.proretset THEN 'ROWS ' || p.prorows END), \
@@ -273,7 +277,8 @@ fn question(name: &str) -> String {
          FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace \
          JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
          LEFT JOIN LATERAL ROWS FROM (pg_catalog.unnest(coalesce(p.proallargtypes, p.proargtypes::pg_catalog.oid[])), \
-         pg_catalog.unnest(p.proargnames), pg_catalog.unnest(p.proargmodes)) WITH ORDINALITY a (type, name, mode, at) ON true \
+         pg_catalog.unnest(p.proargnames), pg_catalog.unnest(p.proargmodes)) WITH ORDINALITY a (type, name, mode, \
+         at) ON true \
          WHERE p.proname = {0} AND l.lanname IN ('sql', 'plpgsql') AND p.prokind = 'f' AND NOT p.prosecdef \
          AND NOT p.proleakproof AND p.provariadic = 0 AND p.prosupport = 0 AND p.proconfig IS NULL \
          AND p.prosqlbody IS NULL AND p.protrftypes IS NULL AND n.nspname NOT IN ('pg_catalog', 'pgherd') \
@@ -286,7 +291,8 @@ fn question(name: &str) -> String {
          OR p.prorettype = 'record'::pg_catalog.regtype AND p.proallargtypes IS NOT NULL \
          OR EXISTS (SELECT FROM pg_catalog.pg_type t WHERE t.oid = p.prorettype AND t.typtype IN ('b', 'r', 'm') \
          AND t.oid < 16384)) \
-         AND NOT EXISTS (SELECT FROM pg_catalog.unnest(coalesce(p.proallargtypes, p.proargtypes::pg_catalog.oid[])) u (type) \
+         AND NOT EXISTS (SELECT FROM pg_catalog.unnest(coalesce(p.proallargtypes, p.proargtypes::pg_catalog.oid[])) \
+         u (type) \
          JOIN pg_catalog.pg_type t ON t.oid = u.type WHERE t.oid >= 16384 OR t.typtype NOT IN ('b', 'r', 'm')) \
          ORDER BY a.at",
         quote_literal(name)

@@ -297,8 +297,8 @@ impl Session {
         Ok((plan, id))
     }
 
-    /// A default on one of several servers gives its own time, where it is to be the transaction's. (Of one server's see
-    /// [`Session::agree_on_time`].)
+    /// A default on one of several servers gives its own time, where it is to be the transaction's. Of one server's
+    /// [`Session::agree_on_time`] is asked.
     fn wants_time(&self, plan: &Plan) -> bool {
         self.txn.block != Block::None && plan.default_time && !one_server(plan)
     }
