@@ -94,6 +94,8 @@ pub struct Snapshot {
     pub body_settings: NameSet,
     /// Names of operators defined outside `pg_catalog`.
     pub user_operators: NameSet,
+    /// Columns of local tables whose defaults draw from sequences, by the table's [`qualified`] name.
+    pub local_draws: Chunked<String, Arc<[LocalDraw]>>,
     /// As `reached_functions`.
     pub reached_operators: NameSet,
     /// See [`Snapshot::settle_names`].
@@ -400,6 +402,16 @@ impl Table {
     pub fn column(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|c| c.name == name)
     }
+}
+
+/// A column of a local table whose default draws from a sequence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocalDraw {
+    pub column: String,
+    /// GENERATED ALWAYS AS IDENTITY.
+    pub always: bool,
+    /// What gives the value.
+    pub sql: String,
 }
 
 /// What a relation's name means.

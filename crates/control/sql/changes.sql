@@ -177,6 +177,14 @@ BEGIN
     SELECT 'n', r.nspname || E'\x01' || r.relname, r.oid FROM rel r
         WHERE r.relkind IN ('r', 'v', 'm', 'f', 'p', 'S') AND NOT r.is_distributed AND r.nspname !~ '^pg_temp'
     UNION ALL SELECT 'b', r.nspname || E'\x01' || r.relname, r.oid FROM rel r WHERE r.is_shown
+    -- Defaults that draw from sequences, and whether the column is GENERATED ALWAYS.
+    UNION ALL SELECT 'y', concat_ws(E'\x01', r.nspname, r.relname, a.attname, a.attidentity = 'a', CASE WHEN a.attidentity <> ''
+            THEN format('pgherd.next_identity(%L::pg_catalog.regclass)', pg_get_serial_sequence(format('%I.%I', r.nspname, r.relname), a.attname))
+            ELSE pg_get_expr(d.adbin, d.adrelid) END), r.oid
+        FROM rel r JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped
+            LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+        WHERE r.is_shown AND (a.attidentity <> '' OR d.adbin::text ~ ':funcid 1574 ')
+            AND NOT EXISTS (SELECT FROM pg_attribute g WHERE g.attrelid = r.oid AND g.attacl IS NOT NULL)
     -- What was drawn from sequences is the session's; literals for intervals are read by the column's modifier.
     UNION ALL SELECT CASE WHEN EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = r.oid AND a.attidentity <> '')
                 OR EXISTS (SELECT FROM pg_attrdef a WHERE a.adrelid = r.oid AND a.adbin::text ~ ':funcid 1574 ') THEN 'q' ELSE 'B' END,

@@ -247,6 +247,11 @@ impl<'a> GivenValues<'a> {
         self.gives.parameters + 1 + index as u16
     }
 
+    /// The parameter for the next value of a sequence.
+    pub fn draw(&self, sql: &str) -> Option<u16> {
+        self.gives.draws.then(|| self.number(Given::Drawn(sql.to_owned())))
+    }
+
     /// The parameter for a column that gets the next value of a sequence; none: its default is more than that.
     pub fn drawn(&self, column: &Column) -> Option<u16> {
         let sql = insert::default_sql(column).filter(|_| self.gives.draws)?;
@@ -296,6 +301,22 @@ pub(crate) fn plan_with_values<'a>(
     let plan = crate::plan_in(&context);
     let values = context.given.map(|given| given.values.into_inner()).unwrap_or_default();
     (matches!(plan.tier, Tier::Route(_)) && !values.is_empty()).then_some(Plan { given: values, ..plan })
+}
+
+/// The plan in which the coordinator alone runs the statement with values of sequences that the router has drawn.
+pub(crate) fn plan_with_draws<'a>(
+    statement: &'a Statement,
+    snapshot: &'a pgherd_catalog::Snapshot,
+    session: &'a SessionView<'a>,
+) -> Option<Plan> {
+    let gives = session.gives.filter(|gives| gives.draws && !session.callback && gives.parameters < 60_000)?;
+    let names = Names::new(snapshot, session);
+    let given = GivenValues::of(statement, &names, gives)?;
+    let context = Context::new_with(statement, snapshot, session, Some(given));
+    let plan = crate::plan_in(&context);
+    let plan = context.with_local_draws(&plan)?;
+    let values = context.given.map(|given| given.values.into_inner()).unwrap_or_default();
+    (!values.is_empty()).then_some(Plan { given: values, ..plan })
 }
 
 /// What stands for an expression, if something does.

@@ -12,6 +12,7 @@ mod early;
 mod given;
 mod insert;
 mod literal;
+mod local_draws;
 mod merge;
 mod merge_rows;
 mod merge_source;
@@ -131,6 +132,9 @@ fn plan_statement(statement: &Statement, snapshot: &Snapshot, session: &SessionV
     if given::may_help(&plan, statement) {
         plan.could_be_given = true;
         plan = given::plan_with_values(statement, snapshot, session).unwrap_or(plan);
+    } else if plan.leaves_draws_only && matches!(plan.tier, Tier::Coordinator { rides: false, .. }) {
+        plan.could_be_given = true;
+        plan = given::plan_with_draws(statement, snapshot, session).unwrap_or(plan);
     }
     // Those of one transaction have one xmin.
     plan.one_row =

@@ -17,7 +17,7 @@ pub(crate) fn gives_one_row(
     if plan.one_row {
         return true;
     }
-    if !matches!(plan.tier, Tier::Route(_)) {
+    if !matches!(plan.tier, Tier::Route(_) | Tier::Coordinator { rides: true, .. }) {
         return false;
     }
     match &statement.tree {

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use pgherd_catalog::{Builtins, CatalogView, NameRow, NameSet, Oid, Part, Snapshot, qualified};
+use pgherd_catalog::{Builtins, CatalogView, LocalDraw, NameRow, NameSet, Oid, Part, Snapshot, qualified};
 
 use crate::database::Source;
 
@@ -149,6 +149,21 @@ fn put(snapshot: &mut Snapshot, oid: Oid, (kind, name): &NameRow, there: bool) {
         'X' | 'W' => {
             let set = if *kind == 'X' { &mut snapshot.changing_triggers } else { &mut snapshot.firing_before };
             _ = if there { set.insert(oid) } else { set.remove(&oid) };
+            return;
+        }
+        'y' => {
+            let mut words = name.splitn(5, '\u{1}');
+            let mut word = || words.next().unwrap_or_default().to_owned();
+            let table = qualified(&word(), &word());
+            let draw = LocalDraw { column: word(), always: word() == "t", sql: word() };
+            let mut draws = snapshot.local_draws.remove(&table).unwrap_or_default().to_vec();
+            match there {
+                true => draws.push(draw),
+                false => draws.retain(|known| *known != draw),
+            }
+            if !draws.is_empty() {
+                snapshot.local_draws.insert(table, draws.into());
+            }
             return;
         }
         'K' => {

@@ -130,8 +130,8 @@ impl Session {
         let is_coordinators = matches!(plan.tier, Tier::Coordinator { .. } | Tier::Federate { .. } | Tier::Refuse(_));
         let lacks_types = !is_coordinators && !self.workers_have_types(call).await?;
         self.take_snapshots_for(&plan).await?;
-        if plan.writes && (lacks_types || !matches!(plan.tier, Tier::Route(_) | Tier::Scatter(_) | Tier::InsertRows(_)))
-        {
+        let may_draw = lacks_types || !matches!(plan.tier, Tier::Route(_) | Tier::Scatter(_) | Tier::InsertRows(_));
+        if plan.writes && may_draw && plan.given.is_empty() {
             // Whoever draws in it is the last.
             self.last_drawn = None;
         }
@@ -161,18 +161,29 @@ impl Session {
                     return Box::pin(self.run_plan_once(call)).await;
                 }
                 self.note_session_calls(call);
-                let sql = Box::pin(self.coordinator_text(call)).await?;
+                let is_given = !plan.given.is_empty();
+                let sql = match &plan.tier {
+                    Tier::Coordinator { sql, .. } if is_given => sql.clone(),
+                    _ => Box::pin(self.coordinator_text(call)).await?,
+                };
                 let writes = plan.writes || *in_block;
                 if writes {
                     self.look_at_readers(call).await?;
                 }
-                let is_plain = (*rides || plan.leaves_draws_only) && sql.as_written() == call.prepared.text();
+                let is_plain =
+                    is_given || (*rides || plan.leaves_draws_only) && sql.as_written() == call.prepared.text();
                 self.kept_there = (is_plain && call.keeps_on_leases()).then_some(id * 65_536);
                 let completion = Box::pin(self.run_coordinator_plan(call, &sql, writes, *in_block)).await;
                 self.kept_there = None;
                 self.cursors.changes.calls_stable_readers = None;
-                self.note_draws_there(call, false);
-                if *rides && completion.is_ok() && call.keeps() && sql.as_written() == call.prepared.text() {
+                if !is_given {
+                    self.note_draws_there(call, false);
+                } else if fresh && matches!(&completion, Err(failure) if failure.sqlstate() == "42501") {
+                    // A right to the columns that are named now: the statement itself may need none.
+                    self.release_autocommit().await;
+                    return Box::pin(self.run_without_gifts(call)).await;
+                }
+                if *rides && completion.is_ok() && call.keeps() && is_plain {
                     self.compile(call.prepared, &plan, id);
                 }
                 completion

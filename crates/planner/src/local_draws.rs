@@ -1,0 +1,77 @@
+//! INSERT of one row into a local table whose columns draw from sequences: the router has drawn their values ahead, and
+//! the coordinator runs the rest like any statement that leaves nothing behind.
+
+use pgherd_catalog::LocalDraw;
+use pgherd_sql::Splice;
+use pgherd_sql::ast::*;
+
+use crate::context::{Context, quote_ident};
+use crate::given::is_next_value;
+use crate::plan::*;
+
+impl Context<'_> {
+    /// The same plan with such values; none: they cannot be given.
+    pub fn with_local_draws(&self, plan: &Plan) -> Option<Plan> {
+        let Tree::Insert(insert) = &self.statement.tree else { return None };
+        let Tier::Coordinator { in_block, rides: false, .. } = plan.tier else { return None };
+        let given = self.given.as_ref().filter(|_| plan.leaves_draws_only)?;
+        let target = &insert.target;
+        let path = self.session.search_path;
+        let name = self.snapshot.resolve_other(target.schema.as_deref(), &target.name, path)?;
+        let draws = self.snapshot.local_draws.get(&name)?;
+        let InsertSource::Values(rows) = &insert.source else { return None };
+        let ([row], Some(list)) = (rows.as_slice(), insert.columns_span) else { return None };
+        let plain = insert.with.is_none()
+            && insert.overriding == Overriding::No
+            && insert.columns.len() == row.len()
+            && insert.columns.iter().all(|(_, part)| !part)
+            && row.iter().all(|field| field.span.is_known())
+            && draws.iter().all(|draw| is_next_value(&draw.sql));
+        if !plain {
+            return None;
+        }
+        let text = self.text();
+        let mut sql = Splice::default();
+        sql.push_text(Span::new(0, list.end - 1).of(text), Some(0));
+        let mut fields: Vec<(&str, Option<usize>)> =
+            row.iter().map(|field| (field.span.of(text), Some(field.span.start))).collect();
+        let mut replaced: Vec<(usize, String)> = Vec::new();
+        let mut appended = Vec::new();
+        let mut always = false;
+        for draw in draws.iter() {
+            let at = insert.columns.iter().position(|(column, _)| *column == draw.column);
+            match at.map(|at| (at, &row[at].kind)) {
+                None | Some((_, ExprKind::Default)) => {}
+                // PostgreSQL refuses it, or takes it.
+                Some(_) if draw.always => return None,
+                Some(_) => continue,
+            }
+            let LocalDraw { column, sql: draw_sql, .. } = draw;
+            let value = format!("${}", given.draw(draw_sql)?);
+            always |= draw.always;
+            match at {
+                Some(at) => replaced.push((at, value)),
+                None => {
+                    sql.push_text(&format!(", {}", quote_ident(column)), None);
+                    appended.push(value);
+                }
+            }
+        }
+        sql.push_text(if always { ") OVERRIDING SYSTEM VALUE VALUES (" } else { ") VALUES (" }, None);
+        for (at, value) in &replaced {
+            fields[*at] = (value, None);
+        }
+        fields.extend(appended.iter().map(|value| (value.as_str(), None)));
+        for (at, (field, origin)) in fields.into_iter().enumerate() {
+            sql.push_text(if at == 0 { "" } else { ", " }, None);
+            sql.push_text(field, origin);
+        }
+        sql.push_text(")", None);
+        if let Some(tail) = insert.tail_span {
+            sql.push_text(" ", None);
+            sql.push_text(tail.of(text), Some(tail.start));
+        }
+        let tier = Tier::Coordinator { sql, in_block, rides: true };
+        Some(Plan { tier, one_row: true, ..plan.clone() })
+    }
+}
