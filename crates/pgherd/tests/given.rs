@@ -128,6 +128,10 @@ const STATEMENTS: &[&str] = &[
     "SELECT * FROM spread WHERE k IN ($1, $1 + 3)",
     "SELECT k, v FROM spread WHERE k = ANY (ARRAY[1, 5, 9, 13, $1]::int[])",
     "SELECT v FROM spread WHERE k IN (7, 7, $1) AND n >= 0",
+    "SELECT k, v FROM spread WHERE k = ANY (('{1,3,NULL,' || $1 || '}')::int[])",
+    "SELECT k, v FROM spread WHERE k = ANY ('{1,3,5}'::int[]) AND k > $1",
+    "SELECT k FROM spread WHERE k = ANY (ARRAY[$1]::int[]) OR k = ANY (ARRAY[1, 2])",
+    "UPDATE spread SET n = n + 1 WHERE k = ANY (ARRAY[$1, 22])",
     "SELECT k FROM spread WHERE k = $1 OR k = 11",
     "SELECT s.k, b.w FROM spread s JOIN beside_it b ON b.k = s.k WHERE s.k IN ($1, 4)",
     "SELECT k, count(*) FROM beside_it WHERE k IN ($1, 4, 30) GROUP BY k",
@@ -511,4 +515,54 @@ fn blocks_read_what_they_read_on_one_server() {
         said.push(all);
     }
     compare("blocks", &said[0], &said[1]);
+}
+
+/// Arrays as parameters, as drivers send them: in text and in binary, often enough to ride.
+#[test]
+fn keys_come_as_arrays() {
+    let (_plain, sides) = sides();
+    const ARRAYS: [&str; 9] = [
+        "{}",
+        "{5}",
+        "{1,2,3,4,5,6,7,8,9,10,11,12}",
+        "{NULL}",
+        "{40,NULL,3,3}",
+        " { 7 , 8 } ",
+        "{{1,2},{3,4}}",
+        "[2:3]={1,2}",
+        "{x}",
+    ];
+    const STATEMENTS: [(&str, u32); 7] = [
+        ("SELECT k, v FROM spread WHERE k = ANY ($1)", 1007),
+        ("SELECT k, v FROM spread WHERE k = ANY ($1)", 0),
+        ("SELECT k, v FROM spread WHERE k = ANY ($1::bigint[]) AND n >= 0", 0),
+        ("SELECT s.k, b.w FROM spread s JOIN beside_it b ON b.k = s.k WHERE s.k = ANY ($1)", 1007),
+        ("UPDATE spread SET n = n + 1 WHERE k = ANY ($1)", 1007),
+        ("DELETE FROM beside_it WHERE k = ANY ($1) AND l < 10", 1007),
+        ("SELECT n FROM named WHERE name = ANY ($1)", 1009),
+    ];
+    let said = sides.each_ref().map(|side| {
+        let mut client = begin(side, "given_arrays");
+        let mut all = Vec::new();
+        for (number, (statement, array_type)) in STATEMENTS.iter().enumerate() {
+            let types = [*array_type];
+            let name = format!("a{number}");
+            client.prepare(&name, statement, &types[..usize::from(*array_type > 0)]).unwrap();
+            for round in 0..3 {
+                for array in ARRAYS {
+                    let text = if *array_type == 1009 { array.replace(['1', '5'], "n2") } else { array.to_owned() };
+                    let value = [Some(text.into_bytes())];
+                    let said = WAYS.told(&client.execute(&name, &value, 0, None).unwrap());
+                    all.push(format!("{statement} {round} {array}: {said}"));
+                }
+                client.run("BEGIN").unwrap();
+                let said = WAYS.told(&client.execute(&name, &[Some(b"{2,9}".to_vec())], 0, None).unwrap());
+                all.push(said);
+                client.run("COMMIT").unwrap();
+                all.push(WAYS.told(&client.execute(&name, &[None], 0, None).unwrap()));
+            }
+        }
+        all
+    });
+    compare("arrays", &said[0], &said[1]);
 }

@@ -12,6 +12,7 @@ impl Display for KeyValue {
             KeyValue::Literal(text) => write!(f, "'{text}'"),
             KeyValue::Null => f.write_str("NULL"),
             KeyValue::Param(n) => write!(f, "${n}"),
+            KeyValue::Each(n) => write!(f, "each of ${n}"),
         }
     }
 }

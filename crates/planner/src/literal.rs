@@ -143,6 +143,18 @@ pub(crate) fn elements<'e>(array: &'e Expr, column: &Column, snapshot: &Snapshot
     }
 }
 
+/// The parameter that is an array of values with which the column is compared.
+pub(crate) fn array_parameter(array: &Expr, column: &Column, snapshot: &Snapshot) -> Option<u16> {
+    match &array.kind {
+        ExprKind::Param(number) => Some(*number),
+        ExprKind::Cast { expr, to } if to.is_array => {
+            let element = plain_type(&TypeName { is_array: false, ..to.clone() }, snapshot)?;
+            same_family(element, column.type_oid).then(|| array_parameter(expr, column, snapshot)).flatten()
+        }
+        _ => None,
+    }
+}
+
 /// The value, if `column = expr` pins the column to a value known before any server is asked.
 pub(crate) fn key_value(expr: &Expr, column: &Column, snapshot: &Snapshot) -> Option<KeyValue> {
     let (mut inner, mut types) = (expr, Vec::new());

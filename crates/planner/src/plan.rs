@@ -93,6 +93,8 @@ pub enum KeyValue {
     /// `$n`, n from 1. `type_oid`: the parameter's type where the planner can tell it from a cast, 0 where it is the
     /// column's own type.
     Param(u16),
+    /// Each element of the array `$n`.
+    Each(u16),
 }
 
 #[derive(Debug, Clone)]

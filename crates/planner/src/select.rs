@@ -301,6 +301,13 @@ impl Context<'_> {
             }
             (OpKind::Any, _) => {
                 let column = column(left)?;
+                if let Some(number) = literal::array_parameter(right, column, self.snapshot) {
+                    let each = KeyValue::Each(number);
+                    if out.seen.insert(each.clone()) {
+                        out.list.push(each);
+                    }
+                    return Some(());
+                }
                 literal::elements(right, column, self.snapshot)?.iter().try_for_each(|e| add(e, column))
             }
             _ => None,

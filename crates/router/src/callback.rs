@@ -797,7 +797,7 @@ impl Session {
                 // The parameters are text; which type they have does not matter to postgres_fdw, so all workers where
                 // the key is one.
                 let group = match (&route.key, bound) {
-                    (pgherd_planner::KeyValue::Param(_), _) => None,
+                    (pgherd_planner::KeyValue::Param(_) | pgherd_planner::KeyValue::Each(_), _) => None,
                     (key, _) => self
                         .remainder_of(&route.table, key, None)
                         .await?

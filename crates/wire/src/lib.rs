@@ -9,6 +9,7 @@
 //! | [`scram`] | SCRAM-SHA-256, both sides, and verifiers |
 //! | [`copy`] | rows of COPY FROM data in all formats, and their distribution column |
 //! | [`encoding`] | encodings of clients that are not UTF-8 |
+//! | [`array`] | elements of arrays |
 //! | [`forms`] | where the text is in values in binary format |
 //! | [`multibyte`] | those of them that are learned from a server |
 //! | [`error`] | what is wrong with bytes that break the protocol |
@@ -19,6 +20,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod array;
 pub mod backend;
 mod codec;
 pub mod copy;

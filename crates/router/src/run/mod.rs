@@ -36,7 +36,7 @@ mod roles;
 pub mod routines;
 mod samples;
 mod session_views;
-mod shard_key;
+pub mod shard_key;
 mod snapshots;
 mod stage;
 mod stage_tables;

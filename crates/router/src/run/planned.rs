@@ -594,12 +594,11 @@ impl Session {
         let types = self.param_types(call).await?;
         let mut groups = Vec::new();
         for key in keys {
-            let Some(remainder) = self.remainder_of(&scatter.table, key, parameters(call, &types)).await? else {
+            let Some(found) = self.remainders_of(&scatter.table, key, parameters(call, &types)).await? else {
                 return Ok(catalog.groups_of(&scatter.table));
             };
-            if let Some(shard) = scatter.table.shards().get(remainder) {
-                groups.push(shard.group);
-            }
+            let shards = scatter.table.shards();
+            groups.extend(found.into_iter().filter_map(|at| Some(shards.get(at)?.group)));
         }
         groups.sort_unstable();
         groups.dedup();

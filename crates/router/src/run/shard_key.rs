@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 use pgherd_catalog::Table;
-use pgherd_catalog::hash::{self, Hashed};
+use pgherd_catalog::hash::{self, Hashed, KeyType, remainder};
 use pgherd_planner::KeyValue;
+use pgherd_wire::array::elements;
 use pgherd_wire::frontend;
 
 use super::request::fields_of;
@@ -21,6 +22,7 @@ impl Session {
     ) -> Result<Option<usize>> {
         match key {
             KeyValue::Null => Ok(Some(0)),
+            KeyValue::Each(_) => Ok(None),
             KeyValue::Literal(text) => {
                 let hashed = key_type(table)?.hash_text(text.as_bytes());
                 self.settle(table, hashed, text.as_bytes(), Asked::COMPARED).await.map(Some)
@@ -48,6 +50,24 @@ impl Session {
         }
     }
 
+    /// The remainders of the values that a key may be, where it may be several.
+    pub async fn remainders_of(
+        &mut self,
+        table: &Table,
+        key: &KeyValue,
+        bound: Option<Parameters<'_>>,
+    ) -> Result<Option<Vec<usize>>> {
+        let KeyValue::Each(number) = key else {
+            return Ok(self.remainder_of(table, key, bound).await?.map(|remainder| vec![remainder]));
+        };
+        let index = usize::from(*number).saturating_sub(1);
+        let Some(bound) = bound else { return Ok(None) };
+        let Some(value) = bound.bound.params.get(index).cloned().flatten() else { return Ok(Some(Vec::new())) };
+        let element = bound.types.get(index).and_then(|oid| element_type(*oid));
+        let Some(key_type) = element.and_then(|oid| table.key_type()?.for_parameter(oid)) else { return Ok(None) };
+        Ok(remainders(&value, bound.bound.is_binary(index), key_type, table.shards().len()))
+    }
+
     /// The remainder of a value that is put into the key column, which may change it first (`varchar(3)`).
     pub async fn remainder_of_stored(
         &mut self,
@@ -57,6 +77,7 @@ impl Session {
     ) -> Result<usize> {
         match key {
             KeyValue::Null => Ok(0),
+            KeyValue::Each(_) => Err(Failure::new("XX000", "an array is no key")),
             KeyValue::Literal(text) => self.remainder_of_stored_text(table, Some(text.as_bytes())).await,
             KeyValue::Param(number) => {
                 let index = usize::from(*number).saturating_sub(1);
@@ -192,4 +213,36 @@ fn no_parameter(number: u16) -> Failure {
 
 fn key_type(table: &Table) -> Result<&pgherd_catalog::hash::KeyType> {
     table.key_type().ok_or_else(|| Failure::new("XX000", format!("table \"{}\" is not distributed", table.name)))
+}
+
+/// The type of the elements of a built-in array type.
+pub fn element_type(array: u32) -> Option<u32> {
+    Some(match array {
+        1005 => 21,
+        1007 => 23,
+        1016 => 20,
+        1009 => 25,
+        1015 => 1043,
+        2951 => 2950,
+        1182 => 1082,
+        _ => return None,
+    })
+}
+
+/// More elements of an array than this are not looked at: all shards are asked.
+const ELEMENTS_MAX: usize = 1000;
+
+/// Where the elements of an array are, each once. None: only a server can tell.
+pub fn remainders(value: &[u8], binary: bool, key_type: KeyType, shards: usize) -> Option<Vec<usize>> {
+    let mut found = Vec::new();
+    // NULL equals no key.
+    for element in elements(value, binary, ELEMENTS_MAX)?.into_iter().flatten() {
+        let hashed = if binary { key_type.hash_binary(&element) } else { key_type.hash_text(&element) };
+        let Hashed::Value(hash) = hashed else { return None };
+        let at = remainder(hash, shards as u32) as usize;
+        if !found.contains(&at) {
+            found.push(at);
+        }
+    }
+    Some(found)
 }

@@ -19,6 +19,7 @@ use super::ride::{Compiled, CompiledKey, Values, is_plain_table};
 use super::{Attempt, Session, next_id};
 use crate::client::Link;
 use crate::group::{Part, SharedWrite};
+use crate::run::shard_key::remainders;
 
 /// More keys than this go the long way.
 const KEYS_MAX: usize = 32;
@@ -63,12 +64,25 @@ impl Compiled {
         }
         let shards = scatter.table.shards();
         let mut places = Places::new();
-        for key in keys {
-            let at = key.remainder(values, shards.len())?;
+        let mut add = |at: usize| {
             let found = places.entry(shards.get(at)?.group).or_default();
             if !found.contains(&at) {
                 found.push(at);
             }
+            Some(())
+        };
+        for key in keys {
+            match key {
+                CompiledKey::Each { index, key_type } => {
+                    let Some((array, binary)) = values.get(*index)? else { continue };
+                    remainders(array, binary, *key_type, shards.len())?.into_iter().try_for_each(&mut add)?;
+                }
+                _ => add(key.remainder(values, shards.len())?)?,
+            }
+        }
+        // Whoever finds nothing still says so.
+        if places.is_empty() {
+            return None;
         }
         places.values_mut().for_each(|list| list.sort_unstable());
         Some(places)
@@ -77,13 +91,20 @@ impl Compiled {
     /// Of one server: its shards together for rows, one by one for writes; all that it has where none are named.
     fn part(&self, scatter: &Scatter, shards: &[usize]) -> Option<Rc<LaneStatement>> {
         let texts = &self.texts;
+        let has_array = || match &self.key {
+            CompiledKey::List(keys) => keys.iter().any(|key| matches!(key, CompiledKey::Each { .. })),
+            _ => false,
+        };
+        // Of an array any shards may be wanted: one text by the tables' own names is for all of them.
+        let is_by_parent = shards.len() > 1 && !self.writes && self.fence.is_some() && has_array();
+        let shards = if is_by_parent { &[] } else { shards };
         if let Some(known) = texts.known.borrow().get(shards) {
             return Some(known.clone());
         }
         let text_of = |at: usize| Some(self.text_at(&scatter.table, &scatter.sql, at)?.1);
-        let sql = match (shards, &self.key) {
+        let sql = match (shards, &self.fence) {
             // What an uncorrelated subquery gives is known before the first row.
-            ([], CompiledKey::All(_, fence)) => format!(
+            ([], Some(fence)) => format!(
                 "SELECT * FROM ({}\n) AS pgherd_s WHERE (SELECT {fence}::pg_catalog.text) IS NOT NULL",
                 scatter.sql.as_written()
             ),
@@ -131,7 +152,7 @@ impl Session {
         }
         let places = match &compiled.key {
             CompiledKey::List(keys) => compiled.places(scatter, keys, &view),
-            CompiledKey::All(groups, _) if !view.may_move => Some(groups.iter().map(|g| (*g, Vec::new())).collect()),
+            CompiledKey::All(groups) if !view.may_move => Some(groups.iter().map(|g| (*g, Vec::new())).collect()),
             _ => None,
         };
         let Some(places) = places else { return Attempt::No };
@@ -165,7 +186,7 @@ impl Session {
                 1 => formats[1] == 1,
                 _ => formats[column * 2 + 1] == 1,
             });
-            let sums = matches!(compiled.key, CompiledKey::All(..)).then(|| formats.map(|f| (f, 0)).collect());
+            let sums = matches!(compiled.key, CompiledKey::All(_)).then(|| formats.map(|f| (f, 0)).collect());
             let gather = Rc::new(Gather::new(link, rides.len(), sums));
             for (lanes, statement) in rides {
                 // Where one is not taken, all go the long way once the others are back.

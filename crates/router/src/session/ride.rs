@@ -23,6 +23,7 @@ use super::context::{Names, TEXT_MAX, Text, bytes_of};
 use super::{Named, Prepared, Session, lists};
 use crate::describe::Described;
 use crate::error::Failure;
+use crate::run::shard_key::element_type;
 use crate::sequences::{Lease, Taken};
 use crate::settings::quote_ident;
 use crate::transaction::{Block, LogItem};
@@ -63,6 +64,8 @@ pub struct Compiled {
     given: Vec<RideGiven>,
     /// Of a statement over a list of keys.
     pub(super) texts: super::lists::Texts,
+    /// What keeps shards from moving while such a statement goes by the tables' own names.
+    pub(super) fence: Option<String>,
     /// Of the tag of a write.
     verb: Option<&'static str>,
 }
@@ -101,10 +104,15 @@ pub(super) enum CompiledKey {
         key_type: KeyType,
     },
     Fixed(usize),
+    /// Each element of an array.
+    Each {
+        index: usize,
+        key_type: KeyType,
+    },
     /// The statement names several.
     List(Vec<CompiledKey>),
-    /// All shards: these servers, with what keeps shards from moving meanwhile.
-    All(Vec<GroupId>, String),
+    /// All shards: these servers.
+    All(Vec<GroupId>),
 }
 
 /// The statement as one shard runs it.
@@ -432,7 +440,7 @@ impl Session {
                 .map(|named| &named.prepared),
         };
         let Some(prepared) = prepared else { return Attempt::No };
-        let is_list = |c: &Rc<Compiled>| matches!(c.key, CompiledKey::List(_) | CompiledKey::All(..));
+        let is_list = |c: &Rc<Compiled>| matches!(c.key, CompiledKey::List(_) | CompiledKey::All(_));
         if let Some(compiled) = prepared.compiled().filter(is_list) {
             let limited = execution.is_limited && compiled.described.fields.is_some();
             let fits = !limited && execution.values.len() <= REQUEST_MAX && self.is_current(&compiled);
@@ -492,7 +500,7 @@ impl Session {
             None => &self.statements.get(name).ok_or(Attempt::No)?.prepared,
         };
         let compiled = prepared.compiled().ok_or(Attempt::No)?;
-        let is_list = matches!(compiled.key, CompiledKey::List(_) | CompiledKey::All(..));
+        let is_list = matches!(compiled.key, CompiledKey::List(_) | CompiledKey::All(_));
         if is_list || !self.is_current(&compiled) || values.len() > REQUEST_MAX {
             return Err(Attempt::No);
         }
@@ -634,6 +642,7 @@ impl Session {
         let given: Vec<RideGiven> = given.collect();
         let mut param_types = described.param_types.clone();
         param_types.extend(plan.given.iter().map(Given::type_oid));
+        let mut fence = None;
         let key = match &plan.tier {
             Tier::Route(route) if is_plain(plan, route) => {
                 compiled_key(&route.table, &route.key, &statement.kind, &param_types)
@@ -641,12 +650,11 @@ impl Session {
             Tier::Coordinator { rides: true, .. } => Some(CompiledKey::Fixed(0)),
             Tier::Scatter(scatter) if lists::may_ride(plan, scatter, statement, &catalog) => {
                 let of = |key| compiled_key(&scatter.table, key, &statement.kind, &param_types);
+                let epoch = catalog.placement_epoch(scatter.table.colocation);
+                fence = epoch.map(|epoch| format!("pgherd.fence({}, {epoch})", scatter.table.colocation));
                 match &scatter.keys {
                     Some(keys) => keys.iter().map(of).collect::<Option<Vec<_>>>().map(CompiledKey::List),
-                    None => catalog.placement_epoch(scatter.table.colocation).map(|epoch| {
-                        let fence = format!("pgherd.fence({}, {epoch})", scatter.table.colocation);
-                        CompiledKey::All(catalog.groups_of(&scatter.table), fence)
-                    }),
+                    None => fence.as_ref().map(|_| CompiledKey::All(catalog.groups_of(&scatter.table))),
                 }
             }
             _ => None,
@@ -675,6 +683,7 @@ impl Session {
             ridden: Rc::default(),
             given,
             texts: super::lists::Texts::default(),
+            fence,
             verb: match &statement.kind {
                 StatementKind::Update => Some("UPDATE"),
                 StatementKind::Delete => Some("DELETE"),
@@ -771,6 +780,11 @@ pub(super) fn compiled_key(
             Hashed::Value(hash) => Some(CompiledKey::Fixed(remainder(hash, table.shards().len() as u32) as usize)),
             Hashed::AskServer => None,
         },
+        KeyValue::Each(number) => {
+            let index = usize::from(*number).checked_sub(1)?;
+            let key_type = own_type.for_parameter(element_type(*param_types.get(index)?)?)?;
+            Some(CompiledKey::Each { index, key_type })
+        }
         KeyValue::Param(number) => {
             let index = usize::from(*number).checked_sub(1)?;
             let key_type = own_type.for_parameter(*param_types.get(index)?)?;
@@ -797,7 +811,7 @@ impl CompiledKey {
     pub(super) fn remainder(&self, values: &Values<'_>, shards: usize) -> Option<usize> {
         match self {
             CompiledKey::Fixed(at) => Some(*at),
-            CompiledKey::List(_) | CompiledKey::All(..) => None,
+            CompiledKey::List(_) | CompiledKey::All(_) | CompiledKey::Each { .. } => None,
             CompiledKey::Param { index, key_type } => match values.get(*index)? {
                 None => Some(0),
                 Some((value, binary)) => {
