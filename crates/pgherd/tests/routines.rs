@@ -511,6 +511,7 @@ fn copies_are_of_one_meaning() {
         for (path, zone) in
             [("s1", "UTC"), ("s2", "UTC"), ("s1", "Asia/Tokyo"), ("s2", "America/New_York"), ("s1", "UTC")]
         {
+            let mut client = Client::connect(&target).unwrap();
             client.run(&format!("SET search_path = public, {path}; SET TimeZone = '{zone}'")).unwrap();
             for key in 1..4 {
                 let value = [Some(key.to_string().into_bytes())];

@@ -7,6 +7,7 @@ use pgherd_sql::ast::*;
 
 use crate::context::{Context, quote_ident};
 use crate::given::is_next_value;
+use crate::one_row::calls_set;
 use crate::plan::*;
 
 impl Context<'_> {
@@ -26,7 +27,8 @@ impl Context<'_> {
             && insert.columns.len() == row.len()
             && insert.columns.iter().all(|(_, part)| !part)
             && row.iter().all(|field| field.span.is_known())
-            && draws.iter().all(|draw| is_next_value(&draw.sql));
+            && draws.iter().all(|draw| is_next_value(&draw.sql))
+            && !calls_set(self.statement, self.snapshot);
         if !plain {
             return None;
         }

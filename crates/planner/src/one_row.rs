@@ -45,7 +45,7 @@ pub(crate) fn gives_one_row(
     }
 }
 
-fn calls_set(statement: &Statement, snapshot: &Snapshot) -> bool {
+pub(crate) fn calls_set(statement: &Statement, snapshot: &Snapshot) -> bool {
     statement.calls.iter().any(|(_, name)| snapshot.set_returning_functions.contains(name))
 }
 

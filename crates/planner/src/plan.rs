@@ -235,6 +235,21 @@ pub enum Combine {
     Merge(Merge),
 }
 
+/// How rows are put together that are ordered on each worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ordered {
+    pub keys: Vec<OrderKey>,
+    pub limit: u64,
+}
+
+/// A column of the result, from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OrderKey {
+    pub column: usize,
+    pub descending: bool,
+    pub nulls_first: bool,
+}
+
 /// `sql` is run on one server over the workers' partial rows. It reads them from a relation that the router puts in
 /// place of the FROM item written `{{partial}}`: columns `c1 … cn`, cast to the types in which the workers returned
 /// them. Statement parameters keep their numbers (a parameter may be left in one of the texts only: give its type).
@@ -260,6 +275,42 @@ impl Merge {
             rest = rest.strip_prefix(", ").unwrap_or(rest);
         }
         rest == " FROM {{partial}}"
+    }
+
+    /// It does nothing but order the workers' rows, which are ordered and few themselves, and cut them.
+    pub fn orders_rows(&self) -> Option<Ordered> {
+        let mut rest = self.sql.strip_prefix("SELECT ")?;
+        for column in 1..=self.columns {
+            rest = rest.strip_prefix(format!("c{column} AS \"").as_str())?;
+            // A name may have quotes, which are doubled.
+            let bytes = rest.as_bytes();
+            let mut end = 0;
+            while *bytes.get(end)? != b'"' || bytes.get(end + 1) == Some(&b'"') {
+                end += if bytes[end] == b'"' { 2 } else { 1 };
+            }
+            rest = &rest[end + 1..];
+            rest = rest.strip_prefix(", ").unwrap_or(rest);
+        }
+        let (order, limit) = rest.strip_prefix(" FROM {{partial}} ORDER BY ")?.split_once(" LIMIT ")?;
+        let key = |item: &str| {
+            let mut words = item.split(' ');
+            let column = words.next()?.parse::<usize>().ok()?.checked_sub(1)?;
+            let rest: Vec<&str> = words.collect();
+            let (descending, nulls) = match rest.as_slice() {
+                ["DESC", nulls @ ..] => (true, nulls),
+                ["ASC", nulls @ ..] => (false, nulls),
+                nulls => (false, nulls),
+            };
+            let nulls_first = match nulls {
+                [] => descending,
+                ["NULLS", "FIRST"] => true,
+                ["NULLS", "LAST"] => false,
+                _ => return None,
+            };
+            Some(OrderKey { column, descending, nulls_first })
+        };
+        let keys = order.split(", ").map(key).collect::<Option<Vec<_>>>()?;
+        Some(Ordered { keys, limit: limit.parse().ok()? })
     }
 
     /// The statement over `partial` (a FROM item with its alias and columns `c1 … cn`); `types`: the partial columns'
@@ -395,4 +446,36 @@ pub fn involved_groups(table: &Table) -> Vec<GroupId> {
     groups.sort_unstable();
     groups.dedup();
     groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn merges_that_only_order_rows_are_known() {
+        let ordered = |sql: &str, columns| Merge { sql: sql.to_owned(), columns, collated: false }.orders_rows();
+        let key = |column, descending, nulls_first| OrderKey { column, descending, nulls_first };
+        let of = |keys: &[OrderKey], limit| Some(Ordered { keys: keys.to_vec(), limit });
+        for (sql, columns, expected) in [
+            (r#"SELECT c1 AS "id" FROM {{partial}} ORDER BY 1 LIMIT 5"#, 1, of(&[key(0, false, false)], 5)),
+            (
+                r#"SELECT c1 AS "a""b", c2 AS "x, c2 AS " FROM {{partial}} ORDER BY 2 DESC, 1 NULLS FIRST LIMIT 7"#,
+                2,
+                of(&[key(1, true, true), key(0, false, true)], 7),
+            ),
+            (
+                r#"SELECT c1 AS "id" FROM {{partial}} ORDER BY 1 DESC NULLS LAST LIMIT 0"#,
+                1,
+                of(&[key(0, true, false)], 0),
+            ),
+            (r#"SELECT c1 AS "id" FROM {{partial}} ORDER BY 1"#, 1, None),
+            (r#"SELECT c1 AS "id" FROM {{partial}} ORDER BY coalesce(c2) LIMIT 5"#, 2, None),
+            (r#"SELECT c1 AS "id" FROM {{partial}} ORDER BY 1 LIMIT 5 OFFSET 2"#, 1, None),
+            (r#"SELECT c1 AS "id" FROM {{partial}} ORDER BY 1 LIMIT $1::pg_catalog.int8"#, 1, None),
+            (r#"SELECT DISTINCT c1 AS "id" FROM {{partial}} ORDER BY 1 LIMIT 5"#, 1, None),
+        ] {
+            assert_eq!(ordered(sql, columns), expected, "{sql}");
+        }
+    }
 }

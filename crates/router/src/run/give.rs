@@ -209,7 +209,7 @@ impl Session {
             self.last_drawn.take_if(|(name, _)| names_sequence(text, name));
             self.drawn.retain(|known| !moved(known));
         }
-        if by_call {
+        if by_call || statement.has_modifying && !draws {
             self.drawn.iter_mut().for_each(|known| known.is_doubtful = true);
         }
     }

@@ -204,8 +204,7 @@ impl Session {
             }
             Tier::Scatter(scatter) => {
                 let result = Box::pin(self.run_scatter(call, &plan, scatter, id)).await;
-                let adds = matches!(&scatter.combine, Combine::Merge(merge) if merge.adds_counts());
-                if result.is_ok() && (scatter.keys.is_some() || adds) && call.keeps() {
+                if result.is_ok() && call.keeps() {
                     self.compile(call.prepared, &plan, id);
                 }
                 result

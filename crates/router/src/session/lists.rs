@@ -10,10 +10,10 @@ use std::rc::Rc;
 use bytes::{Buf, BufMut, BytesMut};
 use pgherd_backend::lane::{Again, LaneStatement, Outcome, Rider};
 use pgherd_catalog::{GroupId, Snapshot};
-use pgherd_planner::{Combine, Plan, Scatter, Tier};
+use pgherd_planner::{Combine, OrderKey, Ordered, Plan, Scatter, Tier};
 use pgherd_sql::ast::Tree;
 use pgherd_sql::{Statement, StatementKind};
-use pgherd_wire::backend;
+use pgherd_wire::backend::{self, FieldDescription};
 
 use super::ride::{Compiled, CompiledKey, Values, is_plain_table};
 use super::{Attempt, Session, next_id};
@@ -45,12 +45,43 @@ pub(super) fn may_ride(plan: &Plan, scatter: &Scatter, statement: &Statement, ca
         StatementKind::Update | StatementKind::Delete => plan.writes && shares(),
         _ => false,
     };
-    let is_listed = match (&scatter.keys, &scatter.combine) {
-        (Some(keys), Combine::Concatenate) => (1..=KEYS_MAX).contains(&keys.len()),
-        (None, Combine::Merge(merge)) => matches!(statement.kind, StatementKind::Select) && merge.adds_counts(),
-        _ => false,
+    let is_merged = matches!(scatter.combine, Combine::Merge(_)) && matches!(statement.kind, StatementKind::Select);
+    let is_listed = match &scatter.keys {
+        Some(keys) => (is_merged || matches!(scatter.combine, Combine::Concatenate)) && keys.len() <= KEYS_MAX,
+        None => is_merged,
     };
     fits && is_listed && !plan.parent_only && !plan.uses_now && plan.tables.iter().all(is_plain_table)
+}
+
+/// Rows of more than this are ordered elsewhere.
+const ORDERED_MAX: u64 = 1000;
+
+/// How the rows of several servers become one answer.
+#[derive(Debug, Clone)]
+pub(super) enum Gathers {
+    /// One after another.
+    Rows,
+    /// They are numbers to be added up.
+    Sums,
+    /// By columns that are numbers.
+    Ordered(Rc<Ordered>),
+}
+
+impl Gathers {
+    /// None: PostgreSQL does it.
+    pub(super) fn of(combine: &Combine, fields: &[FieldDescription]) -> Option<Gathers> {
+        match combine {
+            Combine::Concatenate => Some(Gathers::Rows),
+            Combine::Merge(merge) if merge.adds_counts() => Some(Gathers::Sums),
+            Combine::Merge(merge) => {
+                let ordered = merge.orders_rows().filter(|ordered| ordered.limit <= ORDERED_MAX && !merge.collated)?;
+                let is_number = |column: usize| fields.get(column).is_some_and(|f| matches!(f.type_oid, 20 | 21 | 23));
+                let fits = fields.len() == merge.columns && ordered.keys.iter().all(|key| is_number(key.column));
+                fits.then(|| Gathers::Ordered(Rc::new(ordered)))
+            }
+            Combine::ConcatenateLimit(_) => None,
+        }
+    }
 }
 
 /// What each server is to run: shards by group.
@@ -186,8 +217,14 @@ impl Session {
                 1 => formats[1] == 1,
                 _ => formats[column * 2 + 1] == 1,
             });
-            let sums = matches!(compiled.key, CompiledKey::All(_)).then(|| formats.map(|f| (f, 0)).collect());
-            let gather = Rc::new(Gather::new(link, rides.len(), sums));
+            let kept = match &compiled.gathers {
+                Gathers::Rows => Kept::Rows,
+                Gathers::Sums => Kept::Sums(formats.map(|binary| (binary, 0)).collect()),
+                Gathers::Ordered(ordered) => {
+                    Kept::Ordered { ordered: ordered.clone(), binary: formats.collect(), rows: Vec::new() }
+                }
+            };
+            let gather = Rc::new(Gather::new(link, rides.len(), kept));
             for (lanes, statement) in rides {
                 // Where one is not taken, all go the long way once the others are back.
                 if !lanes.ride(Rc::new(PartOf(gather.clone())), &statement, values) {
@@ -235,19 +272,34 @@ struct Gather {
     /// The rows of those that have answered.
     body: RefCell<BytesMut>,
     again: Cell<Option<Again>>,
-    /// The rows are numbers to be added up: whether each column is binary, and how much it is so far.
-    sums: Option<RefCell<Vec<(bool, i64)>>>,
+    kept: RefCell<Kept>,
 }
 
+/// What is kept of the rows until all of them are here. Which columns are binary.
+enum Kept {
+    /// Nothing: they are in the body.
+    Rows,
+    /// How much each column is so far.
+    Sums(Vec<(bool, i64)>),
+    Ordered {
+        ordered: Rc<Ordered>,
+        binary: Vec<bool>,
+        rows: Vec<(Vec<OrderedValue>, Vec<u8>)>,
+    },
+}
+
+/// By which a row is compared: where NULL stands, and the number.
+type OrderedValue = (bool, i64);
+
 impl Gather {
-    fn new(rider: Rc<Link>, parts: usize, sums: Option<Vec<(bool, i64)>>) -> Gather {
+    fn new(rider: Rc<Link>, parts: usize, kept: Kept) -> Gather {
         Gather {
             rider,
             left: Cell::new(parts),
             rows: Cell::default(),
             body: RefCell::default(),
             again: Cell::default(),
-            sums: sums.map(RefCell::new),
+            kept: RefCell::new(kept),
         }
     }
 
@@ -269,9 +321,18 @@ impl Gather {
             return self.rider.arrive(Outcome::Again(again));
         }
         let mut body = self.body.borrow_mut();
-        if let Some(sums) = &self.sums {
-            write_numbers(&sums.borrow(), &mut body);
-            self.rows.set(1);
+        match &mut *self.kept.borrow_mut() {
+            Kept::Rows => {}
+            Kept::Sums(sums) => {
+                write_numbers(sums, &mut body);
+                self.rows.set(1);
+            }
+            Kept::Ordered { ordered, rows, .. } => {
+                rows.sort_by(|(a, _), (b, _)| a.cmp(b));
+                rows.truncate(ordered.limit as usize);
+                rows.iter().for_each(|(_, row)| body.put_slice(row));
+                self.rows.set(rows.len() as u64);
+            }
         }
         backend::write_command_complete(&mut body, &format!("SELECT {}", self.rows.get()));
         backend::write_ready_for_query(&mut body, b'I');
@@ -285,23 +346,62 @@ impl Gather {
             let length = 1 + u32::from_be_bytes([header[1], header[2], header[3], header[4]]) as usize;
             let Some(message) = reply.get(..length) else { break };
             match header[0] {
-                b'D' => match &self.sums {
-                    None => {
-                        self.rows.set(self.rows.get() + 1);
-                        body.put_slice(message);
-                    }
-                    Some(sums) => {
-                        if add_numbers(&message[5..], &mut sums.borrow_mut()).is_none() {
-                            self.again.set(Some(Again::Changed));
+                b'D' => {
+                    let read = match &mut *self.kept.borrow_mut() {
+                        Kept::Rows => {
+                            self.rows.set(self.rows.get() + 1);
+                            body.put_slice(message);
+                            Some(())
                         }
+                        Kept::Sums(sums) => add_numbers(&message[5..], sums),
+                        Kept::Ordered { ordered, binary, rows } => {
+                            let keys = keys_of_row(&message[5..], ordered, binary);
+                            keys.map(|keys| rows.push((keys, message.to_vec())))
+                        }
+                    };
+                    if read.is_none() {
+                        self.again.set(Some(Again::Changed));
                     }
-                },
+                }
                 b'N' => body.put_slice(message),
                 _ => {}
             }
             reply.advance(length);
         }
     }
+}
+
+/// By what a DataRow is ordered, smaller ones first. None: they are no numbers.
+fn keys_of_row(row: &[u8], ordered: &Ordered, binary: &[bool]) -> Option<Vec<OrderedValue>> {
+    let mut rest = row.get(2..)?;
+    let mut values: Vec<Option<&[u8]>> = Vec::with_capacity(binary.len());
+    for _ in binary {
+        let (length, behind) = rest.split_first_chunk::<4>()?;
+        match i32::from_be_bytes(*length) {
+            -1 => {
+                values.push(None);
+                rest = behind;
+            }
+            length => {
+                let (value, behind) = behind.split_at_checked(usize::try_from(length).ok()?)?;
+                values.push(Some(value));
+                rest = behind;
+            }
+        }
+    }
+    let key = |key: &OrderKey| {
+        let Some(value) = values.get(key.column)? else { return Some((!key.nulls_first, 0)) };
+        let number = match (binary.get(key.column)?, value.len()) {
+            (true, 8) => i64::from_be_bytes((*value).try_into().ok()?),
+            (true, 4) => i64::from(i32::from_be_bytes((*value).try_into().ok()?)),
+            (true, 2) => i64::from(i16::from_be_bytes((*value).try_into().ok()?)),
+            (true, _) => return None,
+            (false, _) => std::str::from_utf8(value).ok()?.parse().ok()?,
+        };
+        // Of the largest there is no negative of the smallest: its complement turns the order around.
+        Some((key.nulls_first, if key.descending { !number } else { number }))
+    };
+    ordered.keys.iter().map(key).collect()
 }
 
 /// A DataRow's numbers. None: they are not, or more than an int8 holds.

@@ -64,6 +64,8 @@ pub struct Compiled {
     given: Vec<RideGiven>,
     /// Of a statement over a list of keys.
     pub(super) texts: super::lists::Texts,
+    /// What the rows of several servers are put together by.
+    pub(super) gathers: lists::Gathers,
     /// What keeps shards from moving while such a statement goes by the tables' own names.
     pub(super) fence: Option<String>,
     /// Of the tag of a write.
@@ -642,13 +644,16 @@ impl Session {
         let given: Vec<RideGiven> = given.collect();
         let mut param_types = described.param_types.clone();
         param_types.extend(plan.given.iter().map(Given::type_oid));
-        let mut fence = None;
+        let (mut fence, mut gathers) = (None, lists::Gathers::Rows);
         let key = match &plan.tier {
             Tier::Route(route) if is_plain(plan, route) => {
                 compiled_key(&route.table, &route.key, &statement.kind, &param_types)
             }
             Tier::Coordinator { rides: true, .. } => Some(CompiledKey::Fixed(0)),
             Tier::Scatter(scatter) if lists::may_ride(plan, scatter, statement, &catalog) => {
+                let fields = described.fields.as_deref().unwrap_or_default();
+                let Some(how) = lists::Gathers::of(&scatter.combine, fields) else { return };
+                gathers = how;
                 let of = |key| compiled_key(&scatter.table, key, &statement.kind, &param_types);
                 let epoch = catalog.placement_epoch(scatter.table.colocation);
                 fence = epoch.map(|epoch| format!("pgherd.fence({}, {epoch})", scatter.table.colocation));
@@ -683,6 +688,7 @@ impl Session {
             ridden: Rc::default(),
             given,
             texts: super::lists::Texts::default(),
+            gathers,
             fence,
             verb: match &statement.kind {
                 StatementKind::Update => Some("UPDATE"),
