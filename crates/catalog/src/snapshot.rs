@@ -117,6 +117,8 @@ pub struct Snapshot {
     pub firing_before: HashSet<Oid>,
     /// Some function of the user's that is not volatile reads tables: it sees what the statement that calls it sees.
     pub has_stable_readers: bool,
+    /// A body, a view or a default may ask what was drawn from a sequence last.
+    pub asks_drawn_inside: bool,
     /// A body, a view or a default reads the transaction's time where only the coordinator can tell it.
     pub time_is_read_inside: bool,
     /// Names of functions whose bodies have SET CONSTRAINTS.
@@ -407,6 +409,8 @@ impl Table {
 /// A column of a local table whose default draws from a sequence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalDraw {
+    /// Columns get their values in this order.
+    pub number: String,
     pub column: String,
     /// GENERATED ALWAYS AS IDENTITY.
     pub always: bool,

@@ -178,7 +178,7 @@ BEGIN
         WHERE r.relkind IN ('r', 'v', 'm', 'f', 'p', 'S') AND NOT r.is_distributed AND r.nspname !~ '^pg_temp'
     UNION ALL SELECT 'b', r.nspname || E'\x01' || r.relname, r.oid FROM rel r WHERE r.is_shown
     -- Defaults that draw from sequences, and whether the column is GENERATED ALWAYS.
-    UNION ALL SELECT 'y', concat_ws(E'\x01', r.nspname, r.relname, a.attname, a.attidentity = 'a', CASE WHEN a.attidentity <> ''
+    UNION ALL SELECT 'y', concat_ws(E'\x01', r.nspname, r.relname, to_char(a.attnum, 'FM0000'), a.attname, a.attidentity = 'a', CASE WHEN a.attidentity <> ''
             THEN format('pgherd.next_identity(%L::pg_catalog.regclass)', pg_get_serial_sequence(format('%I.%I', r.nspname, r.relname), a.attname))
             ELSE pg_get_expr(d.adbin, d.adrelid) END), r.oid
         FROM rel r JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped
@@ -219,6 +219,9 @@ BEGIN
     UNION ALL SELECT DISTINCT 'A', '', t.oid FROM trg t WHERE t.is_users AND t.bits & 66 = 0
         AND (t.partmethod IS DISTINCT FROM 'h' OR t.fires_here)
     UNION ALL SELECT DISTINCT 'W', '', t.oid FROM trg t WHERE t.fires_here AND t.is_users AND t.bits & 3 = 3 AND t.bits & 24 <> 0
+    UNION ALL SELECT DISTINCT 'H', '', x.oid FROM (
+        SELECT r.oid FROM rel r JOIN pg_attrdef a ON a.adrelid = r.oid WHERE a.adbin::text ~ ':funcid (1575|2559) '
+        UNION ALL SELECT w.oid FROM rule w JOIN pg_rewrite a ON a.oid = w.rule WHERE a.ev_action::text ~ ':funcid (1575|2559) ') x
     UNION ALL SELECT DISTINCT 'N', '', w.oid FROM rule w JOIN pg_rewrite a ON a.oid = w.rule WHERE a.ev_action::text ~ time_is_read
     UNION ALL SELECT DISTINCT CASE r.partmethod WHEN 'h' THEN 'M' ELSE 'N' END, '', r.oid FROM rel r JOIN pg_attrdef a ON a.adrelid = r.oid
         WHERE a.adbin::text ~ time_is_read
@@ -311,6 +314,8 @@ BEGIN
             OR NOT EXISTS (SELECT FROM pg_proc b WHERE b.proname = f.proname AND b.pronamespace = 11 AND b.oid < 16384
                 AND b.pronargs = f.pronargs AND b.provariadic = 0))
     UNION ALL SELECT 'F', '', f.oid FROM fun f WHERE f.has_body AND f.is_users
+    -- It may ask what the session has drawn, which the coordinator does not know of values that the router gave.
+    UNION ALL SELECT 'H', '', f.oid FROM fun f WHERE f.is_users AND coalesce(f.sqlbody, f.prosrc) ~* '(currval|lastval)'
     UNION ALL SELECT 'S' || f.lanname || ' ' || f.proname, coalesce(f.sqlbody, f.prosrc), f.oid FROM fun f
         WHERE f.lanname IN ('sql', 'plpgsql') AND f.is_users
             AND (f.prosrc ~* E'tablesample|\\monly\\M' OR f.prosqlbody::text ~ ':tablesample [{]' OR f.sqlbody ~ E'\\mONLY\\M')

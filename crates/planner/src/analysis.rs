@@ -1028,7 +1028,11 @@ impl<'a> Analysis<'a> {
                     };
                     let one = match &right.kind {
                         ExprKind::Array(list) => list.as_slice(),
-                        _ => column.and_then(|c| literal::elements(right, c, self.snapshot)).unwrap_or_default(),
+                        // What the cast makes of a column's value may be another one.
+                        _ => column
+                            .and_then(|c| literal::elements(right, c, self.snapshot))
+                            .filter(|list| list.iter().all(literal::is_constant))
+                            .unwrap_or_default(),
                     };
                     if let [one] = one {
                         self.equality(left, one, scope, env);

@@ -15,14 +15,18 @@ impl Context<'_> {
     pub fn with_local_draws(&self, plan: &Plan) -> Option<Plan> {
         let Tree::Insert(insert) = &self.statement.tree else { return None };
         let Tier::Coordinator { in_block, rides: false, .. } = plan.tier else { return None };
-        let given = self.given.as_ref().filter(|_| plan.leaves_draws_only)?;
+        // Whoever asks there what was drawn would not hear of it.
+        let given = self.given.as_ref().filter(|_| plan.leaves_draws_only && !self.snapshot.asks_drawn_inside)?;
         let target = &insert.target;
         let path = self.session.search_path;
         let name = self.snapshot.resolve_other(target.schema.as_deref(), &target.name, path)?;
         let draws = self.snapshot.local_draws.get(&name)?;
         let InsertSource::Values(rows) = &insert.source else { return None };
         let ([row], Some(list)) = (rows.as_slice(), insert.columns_span) else { return None };
+        let sets_default =
+            |conflict: &OnConflict| conflict.set.iter().any(|a| matches!(a.value.kind, ExprKind::Default));
         let plain = insert.with.is_none()
+            && !insert.on_conflict.as_ref().is_some_and(sets_default)
             && insert.overriding == Overriding::No
             && insert.columns.len() == row.len()
             && insert.columns.iter().all(|(_, part)| !part)

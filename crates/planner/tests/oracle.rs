@@ -122,7 +122,7 @@ impl Setup {
                 let text = format!("'{}'", text.replace('\'', "''"));
                 self.client.value(&format!("SELECT {}", place(&text))).unwrap().parse().unwrap()
             }
-            KeyValue::Param(_) => panic!("no parameters here"),
+            KeyValue::Param(_) | KeyValue::Each(_) => panic!("no parameters here"),
         }
     }
 

@@ -95,6 +95,7 @@ pub fn settle(snapshot: &mut Snapshot) {
     // Those of our own tables count.
     snapshot.local_triggers = true;
     snapshot.time_is_read_inside = has('N') || has('M') && has('F');
+    snapshot.asks_drawn_inside = has('H');
     // Such a body is told with the names that tables have now.
     if !may_sample(snapshot) {
         snapshot.sampling_functions = NameSet::default();
@@ -152,15 +153,20 @@ fn put(snapshot: &mut Snapshot, oid: Oid, (kind, name): &NameRow, there: bool) {
             return;
         }
         'y' => {
-            let mut words = name.splitn(5, '\u{1}');
+            let mut words = name.splitn(6, '\u{1}');
             let mut word = || words.next().unwrap_or_default().to_owned();
             let table = qualified(&word(), &word());
-            let draw = LocalDraw { column: word(), always: word() == "t", sql: word() };
+            let draw = LocalDraw { number: word(), column: word(), always: word() == "t", sql: word() };
             let mut draws = snapshot.local_draws.remove(&table).unwrap_or_default().to_vec();
             match there {
                 true => draws.push(draw),
-                false => draws.retain(|known| *known != draw),
+                false => {
+                    if let Some(at) = draws.iter().position(|known| *known == draw) {
+                        draws.remove(at);
+                    }
+                }
             }
+            draws.sort_by(|a, b| a.number.cmp(&b.number));
             if !draws.is_empty() {
                 snapshot.local_draws.insert(table, draws.into());
             }

@@ -45,10 +45,29 @@ fn of_binary(value: &[u8], most: usize) -> Option<Vec<Element<'_>>> {
     rest.is_empty().then_some(found)
 }
 
+/// As PostgreSQL has it for arrays.
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
+}
+
+fn trim_start(mut bytes: &[u8]) -> &[u8] {
+    while let Some((_, rest)) = bytes.split_first().filter(|(first, _)| is_space(**first)) {
+        bytes = rest;
+    }
+    bytes
+}
+
+fn trim_end(mut bytes: &[u8]) -> &[u8] {
+    while let Some((_, rest)) = bytes.split_last().filter(|(last, _)| is_space(**last)) {
+        bytes = rest;
+    }
+    bytes
+}
+
 fn of_text(value: &[u8], most: usize) -> Option<Vec<Element<'_>>> {
-    let inner = value.trim_ascii().strip_prefix(b"{")?.strip_suffix(b"}")?;
+    let inner = trim_end(trim_start(value)).strip_prefix(b"{")?.strip_suffix(b"}")?;
     let mut found = Vec::new();
-    if inner.trim_ascii().is_empty() {
+    if trim_start(inner).is_empty() {
         return Some(found);
     }
     let mut rest = inner;
@@ -56,7 +75,7 @@ fn of_text(value: &[u8], most: usize) -> Option<Vec<Element<'_>>> {
         if found.len() == most {
             return None;
         }
-        rest = rest.trim_ascii_start();
+        rest = trim_start(rest);
         match rest.first()? {
             b'"' => {
                 let mut element = Vec::new();
@@ -75,12 +94,12 @@ fn of_text(value: &[u8], most: usize) -> Option<Vec<Element<'_>>> {
                     }
                 }
                 found.push(Some(Cow::Owned(element)));
-                rest = rest[at + 1..].trim_ascii_start();
+                rest = trim_start(&rest[at + 1..]);
             }
             b'{' | b'}' | b',' => return None,
             _ => {
                 let end = rest.iter().position(|byte| *byte == b',').unwrap_or(rest.len());
-                let element = rest[..end].trim_ascii_end();
+                let element = trim_end(&rest[..end]);
                 if element.is_empty() || element.iter().any(|byte| matches!(byte, b'{' | b'}' | b'"' | b'\\')) {
                     return None;
                 }
@@ -110,7 +129,7 @@ mod tests {
     fn texts_of_one_dimension_are_read() {
         let some = |list: &[Option<&str>]| Some(list.iter().map(|e| e.map(str::to_owned)).collect::<Vec<_>>());
         assert_eq!(text("{}"), some(&[]));
-        assert_eq!(text(" { 1, 2 ,NULL,\"NULL\" } "), some(&[Some("1"), Some("2"), None, Some("NULL")]));
+        assert_eq!(text(" {\u{b} 1, 2\u{c} ,NULL,\"NULL\" } "), some(&[Some("1"), Some("2"), None, Some("NULL")]));
         assert_eq!(text(r#"{"a\"b\\,{}",c d}"#), some(&[Some(r#"a"b\,{}"#), Some("c d")]));
         for other in
             ["", "{", "{1", "1,2", "{{1},{2}}", "[2:3]={1,2}", "{1,}", "{,1}", "{a\\b}", "{1 \"2\"}", "{1,2,3,4,5,6}"]

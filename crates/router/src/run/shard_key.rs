@@ -235,8 +235,13 @@ const ELEMENTS_MAX: usize = 1000;
 /// Where the elements of an array are, each once. None: only a server can tell.
 pub fn remainders(value: &[u8], binary: bool, key_type: KeyType, shards: usize) -> Option<Vec<usize>> {
     let mut found = Vec::new();
+    let elements = elements(value, binary, ELEMENTS_MAX)?;
+    // With array_nulls = off it is a text like any other.
+    if !binary && matches!(key_type, KeyType::Text | KeyType::Name) && elements.iter().any(Option::is_none) {
+        return None;
+    }
     // NULL equals no key.
-    for element in elements(value, binary, ELEMENTS_MAX)?.into_iter().flatten() {
+    for element in elements.into_iter().flatten() {
         let hashed = if binary { key_type.hash_binary(&element) } else { key_type.hash_text(&element) };
         let Hashed::Value(hash) = hashed else { return None };
         let at = remainder(hash, shards as u32) as usize;

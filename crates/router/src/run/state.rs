@@ -174,7 +174,8 @@ impl Session {
             self.follow(&set.name, true).await?;
             return Ok(Completion::tag("SET"));
         }
-        let is_quiet = local && settings::is_quiet(&set.name);
+        let is_plain = !set.is_default && !set.values.is_empty();
+        let is_quiet = local && is_plain && settings::is_quiet(&set.name);
         if is_quiet && self.set_as_before(&set.name, &value) {
             return Ok(Completion::tag("SET"));
         }
