@@ -71,7 +71,7 @@ PG ?=
 VERSIONS ?= 15 16 17 18
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build demo test check differential versions sweeps sql-docs bench analytics regress drivers fuzz sqlsmith
+.PHONY: help deps build demo test check differential versions sweeps draws leaks sql-docs bench analytics regress drivers fuzz sqlsmith
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -109,6 +109,14 @@ versions: ## The corpus, extensions, everyday statements and guides on the newes
 sweeps: ## Every setting and every kind of object, beside one PostgreSQL (make test tries a part)
 	@scripts/deps.sh test
 	PGHERD_SWEEPS=whole cargo test --locked -p pgherd --test sweeps -- --nocapture
+
+draws: ## A million values of sequences while routers are killed (make test draws ten thousand)
+	@scripts/deps.sh test
+	PGHERD_DRAWS=1000000 cargo test --locked --release -p pgherd --test draws -- --nocapture
+
+leaks: ## What sessions leave for others, by 100,000 generated statements (make test tries some; SEED=1)
+	@scripts/deps.sh test
+	PGHERD_LEAKS=100000 PGHERD_SEED=$(SEED) cargo test --locked --release -p pgherd --test leaks -- --nocapture
 
 sql-docs: ## Write docs/sql.md: what the corpus covers, and how it is run
 	@scripts/deps.sh test

@@ -2250,7 +2250,7 @@ REVOKE SELECT ON pgherd.pg_user_mapping FROM PUBLIC;
 REVOKE SELECT ON pgherd.secret, pgherd.remote_definition, pgherd.remote_command, pgherd.placement_epoch FROM PUBLIC;
 -- Other people's statements: the views show each his own.
 REVOKE SELECT ON pgherd.operation, pgherd.operation_step FROM PUBLIC;
-INSERT INTO pgherd.schema_version (version) VALUES (28) ON CONFLICT DO NOTHING;
+INSERT INTO pgherd.schema_version (version) VALUES (29) ON CONFLICT DO NOTHING;
 
 -- What currval gives: what the router has drawn for the session, or the coordinator since, unless that `is_last`; NULL where there is
 -- neither. Who may not ask is told so, but where it is the router that asks.
@@ -2269,5 +2269,25 @@ BEGIN
             END IF;
     END;
     RETURN CASE WHEN is_last THEN drawn ELSE greatest(here, drawn) END;
+END
+$$;
+
+-- What lastval gives here; NULL where there is nothing, or nothing that the role may know.
+CREATE OR REPLACE FUNCTION pgherd.last_value_here() RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN lastval();
+EXCEPTION WHEN object_not_in_prerequisite_state OR insufficient_privilege THEN
+    RETURN NULL;
+END
+$$;
+
+-- What lastval gives where the router has drawn last, unless the coordinator has drawn since: then it says something else than `before`.
+CREATE OR REPLACE FUNCTION pgherd.last_value(sequence regclass, drawn bigint, before bigint) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    here bigint := pgherd.last_value_here();
+BEGIN
+    RETURN CASE WHEN here IS NOT DISTINCT FROM before THEN pgherd.current_value(sequence, drawn, true) ELSE lastval() END;
 END
 $$;

@@ -59,6 +59,16 @@ pub struct LastDrawn {
     pub is_doubtful: bool,
 }
 
+/// What was drawn last of all, by the router.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastOne {
+    /// The sequence's name, as a literal.
+    pub name: Arc<str>,
+    pub value: i64,
+    /// The coordinator may have drawn since: what its `lastval` was before, if there was any.
+    pub doubt: Option<Option<i64>>,
+}
+
 /// What the router can give a statement.
 #[derive(Debug, Clone, Copy)]
 pub struct Gives<'a> {
@@ -129,8 +139,13 @@ pub(crate) fn session_literals<'a>(
         let call = argumentless(expr)?;
         let literal = |text: Option<String>| text.map_or_else(|| "NULL".to_owned(), |text| quote_literal(&text));
         match call.name.as_str() {
-            LAST_VALUE => last_drawn
-                .map(|(name, value)| format!("pgherd.current_value(pg_catalog.to_regclass({name}), {value}, true)")),
+            LAST_VALUE => last_drawn.map(|LastOne { name, value, doubt }| match doubt {
+                None => format!("pgherd.current_value(pg_catalog.to_regclass({name}), {value}, true)"),
+                Some(before) => {
+                    let before = before.map_or_else(|| "NULL".to_owned(), |before| before.to_string());
+                    format!("pgherd.last_value(pg_catalog.to_regclass({name}), {value}, {before})")
+                }
+            }),
             BACKEND_PID => pid.map(|pid| format!("({pid}::pg_catalog.int4)")),
             CLIENT_ADDRESS => {
                 address.map(|end| format!("({}::pg_catalog.inet)", literal(end.0.map(|a| address_text(&a)))))

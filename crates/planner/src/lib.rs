@@ -37,7 +37,7 @@ use std::sync::Arc;
 pub use context::fix_session;
 pub use ddl::*;
 pub use early::compute_first;
-pub use given::{ClientEnd, Given, Gives, LastDrawn, address_text, asks_drawn, asks_session, is_next_value};
+pub use given::{ClientEnd, Given, Gives, LastDrawn, LastOne, address_text, asks_drawn, asks_session, is_next_value};
 pub use insert::{
     default_at, default_reads_now, default_sql, differs_by_row, evaluation_type, expression_at, time_default,
 };
@@ -83,7 +83,7 @@ pub struct SessionView<'a> {
     /// What the router has drawn for it last of each sequence.
     pub drawn: &'a [LastDrawn],
     /// The same of any sequence, where nobody else has drawn for it since: its name as a literal, and the value.
-    pub last_drawn: Option<(&'a str, i64)>,
+    pub last_drawn: Option<&'a LastOne>,
     /// What of this and more may come as parameters.
     pub gives: Option<Gives<'a>>,
     /// Functions of users' that the statement calls, as far as they are known.

@@ -249,6 +249,21 @@ pub fn assignment(name: &str, value: &str, local: bool) -> String {
     format!("SET {scope} {} = {}", quote_setting(name), quote_literal(value))
 }
 
+/// Literals are read by these: bodies that a connection has planned go on with what they meant then.
+pub fn is_style(name: &str) -> bool {
+    const STYLES: [&str; 8] = [
+        "datestyle",
+        "intervalstyle",
+        "timezone",
+        "timezone_abbreviations",
+        "lc_monetary",
+        "default_text_search_config",
+        "xmloption",
+        "array_nulls",
+    ];
+    STYLES.iter().any(|style| name.eq_ignore_ascii_case(style))
+}
+
 /// Statements that bring a connection with `applied` up to `wanted`; empty where it is. What is set, the role that has
 /// logged in sets: others may not be allowed to. Another session user has no role set.
 pub fn difference(applied: &Settings, wanted: &Settings, on_worker: bool) -> String {
@@ -271,6 +286,9 @@ pub fn difference(applied: &Settings, wanted: &Settings, on_worker: bool) -> Str
         let _ = write!(sql, "RESET {};", quote_setting(USER));
     } else if another_role && applied.contains_key(ROLE) && (as_login || !wanted.contains_key(ROLE)) {
         let _ = write!(sql, "RESET {};", quote_setting(ROLE));
+    }
+    if left.iter().any(|name| is_style(name)) || set.iter().any(|(name, _)| is_style(name)) {
+        sql.push_str("DISCARD PLANS;");
     }
     for name in left {
         let _ = write!(sql, "RESET {};", quote_setting(name));

@@ -39,9 +39,16 @@ impl Router {
     }
 }
 
-impl Drop for Router {
-    fn drop(&mut self) {
+impl Router {
+    /// It dies at once.
+    pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+impl Drop for Router {
+    fn drop(&mut self) {
+        self.kill();
     }
 }

@@ -448,6 +448,9 @@ impl Session {
     /// DO, CALL, NOTIFY and statements we know nothing of. What a body does with distributed tables arrives as
     /// callbacks; it is atomic with the rest, unless the body ends transactions itself.
     pub(super) async fn run_procedural(&mut self, call: &Call<'_>, kind: &StatementKind) -> Result<Completion> {
+        if matches!(kind, StatementKind::Do { .. } | StatementKind::Call) {
+            Box::pin(self.doubt_last_drawn()).await?;
+        }
         self.check_constraints_inside(call)?;
         self.note_session_calls(call);
         let own_transactions = match kind {

@@ -5,15 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use pgherd_catalog::{COORDINATOR_GROUP, ColumnDefault, Table};
-use pgherd_planner::{Given, LastDrawn};
-use pgherd_sql::StatementKind;
+use pgherd_catalog::{COORDINATOR_GROUP, ColumnDefault, Table, qualified};
+use pgherd_planner::{Given, LastDrawn, LastOne};
+use pgherd_sql::ast::Tree;
+use pgherd_sql::{Statement, StatementKind};
 
 use super::Call;
 use crate::error::{Failure, Result};
 use crate::run::deadlock;
 use crate::sequences::Lease;
 use crate::session::{Bound, Session};
+use crate::transaction::Block;
 
 /// How long a session waits for another one that is drawing: who locks a sequence holds up only those who draw.
 const TURN_WAIT: Duration = Duration::from_millis(100);
@@ -153,7 +155,7 @@ impl Session {
             Some(known) => (known.value, known.is_doubtful) = (value, false),
             None => self.drawn.push(LastDrawn { name: sequence.clone(), value, is_doubtful: false }),
         }
-        self.last_drawn = Some((sequence.clone(), value));
+        self.last_drawn = Some(LastOne { name: sequence.clone(), value, doubt: None });
     }
 
     /// The coordinator has evaluated a column's default.
@@ -186,6 +188,27 @@ impl Session {
         Ok(())
     }
 
+    /// Before the coordinator runs what may draw from sequences: what it has drawn last so far.
+    pub(super) async fn doubt_last_drawn(&mut self) -> Result<()> {
+        if self.last_drawn.as_ref().is_none_or(|last| last.doubt.is_some()) || self.txn.block == Block::Failed {
+            return Ok(());
+        }
+        self.join(COORDINATOR_GROUP).await?;
+        let found = self.collect_on(COORDINATOR_GROUP, "SELECT pgherd.last_value_here()").await?;
+        let before = found.text(0, 0).and_then(|value| value.parse().ok());
+        if let Some(last) = &mut self.last_drawn {
+            last.doubt = Some(before);
+        }
+        Ok(())
+    }
+
+    /// Whether the coordinator may draw for a statement that it runs.
+    pub(super) fn may_draw_there(&self, statement: &Statement) -> bool {
+        let catalog = self.catalog();
+        let calls = statement.calls.iter().any(|(_, name)| catalog.user_functions.contains(name));
+        calls || statement.has_modifying && self.may_hide_draws(statement)
+    }
+
     /// After a statement that the coordinator ran, which may have drawn from sequences, or have moved them.
     pub(super) fn note_draws_there(&mut self, call: &Call<'_>, draws: bool) {
         let Some(statement) = &call.prepared.statement else { return };
@@ -198,20 +221,34 @@ impl Session {
             self.db.leases.forget();
         }
         let calls = |wanted: &str| statement.calls.iter().any(|(_, name)| name == wanted);
-        // What a row of VALUES has drawn is known, and setval draws nothing.
-        let only_sets = by_call && calls("setval") && !statement.calls.iter().any(|(_, name)| draws_in(name));
-        if by_call && !only_sets || statement.has_modifying && !draws {
-            self.last_drawn = None;
-        }
+        let hides = statement.has_modifying && !draws && self.may_hide_draws(statement);
         if calls("nextval") || calls("setval") {
             let text = &statement.text;
             let moved = |known: &LastDrawn| names_sequence(text, &known.name);
-            self.last_drawn.take_if(|(name, _)| names_sequence(text, name));
+            self.last_drawn.take_if(|last| calls("nextval") || names_sequence(text, &last.name));
             self.drawn.retain(|known| !moved(known));
         }
-        if by_call || statement.has_modifying && !draws {
+        if by_call || hides {
             self.drawn.iter_mut().for_each(|known| known.is_doubtful = true);
         }
+    }
+}
+
+impl Session {
+    /// What the statement writes may draw from sequences by itself: not a local table with nothing behind it.
+    pub(super) fn may_hide_draws(&self, statement: &Statement) -> bool {
+        let target = match &statement.tree {
+            Tree::Insert(insert) if insert.with.is_none() => &insert.target,
+            Tree::Update(update) if update.with.is_none() => &update.target,
+            Tree::Delete(delete) if delete.with.is_none() => &delete.target,
+            _ => return true,
+        };
+        let catalog = self.catalog();
+        // Every table of the name: which one is meant depends on a path that may have changed.
+        let mut others = catalog.other_names().filter(|(_, name)| *name == target.name).peekable();
+        let is_ours = catalog.all_tables().any(|table| table.name == target.name);
+        let is_plain = |(schema, name): (&str, &str)| catalog.shown_targets.contains(&qualified(schema, name));
+        is_ours || others.peek().is_none() || self.temp.contains(&target.name) || !others.all(is_plain)
     }
 }
 

@@ -312,10 +312,12 @@ impl Session {
                 Box::pin(self.run_procedural(call, kind)).await
             }
             K::Copy(info) => {
+                if info.from {
+                    Box::pin(self.doubt_last_drawn()).await?;
+                }
                 let result = Box::pin(self.run_copy(call, info)).await;
                 if info.from {
                     self.note_draws_there(call, true);
-                    self.last_drawn = None;
                 }
                 result
             }

@@ -130,10 +130,12 @@ impl Session {
         let is_coordinators = matches!(plan.tier, Tier::Coordinator { .. } | Tier::Federate { .. } | Tier::Refuse(_));
         let lacks_types = !is_coordinators && !self.workers_have_types(call).await?;
         self.take_snapshots_for(&plan).await?;
-        let may_draw = lacks_types || !matches!(plan.tier, Tier::Route(_) | Tier::Scatter(_) | Tier::InsertRows(_));
-        if plan.writes && may_draw && plan.given.is_empty() {
-            // Whoever draws in it is the last.
-            self.last_drawn = None;
+        let is_workers = matches!(plan.tier, Tier::Route(_) | Tier::Scatter(_) | Tier::InsertRows(_) | Tier::Refuse(_));
+        if (lacks_types || !is_workers)
+            && plan.given.is_empty()
+            && call.prepared.statement.as_ref().is_some_and(|statement| self.may_draw_there(statement))
+        {
+            Box::pin(self.doubt_last_drawn()).await?;
         }
         if lacks_types || leaves_no_room(call, &plan) {
             return Box::pin(self.run_federated(&Call { given: None, ..*call }, &plan, &copies_written(&plan))).await;

@@ -146,8 +146,8 @@ pub struct Session {
     moved: bool,
     /// What the router has drawn for it last of each sequence.
     pub(crate) drawn: Vec<pgherd_planner::LastDrawn>,
-    /// The same of any sequence, where the coordinator has not drawn since.
-    pub(crate) last_drawn: Option<(Arc<str>, i64)>,
+    /// The same of any sequence.
+    pub(crate) last_drawn: Option<pgherd_planner::LastOne>,
     /// Where its client is.
     client_end: pgherd_planner::ClientEnd,
     /// The statement at hand leaves nothing on the coordinator's connection that others would see, and is kept there

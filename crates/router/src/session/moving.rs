@@ -36,7 +36,7 @@ pub struct Seed {
     initial: Initial,
     generation: u64,
     drawn: Vec<pgherd_planner::LastDrawn>,
-    last_drawn: Option<(Arc<str>, i64)>,
+    last_drawn: Option<pgherd_planner::LastOne>,
 }
 
 struct StatementSeed {

@@ -455,17 +455,7 @@ impl Session {
 
     /// The settings by which servers read literals, where the session has some of its own.
     fn styles(&self) -> String {
-        const STYLES: [&str; 8] = [
-            "datestyle",
-            "intervalstyle",
-            "timezone",
-            "timezone_abbreviations",
-            "lc_monetary",
-            "default_text_search_config",
-            "xmloption",
-            "array_nulls",
-        ];
-        let own = self.settings.iter().filter(|(name, _)| STYLES.iter().any(|style| name.eq_ignore_ascii_case(style)));
+        let own = self.settings.iter().filter(|(name, _)| crate::settings::is_style(name));
         own.map(|(name, value)| format!("{name}={value};")).collect()
     }
 
@@ -521,7 +511,7 @@ impl Session {
             client: Some(self.client_end),
             gives: None,
             drawn: &self.drawn,
-            last_drawn: self.last_drawn.as_ref().map(|(name, value)| (&**name, *value)),
+            last_drawn: self.last_drawn.as_ref(),
             routines: &[],
             styles: "",
             built_in_parameters: false,
