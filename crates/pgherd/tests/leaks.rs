@@ -228,7 +228,7 @@ fn begin(side: &Side) -> Client {
 
 #[test]
 fn nothing_is_left_for_the_next_session() {
-    let count: usize = std::env::var("PGHERD_LEAKS").ok().and_then(|text| text.parse().ok()).unwrap_or(2000);
+    let count: usize = std::env::var("PGHERD_LEAKS").ok().and_then(|text| text.parse().ok()).unwrap_or(500);
     let seed: u64 = std::env::var("PGHERD_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
     let (_plain, sides) = beside::sides(env!("CARGO_BIN_EXE_pgherd"));
     let mut owners = sides.each_ref().map(begin);
