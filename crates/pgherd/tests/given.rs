@@ -342,6 +342,19 @@ fn who_may_not_use_a_sequence_gets_no_value() {
         client.run("SET ROLE given_writer").unwrap();
         all.push(WAYS.told(&client.simple(insert, None).unwrap()));
         client.run("RESET ROLE").unwrap();
+        // A right to the column that is written, and to no other.
+        client.run("GRANT INSERT (what), SELECT (what) ON audit TO given_writer").unwrap();
+        client.run("GRANT USAGE ON SEQUENCE audit_id_seq TO given_writer").unwrap();
+        client.run("SET ROLE given_writer").unwrap();
+        for written in ["INSERT INTO audit (what) VALUES ('c')", "INSERT INTO audit (what) VALUES ('d') RETURNING what"]
+        {
+            all.push(WAYS.told(&client.simple(written, None).unwrap()));
+            all.push(WAYS.told(&client.extended(written, &[], &[], None).unwrap()));
+            client.run("BEGIN").unwrap();
+            all.push(WAYS.told(&client.simple(written, None).unwrap()));
+            client.run("COMMIT").unwrap();
+        }
+        client.run("RESET ROLE").unwrap();
         client.run("BEGIN READ ONLY").unwrap();
         all.push(WAYS.told(&client.simple(insert, None).unwrap()));
         client.run("ROLLBACK").unwrap();

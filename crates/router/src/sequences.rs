@@ -17,6 +17,8 @@ const SINGLES: u64 = 64;
 #[derive(Debug, Default)]
 pub struct Leases {
     known: Mutex<HashMap<(String, String), Arc<Lease>>>,
+    /// Whether a role may insert into all columns of a local table, under a version of the catalog.
+    inserters: Mutex<HashMap<(String, String), (u64, bool)>>,
 }
 
 /// Values of one sequence.
@@ -48,6 +50,21 @@ impl Leases {
             known.clear();
         }
         known.entry(key).or_default().clone()
+    }
+
+    /// None: nobody has asked.
+    pub fn may_insert(&self, role: &str, table: &str, version: u64) -> Option<bool> {
+        let inserters = self.inserters.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = inserters.get(&(role.to_owned(), table.to_owned()));
+        known.filter(|(then, _)| *then == version).map(|(_, may)| *may)
+    }
+
+    pub fn note_may_insert(&self, role: &str, table: &str, version: u64, may: bool) {
+        let mut inserters = self.inserters.lock().unwrap_or_else(PoisonError::into_inner);
+        if inserters.len() >= LEASES_MAX {
+            inserters.clear();
+        }
+        inserters.insert((role.to_owned(), table.to_owned()), (version, may));
     }
 
     /// Somebody may have moved a sequence, or have drawn from it elsewhere.

@@ -15,6 +15,7 @@ use crate::error::{Failure, Result};
 use crate::run::deadlock;
 use crate::sequences::Lease;
 use crate::session::{Bound, Session};
+use crate::settings::{quote_ident, quote_literal};
 use crate::transaction::Block;
 
 /// How long a session waits for another one that is drawing: who locks a sequence holds up only those who draw.
@@ -66,6 +67,29 @@ impl Session {
             values.push((what.type_oid(), value.map(Bytes::from)));
         }
         Ok(Some(GivenValues { parameters: usize::from(call.prepared.parameter_count()), values }))
+    }
+
+    /// Whether the role may write the columns of a local table that get such values, which the statement does not name: it
+    /// may have been given some of the others only.
+    pub(crate) async fn may_insert_all(&mut self, statement: &Statement) -> bool {
+        let Tree::Insert(insert) = &statement.tree else { return false };
+        let (role, version) = (self.role_in_force(), self.db.version());
+        let schema = insert.target.schema.as_ref().map(|schema| quote_ident(schema) + ".").unwrap_or_default();
+        let table = schema + &quote_ident(&insert.target.name);
+        // Which one is meant without a schema depends on the path.
+        let path = self.settings.get("search_path").cloned().unwrap_or_default();
+        let known = format!("{table}\0{path}");
+        if let Some(may) = self.db.leases.may_insert(&role, &known, version) {
+            return may;
+        }
+        let query = format!("SELECT pg_catalog.has_table_privilege({}, 'INSERT')", quote_literal(&table));
+        let asked = async {
+            let mut connection = self.lease_to_draw().await?;
+            Ok::<_, Failure>(connection.query(&query).await?.text(0, 0) == Some("t"))
+        };
+        let may = asked.await.unwrap_or(false);
+        self.db.leases.note_may_insert(&role, &known, version, may);
+        may
     }
 
     /// The next value of a sequence: of those that are here, or of new ones.
@@ -221,21 +245,22 @@ impl Session {
             self.db.leases.forget();
         }
         let calls = |wanted: &str| statement.calls.iter().any(|(_, name)| name == wanted);
-        let hides = statement.has_modifying && !draws && self.may_hide_draws(statement);
         if calls("nextval") || calls("setval") {
             let text = &statement.text;
             let moved = |known: &LastDrawn| names_sequence(text, &known.name);
             self.last_drawn.take_if(|last| calls("nextval") || names_sequence(text, &last.name));
             self.drawn.retain(|known| !moved(known));
         }
-        if by_call || hides {
+        let hides = || statement.has_modifying && !draws && self.may_hide_draws(statement);
+        if !self.drawn.is_empty() && (by_call || hides()) {
             self.drawn.iter_mut().for_each(|known| known.is_doubtful = true);
         }
     }
 }
 
 impl Session {
-    /// What the statement writes may draw from sequences by itself: not a local table with nothing behind it.
+    /// What the statement writes may draw from sequences by itself: not a local table with nothing behind it. It looks at
+    /// all names, and is asked where something has been drawn.
     pub(super) fn may_hide_draws(&self, statement: &Statement) -> bool {
         let target = match &statement.tree {
             Tree::Insert(insert) if insert.with.is_none() => &insert.target,

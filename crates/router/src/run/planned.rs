@@ -131,7 +131,8 @@ impl Session {
         let lacks_types = !is_coordinators && !self.workers_have_types(call).await?;
         self.take_snapshots_for(&plan).await?;
         let is_workers = matches!(plan.tier, Tier::Route(_) | Tier::Scatter(_) | Tier::InsertRows(_) | Tier::Refuse(_));
-        if (lacks_types || !is_workers)
+        if self.last_drawn.is_some()
+            && (lacks_types || !is_workers)
             && plan.given.is_empty()
             && call.prepared.statement.as_ref().is_some_and(|statement| self.may_draw_there(statement))
         {
@@ -182,7 +183,10 @@ impl Session {
                     self.note_draws_there(call, false);
                 } else if fresh && matches!(&completion, Err(failure) if failure.sqlstate() == "42501") {
                     // A right to the columns that are named now: the statement itself may need none.
-                    self.release_autocommit().await;
+                    match self.txn.block {
+                        Block::Implicit => self.rollback().await,
+                        _ => self.release_autocommit().await,
+                    }
                     return Box::pin(self.run_without_gifts(call)).await;
                 }
                 if *rides && completion.is_ok() && call.keeps() && is_plain {

@@ -267,6 +267,10 @@ impl Session {
         let given_from = gives.then(|| prepared.parameter_count());
         let own = Planning { parameters: prepared.parameters(), given_from, ..Planning::default() };
         let mut plan = self.plan_as(statement, &catalog, &search_path, own);
+        let draws_here = matches!(plan.tier, Tier::Coordinator { .. }) && !plan.given.is_empty();
+        if draws_here && !Box::pin(self.may_insert_all(statement)).await {
+            plan = self.plan_as(statement, &catalog, &search_path, Planning { given_from: None, ..own });
+        }
         if self.txn.now.is_none() && (plan.uses_now && !one_server(&plan) || self.wants_time(&plan)) {
             if self.txn.clock.is_none() && self.is_time_of_coordinator(&plan) {
                 self.open_implicit_block();
