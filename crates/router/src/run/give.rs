@@ -69,8 +69,8 @@ impl Session {
         Ok(Some(GivenValues { parameters: usize::from(call.prepared.parameter_count()), values }))
     }
 
-    /// Whether the role may write the columns of a local table that get such values, which the statement does not name: it
-    /// may have been given some of the others only.
+    /// Whether the role may write the columns of a local table that get such values, which the statement does not name:
+    /// it may have been given some of the others only.
     pub(crate) async fn may_insert_all(&mut self, statement: &Statement) -> bool {
         let Tree::Insert(insert) = &statement.tree else { return false };
         let (role, version) = (self.role_in_force(), self.db.version());
@@ -259,8 +259,8 @@ impl Session {
 }
 
 impl Session {
-    /// What the statement writes may draw from sequences by itself: not a local table with nothing behind it. It looks at
-    /// all names, and is asked where something has been drawn.
+    /// What the statement writes may draw from sequences by itself: not a local table with nothing behind it. It looks
+    /// at all names, and is asked where something has been drawn.
     pub(super) fn may_hide_draws(&self, statement: &Statement) -> bool {
         let target = match &statement.tree {
             Tree::Insert(insert) if insert.with.is_none() => &insert.target,
