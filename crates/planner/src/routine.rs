@@ -227,7 +227,8 @@ fn prove(routine: &Routine, snapshot: &Snapshot, session: &SessionView<'_>) -> P
         },
         names,
         arguments,
-        numbered: arguments - columns_of_result,
+        // SQL's parameters are those that it is given.
+        numbered: if is_sql { arguments } else { arguments - columns_of_result },
         is_sql,
         found: RefCell::default(),
     };
