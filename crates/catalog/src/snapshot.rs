@@ -375,6 +375,16 @@ impl Table {
         self.columns.iter().any(|column| column.type_oid == INTERVAL_OID && column.typmod >= 0)
     }
 
+    /// Whoever reads it runs nothing but what the statement shows, and gets values that are the same on every server.
+    pub fn shows_reads(&self) -> bool {
+        !self.parent_only && !self.row_security && !self.has_user_types
+    }
+
+    /// The same of whoever writes it.
+    pub fn shows_writes(&self) -> bool {
+        self.shows_reads() && !self.has_triggers && !self.has_hidden_calls
+    }
+
     pub fn is_reference(&self) -> bool {
         matches!(self.kind, TableKind::Reference { .. })
     }

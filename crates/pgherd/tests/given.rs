@@ -172,14 +172,8 @@ const STATEMENTS: &[&str] = &[
 const WAYS: Ways = Ways { ordered: false, contexts: false, literals_from: 20 };
 
 fn begin(side: &Side, database: &str) -> Client {
-    let target = side.create_database(database, "").unwrap();
-    let mut client = Client::connect(&target).unwrap();
-    client.run(TABLES).unwrap();
-    if side.is_cluster {
-        for (table, key) in DISTRIBUTED {
-            client.run(&format!("SELECT create_distributed_table('{table}', '{key}')")).unwrap();
-        }
-    }
+    let distributed = DISTRIBUTED.map(|(table, key)| format!("SELECT create_distributed_table('{table}', '{key}')"));
+    let mut client = side.create_tables(database, TABLES, &distributed).unwrap();
     client.run("SET application_name = 'given'").unwrap();
     client.run("SET app.tenant = 'acme'").unwrap();
     client

@@ -213,14 +213,7 @@ fn run(client: &mut Client, number: usize, step: &Step) -> Vec<Reply> {
 }
 
 fn begin(side: &Side) -> Client {
-    let target = side.create_database("leaks", "").unwrap();
-    let mut client = Client::connect(&target).unwrap();
-    client.run(TABLES).unwrap();
-    if side.is_cluster {
-        for sql in DISTRIBUTE {
-            client.run(sql).unwrap();
-        }
-    }
+    let mut client = side.create_tables("leaks", TABLES, &DISTRIBUTE).unwrap();
     client.run("DROP ROLE IF EXISTS leak_role").unwrap();
     client.run("CREATE ROLE leak_role").unwrap();
     client

@@ -78,6 +78,11 @@ CREATE FUNCTION countries(k int) RETURNS TABLE (userid int, country text) LANGUA
 BEGIN
     RETURN QUERY SELECT u.userid, c.name FROM userinfo u JOIN country c ON c.code = u.userid % 10 WHERE u.userid = k;
 END $$;
+CREATE FUNCTION rows_of(k int, low int DEFAULT 0) RETURNS TABLE (who text, often int) LANGUAGE sql AS
+    $$ SELECT name, logins FROM userinfo WHERE userid = k AND logins >= low $$;
+CREATE FUNCTION everyone(low int) RETURNS TABLE (who text, often int) LANGUAGE sql AS
+    $$ SELECT name, logins FROM userinfo WHERE logins >= low $$;
+CREATE FUNCTION of_nobody() RETURNS TABLE (a int, b text, c int) LANGUAGE sql AS $$ SELECT 1, 'b', 3 $$;
 CREATE FUNCTION visits(k int) RETURNS TABLE (who text, at_home bool) LANGUAGE plpgsql AS $$
 DECLARE r record;
 BEGIN
@@ -262,6 +267,13 @@ const STATEMENTS: &[&str] = &[
     "SELECT handled($1)",
     "SELECT handled(100 + $1)",
     "SELECT * FROM countries($1)",
+    "SELECT * FROM rows_of($1)",
+    "SELECT * FROM rows_of($1, 1)",
+    "SELECT rows_of($1)",
+    "SELECT often, who FROM rows_of(least => 0, k => $1)",
+    "SELECT count(*), sum(often) FROM everyone(0)",
+    "SELECT everyone($1) LIMIT 0",
+    "SELECT * FROM of_nobody() WHERE c > $1",
     "SELECT * FROM visits($1)",
     "SELECT who, count(*) FROM visits($1) AS v (who, x) GROUP BY who ORDER BY who LIMIT 1",
     "SELECT visits($1)",
@@ -350,18 +362,14 @@ fn functions_say_what_they_say_on_one_server() {
 #[test]
 fn what_is_about_one_key_has_copies_on_workers() {
     let (_plain, [_, cluster]) = sides();
-    let target = cluster.create_database("routine_copies", "").unwrap();
-    let mut client = Client::connect(&target).unwrap();
-    client.run(TABLES).unwrap();
-    for sql in DISTRIBUTE {
-        client.run(sql).unwrap();
-    }
+    let mut client = cluster.create_tables("routine_copies", TABLES, &DISTRIBUTE).unwrap();
     client.run(FUNCTIONS).unwrap();
     let calls = [
         "login(1)",
         "renamed(1, 'a')",
         "handled(1)",
         "visits(1)",
+        "rows_of(1, 0)",
         "named(1)",
         "numbered(1)",
         "pair(1)",
@@ -418,14 +426,7 @@ fn definitions_of_others_hold_from_the_next_call_on() {
     let (_plain, sides) = sides();
     let ways = Ways { contexts: true, ..Ways::default() };
     let said = sides.each_ref().map(|side| {
-        let target = side.create_database("routine_changes", "").unwrap();
-        let mut owner = Client::connect(&target).unwrap();
-        owner.run(TABLES).unwrap();
-        if side.is_cluster {
-            for sql in DISTRIBUTE {
-                owner.run(sql).unwrap();
-            }
-        }
+        let mut owner = side.create_tables("routine_changes", TABLES, &DISTRIBUTE).unwrap();
         owner.run("CREATE SCHEMA hidden; CREATE TABLE notes (v text)").unwrap();
         owner
             .run(
@@ -445,7 +446,7 @@ fn definitions_of_others_hold_from_the_next_call_on() {
                  INSERT ON notes TO routine_caller",
             )
             .unwrap();
-        let mut caller = Client::connect(&target).unwrap();
+        let mut caller = side.connect("routine_changes").unwrap();
         caller.run("SET ROLE routine_caller").unwrap();
         let mut all = Vec::new();
         for step in ["SELECT 1"].iter().chain(STEPS) {

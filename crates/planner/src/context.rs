@@ -403,7 +403,7 @@ impl<'a> Context<'a> {
     /// `targets`: what may be written.
     fn shows_all(&self, targets: &NameSet) -> bool {
         let is_shown = |relation: &Relation| match crate::analysis::resolve(self.snapshot, self.session, relation) {
-            Some(table) => table.is_reference() && !table.row_security && !table.parent_only && !table.has_user_types,
+            Some(table) => table.is_reference() && table.shows_reads(),
             None => shown_relation(self.statement, self.snapshot, self.session, relation),
         };
         let locks = self.analysis.levels.iter().filter_map(|level| level.query).any(|q| !q.row_locks.is_empty());

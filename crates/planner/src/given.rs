@@ -176,10 +176,12 @@ fn argumentless(expr: &Expr) -> Option<&Call> {
 /// What of the session a call asks for; none: nothing, or a setting.
 pub(crate) fn given_by_call(expr: &Expr, names: &Names<'_>) -> Option<Given> {
     let call = argumentless(expr)?;
-    if names.is_users(&names.snapshot.user_functions, call.schema.as_deref(), &call.name) {
-        return None;
-    }
-    match call.name.as_str() {
+    let is_users = names.is_users(&names.snapshot.user_functions, call.schema.as_deref(), &call.name);
+    of_session(&call.name).filter(|_| !is_users)
+}
+
+fn of_session(function: &str) -> Option<Given> {
+    match function {
         BACKEND_PID => Some(Given::ProcessId),
         CLIENT_ADDRESS => Some(Given::ClientAddress),
         CLIENT_PORT => Some(Given::ClientPort),
@@ -226,12 +228,7 @@ impl<'a> GivenValues<'a> {
     fn what(&self, expr: &Expr) -> Option<Given> {
         let ExprKind::Call(call) = &expr.kind else { return None };
         if call.name != SETTING {
-            return match argumentless(expr)?.name.as_str() {
-                BACKEND_PID => Some(Given::ProcessId),
-                CLIENT_ADDRESS => Some(Given::ClientAddress),
-                CLIENT_PORT => Some(Given::ClientPort),
-                _ => None,
-            };
+            return of_session(&argumentless(expr)?.name);
         }
         let plain = !call.star && !call.distinct && !call.variadic && call.over.is_none() && call.filter.is_none();
         let name = match call.args.as_slice() {
@@ -302,20 +299,19 @@ pub(crate) fn may_help(plan: &Plan, statement: &Statement) -> bool {
     !plan.tables.is_empty() && (needs_row || statement.calls.iter().any(|(_, name)| may_be_given(name)))
 }
 
+/// The coordinator could run it on a connection that it shares, if values of sequences came with it.
+pub(crate) fn may_draw(plan: &Plan, statement: &Statement) -> bool {
+    let is_insert = matches!(statement.tree, Tree::Insert(_));
+    is_insert && plan.leaves_draws_only && matches!(plan.tier, Tier::Coordinator { rides: false, .. })
+}
+
 /// The plan in which one worker runs the statement with such values, if there is one.
 pub(crate) fn plan_with_values<'a>(
     statement: &'a Statement,
     snapshot: &'a pgherd_catalog::Snapshot,
     session: &'a SessionView<'a>,
 ) -> Option<Plan> {
-    // There is room for some more.
-    let gives = session.gives.filter(|gives| !session.callback && gives.parameters < 60_000)?;
-    let names = Names::new(snapshot, session);
-    let given = GivenValues::of(statement, &names, gives)?;
-    let context = Context::new_with(statement, snapshot, session, Some(given));
-    let plan = crate::plan_in(&context);
-    let values = context.given.map(|given| given.values.into_inner()).unwrap_or_default();
-    (matches!(plan.tier, Tier::Route(_)) && !values.is_empty()).then_some(Plan { given: values, ..plan })
+    plan_given(statement, snapshot, session, |_, plan| matches!(plan.tier, Tier::Route(_)).then_some(plan))
 }
 
 /// The plan in which the coordinator alone runs the statement with values of sequences that the router has drawn.
@@ -324,12 +320,22 @@ pub(crate) fn plan_with_draws<'a>(
     snapshot: &'a pgherd_catalog::Snapshot,
     session: &'a SessionView<'a>,
 ) -> Option<Plan> {
-    let gives = session.gives.filter(|gives| gives.draws && !session.callback && gives.parameters < 60_000)?;
+    plan_given(statement, snapshot, session, |context, plan| context.with_local_draws(&plan))
+}
+
+/// `fits`: gives the plan, or what becomes of it, where it is what is wanted.
+fn plan_given<'a>(
+    statement: &'a Statement,
+    snapshot: &'a pgherd_catalog::Snapshot,
+    session: &'a SessionView<'a>,
+    fits: impl FnOnce(&Context<'a>, Plan) -> Option<Plan>,
+) -> Option<Plan> {
+    // There is room for some more.
+    let gives = session.gives.filter(|gives| !session.callback && gives.parameters < 60_000)?;
     let names = Names::new(snapshot, session);
     let given = GivenValues::of(statement, &names, gives)?;
     let context = Context::new_with(statement, snapshot, session, Some(given));
-    let plan = crate::plan_in(&context);
-    let plan = context.with_local_draws(&plan)?;
+    let plan = fits(&context, crate::plan_in(&context))?;
     let values = context.given.map(|given| given.values.into_inner()).unwrap_or_default();
     (!values.is_empty()).then_some(Plan { given: values, ..plan })
 }

@@ -132,7 +132,7 @@ fn plan_statement(statement: &Statement, snapshot: &Snapshot, session: &SessionV
     if given::may_help(&plan, statement) {
         plan.could_be_given = true;
         plan = given::plan_with_values(statement, snapshot, session).unwrap_or(plan);
-    } else if plan.leaves_draws_only && matches!(plan.tier, Tier::Coordinator { rides: false, .. }) {
+    } else if given::may_draw(&plan, statement) {
         plan.could_be_given = true;
         plan = given::plan_with_draws(statement, snapshot, session).unwrap_or(plan);
     }

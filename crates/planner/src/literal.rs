@@ -128,29 +128,29 @@ pub fn moving_parameter(value: &[u8], type_oid: Oid, now: &str) -> Option<String
     crate::safety::moving_value(word, time_type(type_oid)?, &[], now)
 }
 
-/// The values of an array with which the column is compared, as if they were compared one by one.
-pub(crate) fn elements<'e>(array: &'e Expr, column: &Column, snapshot: &Snapshot) -> Option<&'e [Expr]> {
+/// An array with which the column is compared, without casts that leave its elements as they are.
+fn bare_array<'e>(array: &'e Expr, column: &Column, snapshot: &Snapshot) -> Option<&'e Expr> {
     match &array.kind {
-        ExprKind::Array(list) => Some(list),
         ExprKind::Cast { expr, to } if to.is_array => {
             let element = plain_type(&TypeName { is_array: false, ..to.clone() }, snapshot)?;
-            if !same_family(element, column.type_oid) {
-                return None;
-            }
-            elements(expr, column, snapshot)
+            same_family(element, column.type_oid).then(|| bare_array(expr, column, snapshot)).flatten()
         }
+        _ => Some(array),
+    }
+}
+
+/// The values of an array with which the column is compared, as if they were compared one by one.
+pub(crate) fn elements<'e>(array: &'e Expr, column: &Column, snapshot: &Snapshot) -> Option<&'e [Expr]> {
+    match &bare_array(array, column, snapshot)?.kind {
+        ExprKind::Array(list) => Some(list),
         _ => None,
     }
 }
 
 /// The parameter that is an array of values with which the column is compared.
 pub(crate) fn array_parameter(array: &Expr, column: &Column, snapshot: &Snapshot) -> Option<u16> {
-    match &array.kind {
+    match &bare_array(array, column, snapshot)?.kind {
         ExprKind::Param(number) => Some(*number),
-        ExprKind::Cast { expr, to } if to.is_array => {
-            let element = plain_type(&TypeName { is_array: false, ..to.clone() }, snapshot)?;
-            same_family(element, column.type_oid).then(|| array_parameter(expr, column, snapshot)).flatten()
-        }
         _ => None,
     }
 }

@@ -1,7 +1,6 @@
 //! INSERT of one row into a local table whose columns draw from sequences: the router has drawn their values ahead, and
 //! the coordinator runs the rest like any statement that leaves nothing behind.
 
-use pgherd_catalog::LocalDraw;
 use pgherd_sql::Splice;
 use pgherd_sql::ast::*;
 
@@ -39,38 +38,32 @@ impl Context<'_> {
         let text = self.text();
         let mut sql = Splice::default();
         sql.push_text(Span::new(0, list.end - 1).of(text), Some(0));
-        let mut fields: Vec<(&str, Option<usize>)> =
-            row.iter().map(|field| (field.span.of(text), Some(field.span.start))).collect();
-        let mut replaced: Vec<(usize, String)> = Vec::new();
-        let mut appended = Vec::new();
+        // With the places in the text of those that stand there.
+        let mut fields: Vec<(String, Option<usize>)> =
+            row.iter().map(|field| (field.span.of(text).to_owned(), Some(field.span.start))).collect();
         let mut always = false;
         for draw in draws.iter() {
             let at = insert.columns.iter().position(|(column, _)| *column == draw.column);
-            match at.map(|at| (at, &row[at].kind)) {
-                None | Some((_, ExprKind::Default)) => {}
+            match at.map(|at| &row[at].kind) {
+                None | Some(ExprKind::Default) => {}
                 // PostgreSQL refuses it, or takes it.
                 Some(_) if draw.always => return None,
                 Some(_) => continue,
             }
-            let LocalDraw { column, sql: draw_sql, .. } = draw;
-            let value = format!("${}", given.draw(draw_sql)?);
+            let value = (format!("${}", given.draw(&draw.sql)?), None);
             always |= draw.always;
             match at {
-                Some(at) => replaced.push((at, value)),
+                Some(at) => fields[at] = value,
                 None => {
-                    sql.push_text(&format!(", {}", quote_ident(column)), None);
-                    appended.push(value);
+                    sql.push_text(&format!(", {}", quote_ident(&draw.column)), None);
+                    fields.push(value);
                 }
             }
         }
         sql.push_text(if always { ") OVERRIDING SYSTEM VALUE VALUES (" } else { ") VALUES (" }, None);
-        for (at, value) in &replaced {
-            fields[*at] = (value, None);
-        }
-        fields.extend(appended.iter().map(|value| (value.as_str(), None)));
-        for (at, (field, origin)) in fields.into_iter().enumerate() {
+        for (at, (field, origin)) in fields.iter().enumerate() {
             sql.push_text(if at == 0 { "" } else { ", " }, None);
-            sql.push_text(field, origin);
+            sql.push_text(field, *origin);
         }
         sql.push_text(")", None);
         if let Some(tail) = insert.tail_span {

@@ -235,7 +235,7 @@ fn prove(routine: &Routine, snapshot: &Snapshot, session: &SessionView<'_>) -> P
     for piece in &body.pieces {
         pgherd_sql::with_stack(piece.statement.depth, || prover.piece(piece))?;
     }
-    let Found { key, tables, writes, uses_now, given, mut edits } = prover.found.into_inner();
+    let Found { key, tables, writes, uses_now, given, edits } = prover.found.into_inner();
     let (table, number) = key.ok_or("no query in it has a key")?;
     // Numbers of SQL's parameters are those of what it is given.
     let mut numbered = routine.arguments.iter().enumerate().filter(|(_, argument)| shown(argument));
@@ -255,7 +255,7 @@ fn prove(routine: &Routine, snapshot: &Snapshot, session: &SessionView<'_>) -> P
     }
     let reads_settings = body.pieces.iter().any(|piece| safety::literals_read_settings(&piece.statement));
     let catches_waiting = body.catches_waiting;
-    let body = std::mem::take(&mut edits).apply(&routine.body).map_err(String::from)?;
+    let body = edits.apply(&routine.body).map_err(String::from)?;
     named.extend(tables.iter().cloned());
     let argument = at + 1;
     Ok(Proof { argument, table, tables, writes, uses_now, given, body, named, reads_settings, catches_waiting })
@@ -340,10 +340,16 @@ impl Prover<'_> {
             Tier::Coordinator { .. } if !statement.has_modifying => None,
             _ => return Err(format!("{} ({})", plan.reason, first_words(&piece.statement.text))),
         };
-        for relation in &statement.relations {
-            let is_cte = relation.schema.is_none() && statement.ctes.contains(&relation.name);
-            if resolve(self.snapshot, &self.session, relation).is_none() && !is_cte {
-                return Err(format!("{} is no distributed table", relation.name));
+        let mut edits = Edits::new();
+        for relation in &piece.statement.relations {
+            let is_cte = relation.schema.is_none() && piece.statement.ctes.contains(&relation.name);
+            match (resolve(self.snapshot, &self.session, relation), is_cte) {
+                (Some(table), false) if relation.full_span.is_known() => {
+                    edits.table(relation.full_span, table.oid, relation.full_span.of(&piece.statement.text));
+                }
+                (None, true) => {}
+                (None, false) => return Err(format!("{} is no distributed table", relation.name)),
+                (Some(_), _) => return Err(format!("{} has the name of something else", relation.name)),
             }
         }
         let calls_given = self.given_calls(piece)?;
@@ -367,10 +373,10 @@ impl Prover<'_> {
         }
         for table in &plan.tables {
             let is_plain = match table.is_reference() {
-                true => !plan.writes,
-                false => !table.has_triggers && !table.has_hidden_calls && !table.fires_here && !table.changed_here,
+                true => !plan.writes && table.shows_reads(),
+                false => table.shows_writes() && !table.fires_here && !table.changed_here,
             };
-            if !is_plain || table.parent_only || table.row_security || table.has_user_types {
+            if !is_plain {
                 return Err(format!("{} does more than its columns show", table.name));
             }
         }
@@ -390,16 +396,6 @@ impl Prover<'_> {
         }
         found.writes |= plan.writes || statement.locks_rows;
         found.uses_now |= plan.uses_now || plan.default_time || context.uses_now;
-        let mut edits = Edits::new();
-        for relation in &piece.statement.relations {
-            if let Some(table) = resolve(self.snapshot, &self.session, relation) {
-                let is_cte = relation.schema.is_none() && piece.statement.ctes.contains(&relation.name);
-                if is_cte || !relation.full_span.is_known() {
-                    return Err(format!("{} has the name of something else", relation.name));
-                }
-                edits.table(relation.full_span, table.oid, relation.full_span.of(&piece.statement.text));
-            }
-        }
         for (span, number) in self.arguments_by_function(piece)? {
             edits.cover(span, format!("${number}"));
         }

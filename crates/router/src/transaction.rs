@@ -536,6 +536,14 @@ impl Session {
         }
     }
 
+    /// After a statement that failed, or is run again: nothing stays of it, nor of a block of the router's own.
+    pub async fn undo_autocommit(&mut self) {
+        match self.txn.block {
+            Block::Implicit => self.rollback().await,
+            _ => self.release_autocommit().await,
+        }
+    }
+
     async fn release_all(&mut self) {
         self.release_participants().await;
         self.txn.log.clear();

@@ -304,12 +304,7 @@ impl Reader<'_> {
                 if (from..to).any(|at| self.tokens.kind(at) == Token::Ascii58) {
                     return Err("a slice of an array is assigned".to_owned());
                 }
-                let span = self.tokens.span(from, to);
-                self.piece(
-                    format!("SELECT {}", span.of(self.body)),
-                    span.start.checked_sub(7).ok_or("no room")?,
-                    false,
-                )?;
+                self.expression_in(self.tokens.span(from, to))?;
             }
             self.at = self.tokens.next_flat(self.at);
         }
@@ -512,11 +507,16 @@ impl Reader<'_> {
     fn expression(&mut self, ends: &[&str]) -> Read {
         let from = self.at;
         self.to(ends);
-        let span = self.tokens.span(from, self.at);
+        self.expression_in(self.tokens.span(from, self.at))
+    }
+
+    fn expression_in(&mut self, span: Span) -> Read {
+        const SELECT: &str = "SELECT ";
         if !span.is_known() {
             return Err(self.unknown());
         }
-        self.piece(format!("SELECT {}", span.of(self.body)), span.start.checked_sub(7).ok_or("no room")?, false)
+        let start = span.start.checked_sub(SELECT.len()).ok_or("no room")?;
+        self.piece(format!("{SELECT}{}", span.of(self.body)), start, false)
     }
 
     fn expressions(&mut self, ends: &[&str]) -> Read {

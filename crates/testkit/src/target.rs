@@ -97,6 +97,16 @@ impl Side {
         client.run(&format!("CREATE DATABASE \"{name}\" {options}"))?;
         Ok(self.target.with_database(name))
     }
+
+    /// Such a database with these tables, which are `distributed` where this is a cluster.
+    pub fn create_tables<S: AsRef<str>>(&self, name: &str, tables: &str, distributed: &[S]) -> Result<Client> {
+        let mut client = Client::connect(&self.create_database(name, "")?)?;
+        client.run(tables)?;
+        for sql in distributed.iter().filter(|_| self.is_cluster) {
+            client.run(sql.as_ref())?;
+        }
+        Ok(client)
+    }
 }
 
 /// The root of the workspace, found from where this crate was compiled.

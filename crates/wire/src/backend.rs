@@ -290,9 +290,7 @@ pub struct DataRow<'a> {
 }
 
 pub fn parse_data_row(frame: &Frame) -> Result<DataRow<'_>, ProtocolError> {
-    let mut reader = Reader::new(frame.body());
-    let left = reader.u16()?;
-    Ok(DataRow { reader, left })
+    DataRow::of(frame.body())
 }
 
 impl<'a> Iterator for DataRow<'a> {
@@ -315,7 +313,14 @@ impl<'a> Iterator for DataRow<'a> {
     }
 }
 
-impl DataRow<'_> {
+impl<'a> DataRow<'a> {
+    /// `body`: of the message, behind its length.
+    pub fn of(body: &'a [u8]) -> Result<DataRow<'a>, ProtocolError> {
+        let mut reader = Reader::new(body);
+        let left = reader.u16()?;
+        Ok(DataRow { reader, left })
+    }
+
     /// How many values are still to come.
     pub fn columns_left(&self) -> usize {
         usize::from(self.left)

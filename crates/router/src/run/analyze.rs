@@ -145,7 +145,7 @@ impl Session {
         self.start_scatter(plan, &groups, &request, call.staged).await?;
         let mut answers = Vec::new();
         let empty = pgherd_sql::Splice::default();
-        let errors = Errors { splice: Some(&empty), text: "", renamed: None, copy: None };
+        let errors = Errors::of(&empty, "");
         for (index, group) in groups.iter().enumerate() {
             let mut kept = Vec::new();
             let mut participant = self.take(*group)?;

@@ -61,7 +61,7 @@ impl Session {
         };
         let kept = id.map(|id| (id, request.sql.len()));
         self.start_scatter(plan, groups, &request, call.staged).await?;
-        let errors = Errors { splice: Some(&scatter.sql), text: call.prepared.text(), renamed: None, copy: None };
+        let errors = Errors::of(&scatter.sql, call.prepared.text());
         // The client learns the columns when a worker has begun: after its rights were checked, before any row.
         let announce = described.fields.clone().filter(|_| call.describes());
         let mut partials = Partials::new(MEMORY_MAX, true, announce);

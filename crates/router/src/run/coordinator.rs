@@ -313,8 +313,8 @@ impl Session {
         let plain = call.prepared.plain().filter(|_| text == call.prepared.text());
         let verbatim = plain.map(|plain| Splice::verbatim(plain, 0));
         let errors = match (plain, &verbatim) {
-            (Some(plain), Some(splice)) => Errors { splice: Some(splice), text: plain, renamed: None, copy: None },
-            _ => Errors { splice: Some(sql), text: call.prepared.text(), renamed: None, copy: None },
+            (Some(plain), Some(splice)) => Errors::of(splice, plain),
+            _ => Errors::of(sql, call.prepared.text()),
         };
         if let Some(plain) = plain {
             text = plain.to_owned();
@@ -364,7 +364,7 @@ impl Session {
         let text = call.prepared.text();
         self.join(COORDINATOR_GROUP).await?;
         let splice = Splice::verbatim(text, 0);
-        self.run_as_query(text, Errors { splice: Some(&splice), text, renamed: None, copy: None }).await
+        self.run_as_query(text, Errors::of(&splice, text)).await
     }
 
     /// Runs a statement by the simple protocol, as the client sent it; the reply is the client's.
@@ -439,7 +439,7 @@ impl Session {
             self.mark_writer(COORDINATOR_GROUP);
         }
         let splice = Splice::verbatim(sql, 0);
-        let errors = Errors { splice: Some(&splice), text: call.prepared.text(), renamed: None, copy: None };
+        let errors = Errors::of(&splice, call.prepared.text());
         let types = call.prepared.declared.clone();
         let announce = if call.describes() { Announce::WithRows } else { Announce::Nothing };
         self.run_single(call, COORDINATOR_GROUP, sql.to_owned(), None, &types, announce, errors).await

@@ -189,7 +189,7 @@ impl Session {
             _ => announce,
         };
         let empty = pgherd_sql::Splice::default();
-        let errors = Errors { splice: Some(&empty), text, renamed: None, copy: None };
+        let errors = Errors::of(&empty, text);
         self.run_single(call, group, sql, None, &types, announce, errors).await.map(Some)
     }
 }

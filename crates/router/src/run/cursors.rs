@@ -268,7 +268,7 @@ impl Session {
             true => self.computed_values(&sql).await,
             false => self.ask_coordinator(&sql).await.map(|mut result| result.rows.pop().unwrap_or_default()),
         };
-        let errors = Errors { splice: Some(&splice), text, renamed: None, copy: None };
+        let errors = Errors::of(&splice, text);
         values.map_err(|failure| match failure {
             Failure::Statement(fields) => self.translate(*fields, errors),
             other => other,

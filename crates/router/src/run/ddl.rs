@@ -112,10 +112,7 @@ impl Session {
                 match self.run_definition(call, info).await {
                     // The table has become distributed while the statement waited for it.
                     Err(failure) if fresh && failure.sqlstate() == "PH001" && self.client.mark() == mark => {
-                        match self.txn.block {
-                            Block::Implicit => self.rollback().await,
-                            _ => self.release_autocommit().await,
-                        }
+                        self.undo_autocommit().await;
                         self.db.reload(&self.thread.shared).await?;
                         self.forget_search_path();
                         self.run_definition(call, info).await

@@ -298,7 +298,7 @@ impl Session {
         };
         let mut kept = Vec::new();
         let empty = pgherd_sql::Splice::default();
-        let errors = Errors { splice: Some(&empty), text: "", renamed: None, copy: None };
+        let errors = Errors::of(&empty, "");
         self.run_request(task.group, &request, Rows::Keep(&mut kept), errors).await?;
         lines_of(kept)
     }

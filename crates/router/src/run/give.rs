@@ -256,9 +256,7 @@ impl Session {
             self.drawn.iter_mut().for_each(|known| known.is_doubtful = true);
         }
     }
-}
 
-impl Session {
     /// What the statement writes may draw from sequences by itself: not a local table with nothing behind it. It looks
     /// at all names, and is asked where something has been drawn.
     pub(super) fn may_hide_draws(&self, statement: &Statement) -> bool {

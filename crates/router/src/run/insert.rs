@@ -178,7 +178,7 @@ impl Session {
         }
         // Positions in the text that was sent mean nothing to the client.
         let empty = Splice::default();
-        let errors = Errors { splice: Some(&empty), text: call.prepared.text(), renamed: None, copy: None };
+        let errors = Errors::of(&empty, call.prepared.text());
         let mut total = 0;
         for (position, ((group, _), indexes)) in places.iter().enumerate() {
             let mut participant = self.take(*group)?;
@@ -219,7 +219,7 @@ impl Session {
         let request = Request { param_types: types, bound: bound.as_ref(), ..Request::text(sql) };
         let empty = Splice::default();
         let mut kept = Vec::new();
-        let errors = Errors { splice: Some(&empty), text: "", renamed: None, copy: None };
+        let errors = Errors::of(&empty, "");
         self.run_request(group, &request, Rows::Keep(&mut kept), errors).await?;
         kept.into_iter().map(|raw| Ok(fields_of(&Frame { raw })?.pop().flatten().unwrap_or_default())).collect()
     }
@@ -285,7 +285,7 @@ impl Session {
         let text_only = call.bound.map(Bound::for_text);
         let request = Request { param_types: &types, bound: text_only.as_ref(), ..Request::text(query) };
         let empty = Splice::default();
-        let errors = Errors { splice: Some(&empty), text: "", renamed: None, copy: None };
+        let errors = Errors::of(&empty, "");
         if let Err(failure) = self.run_request(COORDINATOR_GROUP, &request, Rows::Keep(&mut kept), errors).await {
             return Err(self.explain_key(call, failure).await);
         }
@@ -387,7 +387,7 @@ impl Session {
         let text_only = call.bound.map(Bound::for_text);
         let request = Request { param_types: &types, bound: text_only.as_ref(), ..Request::text(sql) };
         let empty = Splice::default();
-        let errors = Errors { splice: Some(&empty), text: call.prepared.text(), renamed: None, copy: None };
+        let errors = Errors::of(&empty, call.prepared.text());
         if !reads_workers && insert.tail.is_none() {
             return self.stream_rows(insert, &columns, &request, errors).await;
         }
@@ -578,7 +578,7 @@ impl Session {
         types.resize(first, 0);
         types.extend(std::iter::repeat_n(1009, columns.len()));
         let empty = Splice::default();
-        let errors = Errors { splice: Some(&empty), text: call.prepared.text(), renamed: None, copy: None };
+        let errors = Errors::of(&empty, call.prepared.text());
         let mut total = 0;
         let mut returned = Vec::new();
         for ((group, remainder), rows) in by_place {
@@ -652,7 +652,7 @@ impl Session {
         let sql = &returning_all(sql, call.prepared.statement.as_ref(), returning, row);
         let text_only = call.bound.map(Bound::for_text);
         let request = Request { param_types: &types, bound: text_only.as_ref(), ..Request::text(sql.as_written()) };
-        let errors = Errors { splice: Some(sql), text, renamed: None, copy: None };
+        let errors = Errors::of(sql, text);
         let mut kept = Vec::new();
         self.forward_copies(false);
         let end = self.run_request(COORDINATOR_GROUP, &request, Rows::Keep(&mut kept), errors).await?;

@@ -121,7 +121,7 @@ impl Session {
         }
         let splice = edits.apply(&statement.text)?;
         self.join(COORDINATOR_GROUP).await?;
-        let errors = Errors { splice: Some(&splice), text: &statement.text, renamed: None, copy: None };
+        let errors = Errors::of(&splice, &statement.text);
         let types = match call.prepared.last_described() {
             Some(described) => described.param_types.clone(),
             None => call.prepared.declared.clone(),

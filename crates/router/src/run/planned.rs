@@ -92,11 +92,7 @@ impl Session {
         match result {
             // The catalog was stale: nothing has happened yet, so it is run again with a newer one.
             Err(failure) if fresh && (is_stale(&failure) || lacks_copy(&failure)) && self.client.mark() == mark => {
-                if self.txn.block == Block::Implicit {
-                    self.rollback().await;
-                } else {
-                    self.release_autocommit().await;
-                }
+                self.undo_autocommit().await;
                 Box::pin(self.db.reload(&self.thread.shared)).await?;
                 self.forget_search_path();
                 Box::pin(self.run_plan_once(call)).await
@@ -183,10 +179,7 @@ impl Session {
                     self.note_draws_there(call, false);
                 } else if fresh && matches!(&completion, Err(failure) if failure.sqlstate() == "42501") {
                     // A right to the columns that are named now: the statement itself may need none.
-                    match self.txn.block {
-                        Block::Implicit => self.rollback().await,
-                        _ => self.release_autocommit().await,
-                    }
+                    self.undo_autocommit().await;
                     return Box::pin(self.run_without_gifts(call)).await;
                 }
                 if *rides && completion.is_ok() && call.keeps() && is_plain {
@@ -745,7 +738,7 @@ impl Session {
             max_rows: 0,
         };
         let kept = id.map(|id| (id, request.sql.len()));
-        let errors = Errors { splice: Some(&scatter.sql), text: call.prepared.text(), renamed: None, copy: None };
+        let errors = Errors::of(&scatter.sql, call.prepared.text());
         let mut total = End::default();
         let at_once = if self.goes_in_turn(call, plan.writes, scatter.table.oid) { 1 } else { groups.len().max(1) };
         for (turn, begun) in groups.chunks(at_once).enumerate() {
@@ -833,7 +826,7 @@ impl Session {
         let groups = self.lock_all_copies(&plan.tables).await?;
         let types = self.param_types(call).await?;
         let text = sql.as_written();
-        let errors = Errors { splice: Some(sql), text: call.prepared.text(), renamed: None, copy: None };
+        let errors = Errors::of(sql, call.prepared.text());
         let mut completion = None;
         let mut counts: Option<String> = None;
         self.forward_copies(false);

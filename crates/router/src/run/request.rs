@@ -68,6 +68,13 @@ pub struct Errors<'a> {
     pub copy: Option<&'a RoutineCopy>,
 }
 
+impl<'a> Errors<'a> {
+    /// Of a statement that names tables and functions as the user does. `splice`: what was sent for his text.
+    pub fn of(splice: &'a Splice, text: &'a str) -> Errors<'a> {
+        Errors { splice: Some(splice), text, renamed: None, copy: None }
+    }
+}
+
 /// How one server's reply ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct End {

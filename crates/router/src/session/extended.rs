@@ -515,11 +515,7 @@ impl Session {
     /// Runs what waits, and ends our own block.
     async fn end_pipeline(&mut self) -> Result<()> {
         if self.skip_until_sync {
-            if self.txn.block == Block::Implicit {
-                self.rollback().await;
-            } else {
-                self.release_autocommit().await;
-            }
+            self.undo_autocommit().await;
             return Ok(());
         }
         // Its commit is next, as after the last statement of a Query.

@@ -156,7 +156,7 @@ impl Session {
         let route = match &group.compiled.plan.tier {
             Tier::Route(route) => route,
             Tier::Coordinator { sql, .. } => {
-                let errors = Errors { splice: Some(sql), text: group.prepared.text(), renamed: None, copy: None };
+                let errors = Errors::of(sql, group.prepared.text());
                 return Err(self.translate(fields, errors));
             }
             _ => return Err(fields.into()),

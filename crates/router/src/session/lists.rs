@@ -13,7 +13,7 @@ use pgherd_catalog::{GroupId, Snapshot};
 use pgherd_planner::{Combine, OrderKey, Ordered, Plan, Scatter, Tier};
 use pgherd_sql::ast::Tree;
 use pgherd_sql::{Statement, StatementKind};
-use pgherd_wire::backend::{self, FieldDescription};
+use pgherd_wire::backend::{self, DataRow, FieldDescription};
 
 use super::ride::{Compiled, CompiledKey, Values, is_plain_table};
 use super::{Attempt, Session, next_id};
@@ -373,21 +373,9 @@ impl Gather {
 
 /// By what a DataRow is ordered, smaller ones first. None: they are no numbers.
 fn keys_of_row(row: &[u8], ordered: &Ordered, binary: &[bool]) -> Option<Vec<OrderedValue>> {
-    let mut rest = row.get(2..)?;
-    let mut values: Vec<Option<&[u8]>> = Vec::with_capacity(binary.len());
-    for _ in binary {
-        let (length, behind) = rest.split_first_chunk::<4>()?;
-        match i32::from_be_bytes(*length) {
-            -1 => {
-                values.push(None);
-                rest = behind;
-            }
-            length => {
-                let (value, behind) = behind.split_at_checked(usize::try_from(length).ok()?)?;
-                values.push(Some(value));
-                rest = behind;
-            }
-        }
+    let values: Vec<Option<&[u8]>> = DataRow::of(row).and_then(Iterator::collect).ok()?;
+    if values.len() != binary.len() {
+        return None;
     }
     let key = |key: &OrderKey| {
         let Some(value) = values.get(key.column)? else { return Some((!key.nulls_first, 0)) };
@@ -405,17 +393,15 @@ fn keys_of_row(row: &[u8], ordered: &Ordered, binary: &[bool]) -> Option<Vec<Ord
 }
 
 /// A DataRow's numbers. None: they are not, or more than an int8 holds.
-fn add_numbers(mut row: &[u8], sums: &mut [(bool, i64)]) -> Option<()> {
-    row = row.get(2..)?;
+fn add_numbers(row: &[u8], sums: &mut [(bool, i64)]) -> Option<()> {
+    let mut values = DataRow::of(row).ok()?;
     for (binary, sum) in sums {
-        let (length, rest) = row.split_first_chunk::<4>()?;
-        let (value, rest) = rest.split_at_checked(usize::try_from(i32::from_be_bytes(*length)).ok()?)?;
+        let value = values.next()?.ok()??;
         let value = match binary {
             true => i64::from_be_bytes(value.try_into().ok()?),
             false => std::str::from_utf8(value).ok()?.parse().ok()?,
         };
         *sum = sum.checked_add(value)?;
-        row = rest;
     }
     Some(())
 }

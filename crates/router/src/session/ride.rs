@@ -715,9 +715,7 @@ impl Session {
 /// not show: triggers, policies and functions in checks can do anything.
 fn is_plain(plan: &Plan, route: &Route) -> bool {
     // Every server has the same rows of it.
-    let is_read = |table: &Arc<Table>| {
-        !plan.writes && table.is_reference() && !table.parent_only && !table.row_security && !table.has_user_types
-    };
+    let is_read = |table: &Arc<Table>| !plan.writes && table.is_reference() && table.shows_reads();
     plan.tables.iter().all(|table| is_read(table) || is_plain_table(table)) && !route.parent_only
 }
 
@@ -730,12 +728,7 @@ pub(crate) fn name_there(table: &Table, at: usize) -> Option<String> {
 }
 
 pub(super) fn is_plain_table(table: &Arc<Table>) -> bool {
-    !table.is_reference()
-        && !table.parent_only
-        && !table.has_triggers
-        && !table.has_hidden_calls
-        && !table.row_security
-        && !table.has_user_types
+    !table.is_reference() && table.shows_writes()
 }
 
 fn is_shown(plan: &Plan, kind: &StatementKind, described: &Described) -> bool {

@@ -174,8 +174,7 @@ impl Session {
     /// After an error: our own block is rolled back, the client's waits for its ROLLBACK, without its locks.
     pub(super) async fn fail_block(&mut self) {
         match self.txn.block {
-            Block::None => self.release_autocommit().await,
-            Block::Implicit => self.rollback().await,
+            Block::None | Block::Implicit => self.undo_autocommit().await,
             Block::Explicit => {
                 self.txn.block = Block::Failed;
                 self.fail_encoding();
