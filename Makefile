@@ -47,7 +47,8 @@ REGRESS_WORKERS ?= 2
 # Another suite (REGRESS_SUITE=DIRECTORY with sql, expected, data and parallel_schedule) on a PostgreSQL of that major version.
 REGRESS_SUITE ?=
 REGRESS_PG ?= 18
-# Or distributed: every table that can be, and the rows of SELECTs compared.
+# Or distributed: every table that can be, and the rows of SELECTs compared. Or iso: the same with ISO styles and plain tables
+# for temporary ones, as applications have them.
 REGRESS_MODE ?= local
 # The suites of `make drivers` and what it leaves; only these (DRIVERS_ONLY=asyncpg,pgx); write the list of known differences
 # anew (DRIVERS_KNOWN=write).

@@ -560,3 +560,46 @@ DROP TABLE other, younger, elder;
 DROP TABLE kinds_of, tree, d, c, b, a, words, ref, loc, seen;
 DROP TYPE mood;
 DROP FUNCTION note_row, keep_row, drop_a, drop_sql, seen_it, fails, adds, count_b, look, saw;
+-- What a key does to a local table's rows fires its triggers, which find names as the statement does.
+CREATE SCHEMA "in here";
+SET search_path = "in here", public;
+CREATE TABLE invoice (id int PRIMARY KEY, total int DEFAULT 0);
+INSERT INTO invoice SELECT g, g FROM generate_series(1, 6) g;
+CREATE TABLE line (invoice int REFERENCES invoice ON DELETE CASCADE ON UPDATE SET NULL, amount int);
+CREATE TABLE heard (what text);
+CREATE FUNCTION total() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO heard VALUES (TG_OP || ' ' || coalesce(OLD.invoice, 0) || ' in ' || current_setting('search_path'));
+    RETURN NULL;
+END $$;
+CREATE TRIGGER total AFTER DELETE OR UPDATE ON line FOR EACH ROW EXECUTE FUNCTION total();
+--@ cluster: SELECT create_distributed_table('invoice', 'id')
+INSERT INTO line SELECT g % 3 + 1, g FROM generate_series(1, 9) g;
+DELETE FROM invoice WHERE id = 1;
+SELECT * FROM invoice;
+SELECT * FROM line;
+BEGIN;
+UPDATE invoice SET total = 7 WHERE id = 5;
+SAVEPOINT s;
+DELETE FROM invoice WHERE id IN (2, 5);
+SELECT * FROM invoice;
+ROLLBACK TO s;
+DELETE FROM invoice WHERE id = 3;
+COMMIT;
+SELECT * FROM invoice;
+SELECT * FROM heard;
+RESET search_path;
+DELETE FROM "in here".invoice WHERE id = 6;
+--@ error: 42P01
+DELETE FROM "in here".invoice WHERE id = 2;
+ALTER FUNCTION "in here".total() SET search_path = "in here";
+DELETE FROM "in here".invoice WHERE id = 2;
+SELECT * FROM "in here".heard;
+SELECT * FROM "in here".line;
+-- A prepared statement is what a table is made of, explained or not.
+PREPARE of_one (int) AS SELECT id, total FROM "in here".invoice WHERE id = $1;
+DO $$ BEGIN PERFORM 1; END $$;
+CREATE TABLE "in here".one AS EXECUTE of_one (3);
+CREATE TABLE "in here".four AS EXECUTE of_one (4);
+SELECT * FROM "in here".four;
+DEALLOCATE of_one;

@@ -407,7 +407,8 @@ fn writes_share_a_transaction_and_go_round_one_that_waits() {
         assert!((0..50).all(ride));
         ears.wait(|heard| heard.len() == 50).await;
         assert!((0..50).all(|n| ears.of(n) == [Heard::Row(n)]));
-        assert_eq!((server.most.get(), server.syncs.get()), (1, 1), "what waits for a lane leaves together");
+        // Where the first lane takes long to come up, another is on its way.
+        assert_eq!(server.syncs.get(), 1, "what waits for a lane leaves together");
         *server.slow.borrow_mut() = BTreeSet::from([50]);
         assert!(ride(50));
         // It has left before the others come.

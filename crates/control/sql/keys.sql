@@ -254,6 +254,60 @@ BEGIN
 END
 $$;
 
+-- What a key does to the rows that refer to what is deleted or changed; none: nothing. Rows that must not refer to it are an error.
+-- It is run where this is called, since triggers of users' see the search_path of the statement.
+CREATE OR REPLACE FUNCTION pgherd.key_command(key oid, old_row anyelement, new_row anyelement) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    k record;
+    deletes CONSTANT bool := new_row IS NOT DISTINCT FROM NULL;
+    referenced name[];
+    referring name[];
+    old_values text[];
+    action "char";
+    condition text;
+    is_there int;
+BEGIN
+    SELECT l.* INTO k FROM pgherd.local_keys l WHERE l.oid = key;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    referenced := pgherd.names_of(k.confrelid, k.confkey);
+    referring := pgherd.names_of(k.conrelid, k.conkey);
+    old_values := pgherd.values_in(old_row, referenced);
+    action := CASE WHEN deletes THEN k.confdeltype ELSE k.confupdtype END;
+    IF array_position(old_values, NULL) IS NOT NULL
+        OR NOT deletes AND pgherd.values_in(new_row, referenced) IS NOT DISTINCT FROM old_values THEN
+        RETURN NULL;
+    END IF;
+    condition := pgherd.key_condition(k.oid, false);
+    IF action = 'c' AND deletes THEN
+        RETURN format('DELETE FROM %s x WHERE %s', k.conrelid::regclass, condition);
+    ELSIF action = 'c' THEN
+        RETURN (SELECT format('UPDATE %s x SET %s WHERE %s', k.conrelid::regclass,
+            string_agg(format('%I = ($2).%I', c.name, referenced[c.at]), ', '), condition)
+            FROM unnest(referring) WITH ORDINALITY c(name, at));
+    ELSIF action IN ('n', 'd') THEN
+        RETURN (SELECT format('UPDATE %s x SET %s WHERE %s', k.conrelid::regclass,
+            string_agg(format('%I = %s', c.name, CASE action WHEN 'n' THEN 'NULL' ELSE 'DEFAULT' END), ', '), condition)
+            FROM unnest(coalesce(CASE WHEN deletes THEN (SELECT pgherd.names_of(k.conrelid, s.confdelsetcols)
+                FROM pg_constraint s WHERE s.oid = k.oid) END, referring)) WITH ORDINALITY c(name, at));
+    END IF;
+    EXECUTE format('SELECT 1 FROM %s x WHERE %s LIMIT 1', k.conrelid::regclass, condition) INTO is_there USING old_row;
+    IF is_there IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = '23503',
+            MESSAGE = format('update or delete on table "%s" violates foreign key constraint "%s" on table "%s"',
+                (SELECT c.relname FROM pg_class c WHERE c.oid = k.confrelid), k.conname,
+                (SELECT c.relname FROM pg_class c WHERE c.oid = k.conrelid)),
+            DETAIL = format('Key (%s)=(%s) is still referenced from table "%s".', array_to_string(referenced, ', '),
+                pgherd.shown_in(old_row, referenced), (SELECT c.relname FROM pg_class c WHERE c.oid = k.conrelid)),
+            SCHEMA = (SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = k.conrelid),
+            TABLE = (SELECT c.relname FROM pg_class c WHERE c.oid = k.conrelid), CONSTRAINT = k.conname;
+    END IF;
+    RETURN NULL;
+END
+$$;
+
 -- For each key two functions, as PostgreSQL does it: one looks for the row that another refers to, as the owner of the
 -- referenced table; and AFTER DELETE OR UPDATE of the foreign child of that table one does what the key says is to become of the
 -- rows that refer to the old one, as the owner of the local table. What is read on the way (domains have checks) runs as these.
@@ -277,58 +331,22 @@ BEGIN
 END
 $$, key));
     EXECUTE format('CREATE OR REPLACE FUNCTION pgherd.key_action_%s() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS %L', key, format($$
+LANGUAGE plpgsql SECURITY DEFINER AS %L', key, format($$
 DECLARE
-    key record;
-    referenced pg_catalog.name[];
-    referring pg_catalog.name[];
-    old_values pg_catalog.text[];
-    new_values pg_catalog.text[];
-    action "char";
-    condition pg_catalog.text;
-    is_there pg_catalog.int4;
+    command pg_catalog.text;
 BEGIN
-    SELECT l.* INTO key FROM pgherd.local_keys l WHERE l.oid = %s;
-    IF NOT FOUND THEN
-        RETURN NULL;
-    END IF;
-    referenced := pgherd.names_of(key.confrelid, key.confkey);
-    referring := pgherd.names_of(key.conrelid, key.conkey);
-    old_values := pgherd.values_in(OLD, referenced);
-    action := CASE TG_OP WHEN 'DELETE' THEN key.confdeltype ELSE key.confupdtype END;
-    IF TG_OP = 'UPDATE' THEN
-        new_values := pgherd.values_in(NEW, referenced);
-        IF new_values IS NOT DISTINCT FROM old_values THEN
-            RETURN NULL;
-        END IF;
-    END IF;
-    IF array_position(old_values, NULL) IS NOT NULL THEN
-        RETURN NULL;
-    END IF;
-    condition := pgherd.key_condition(key.oid, false);
-    IF action = 'c' AND TG_OP = 'DELETE' THEN
-        EXECUTE format('DELETE FROM %%s x WHERE %%s', key.conrelid::regclass, condition) USING OLD;
-    ELSIF action = 'c' THEN
-        EXECUTE (SELECT format('UPDATE %%s x SET %%s WHERE %%s', key.conrelid::regclass,
-            string_agg(format('%%I = ($2).%%I', c.name, referenced[c.at]), ', '), condition)
-            FROM unnest(referring) WITH ORDINALITY c(name, at)) USING OLD, NEW;
-    ELSIF action IN ('n', 'd') THEN
-        EXECUTE (SELECT format('UPDATE %%s x SET %%s WHERE %%s', key.conrelid::regclass,
-            string_agg(format('%%I = %%s', c.name, CASE action WHEN 'n' THEN 'NULL' ELSE 'DEFAULT' END), ', '), condition)
-            FROM unnest(coalesce(CASE TG_OP WHEN 'DELETE' THEN (SELECT pgherd.names_of(key.conrelid, s.confdelsetcols)
-                FROM pg_constraint s WHERE s.oid = key.oid) END, referring)) WITH ORDINALITY c(name, at)) USING OLD;
+    IF TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN
+        command := pgherd.key_command(%1$s, OLD, NULL);
     ELSE
-        EXECUTE format('SELECT 1 FROM %%s x WHERE %%s LIMIT 1', key.conrelid::regclass, condition) INTO is_there USING OLD;
-        IF is_there IS NOT NULL THEN
-            RAISE EXCEPTION USING ERRCODE = '23503',
-                MESSAGE = format('update or delete on table "%%s" violates foreign key constraint "%%s" on table "%%s"',
-                    (SELECT c.relname FROM pg_class c WHERE c.oid = key.confrelid), key.conname,
-                    (SELECT c.relname FROM pg_class c WHERE c.oid = key.conrelid)),
-                DETAIL = format('Key (%%s)=(%%s) is still referenced from table "%%s".', array_to_string(referenced, ', '),
-                    pgherd.shown_in(OLD, referenced), (SELECT c.relname FROM pg_class c WHERE c.oid = key.conrelid)),
-                SCHEMA = (SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = key.conrelid),
-                TABLE = (SELECT c.relname FROM pg_class c WHERE c.oid = key.conrelid), CONSTRAINT = key.conname;
-        END IF;
+        command := pgherd.key_command(%1$s, OLD, NEW);
+    END IF;
+    IF command IS NULL THEN
+        RETURN NULL;
+    END IF;
+    IF TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN
+        EXECUTE command USING OLD;
+    ELSE
+        EXECUTE command USING OLD, NEW;
     END IF;
     RETURN NULL;
 END

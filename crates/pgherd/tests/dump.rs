@@ -225,6 +225,62 @@ fn a_dump_is_restored_with_the_same_rows_everywhere() {
     assert_eq!(answers(&sections), expected, "restored into distributed tables");
 }
 
+/// Every form in which pg_dump writes reads as one server's; rows come from the shards in an order of their own.
+#[test]
+fn dumps_read_as_those_of_one_server() {
+    const FORMS: &[&[&str]] = &[
+        &[],
+        &["--schema-only"],
+        &["--data-only", "--disable-triggers"],
+        &["--inserts", "--on-conflict-do-nothing"],
+        &["--column-inserts", "--rows-per-insert=1"],
+        &["--section=pre-data"],
+        &["--section=data", "--quote-all-identifiers"],
+        &["--section=post-data"],
+        &["--table=app.orders", "--table=app.users"],
+        &["--schema=app", "--no-owner", "--no-privileges"],
+        &["--create", "--clean", "--if-exists"],
+        &["--schema-only", "--quote-all-identifiers", "--exclude-table=app.codes"],
+    ];
+    const ALL: &[&str] = &["pg_dumpall"];
+    let cluster = Cluster::shared(PROGRAM);
+    let plain = Plain::like(&cluster.target).unwrap();
+    let dumped = [plain.side("postgres"), cluster.side()].map(|side| {
+        let target = side.create_database("dump_forms", "").unwrap();
+        let mut client = Client::connect(&target).unwrap();
+        let distribute = if side.is_cluster { DISTRIBUTE } else { "" };
+        for statement in [TABLES, distribute, ROWS].iter().flat_map(|sql| sql.split(";\n")) {
+            client.run(statement).unwrap();
+        }
+        let dump = |form: &&[&str]| {
+            let text = run("pg_dump", &target, form);
+            // The version, and a random word.
+            let kept = |line: &&str| !line.starts_with('\\') && !line.starts_with("-- Dumped");
+            let mut lines: Vec<String> = text.lines().filter(kept).map(str::to_owned).collect();
+            if !form.contains(&"--schema-only") {
+                lines.sort_unstable();
+            }
+            lines
+        };
+        let mut dumps: Vec<Vec<String>> = FORMS.iter().map(dump).collect();
+        client.run("CREATE ROLE dump_reader LOGIN PASSWORD 'p'; ALTER ROLE dump_reader SET work_mem = '5MB'").unwrap();
+        let globals = run("pg_dumpall", &target, &["--globals-only"]);
+        let of_role = |line: &&str| line.contains("dump_reader") && !line.contains("SCRAM");
+        dumps.push(globals.lines().filter(of_role).map(str::to_owned).collect());
+        assert!(!globals.contains("pgherd"), "{globals}");
+        client.run("DROP ROLE dump_reader").unwrap();
+        dumps
+    });
+    let forms = FORMS.iter().chain(std::iter::once(&ALL));
+    for ((form, plain), cluster) in forms.zip(&dumped[0]).zip(&dumped[1]) {
+        assert!(!plain.is_empty());
+        for (left, right) in plain.iter().zip(cluster) {
+            assert_eq!(right, left, "{form:?}");
+        }
+        assert_eq!(cluster.len(), plain.len(), "{form:?}");
+    }
+}
+
 /// What the coordinator cannot keep on a partition, which is partitioned there, is not lost.
 #[test]
 fn storage_parameters_of_partitions_are_dumped() {

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use pgherd_testkit::Cluster;
-use pgherd_testkit::client::Client;
+use pgherd_testkit::client::{Client, show_row};
 
 /// The lines of a plan.
 fn explain(client: &mut Client, sql: &str) -> Vec<String> {
@@ -101,4 +101,15 @@ fn analyze_runs_the_statement_once_and_tells_each_servers_part() {
     let reply = client.simple("EXPLAIN ANALYZE INSERT INTO t VALUES (5001, 1), (1, 2)", None).unwrap();
     assert_eq!(reply.error().unwrap().sqlstate(), "23505");
     assert_eq!(client.value("SELECT count(*) FROM t").unwrap(), "624");
+    // What a table would be made of; EXPLAIN makes it only where it is ANALYZE.
+    client.run("PREPARE of_some (int) AS SELECT * FROM t WHERE v < $1").unwrap();
+    for create in ["CREATE TABLE made", "CREATE TEMP TABLE made_here"] {
+        assert!(!explain(&mut client, &format!("EXPLAIN {create} AS EXECUTE of_some (3)")).is_empty());
+        assert!(!explain(&mut client, &format!("EXPLAIN ANALYZE {create} AS EXECUTE of_some (3)")).is_empty());
+    }
+    let some = "SELECT count(*) > 0, count(*) = (SELECT count(*) FROM made), count(*) = (SELECT count(*) FROM made_here) \
+                FROM t WHERE v < 3";
+    assert_eq!(show_row(&client.simple(some, None).unwrap().answers[0].rows[0]), "(t, t, t)");
+    let unknown = client.simple("EXPLAIN CREATE TABLE more AS EXECUTE of_none (3)", None).unwrap();
+    assert_eq!(unknown.error().unwrap().sqlstate(), "26000");
 }

@@ -190,6 +190,10 @@ impl Session {
         let sql = self.coordinator_text_of(inner).await?.as_written();
         self.join(COORDINATOR_GROUP).await?;
         self.run_quiet(COORDINATOR_GROUP, &format!("PREPARE {lent}{list} AS {sql}")).await?;
+        // Prepared statements outlive a rollback: an error leaves this one to the connection's end or wiping.
+        if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
+            participant.lease.tainted = true;
+        }
         let mut splice = Splice::default();
         splice.push_text(&text[..query.start], Some(0));
         splice.push_text(&format!("EXECUTE {lent}"), None);

@@ -247,10 +247,6 @@ impl Session {
         let Some((sql, lent)) = self.lend_prepared(call.prepared.text(), create.query).await? else {
             return self.run_local_ddl(call).await;
         };
-        // Prepared statements outlive a rollback: an error here leaves this one to the connection's end or wiping.
-        if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
-            participant.lease.tainted = true;
-        }
         let completion = if temp {
             self.run_create_temp_as(call, &create.name, &sql).await?
         } else {

@@ -52,15 +52,33 @@ impl Session {
         }
         if !crate::session::is_planned(&statement.kind) {
             self.open_implicit_block();
-            let completion = self.run_on_coordinator(call, text, true).await?;
+            let completion = self.explain_definition(call, &statement, inner).await?;
             // EXPLAIN ANALYZE CREATE TABLE AS makes the table, and no event trigger hears of it.
             if options.iter().any(|(name, _)| name == "analyze") {
                 self.call_own(COORDINATOR_GROUP, "SELECT pgherd.note_change(0, 0)").await?;
                 self.after_ddl(Reach::Local).await?;
+                self.notice_temporary_tables().await?;
             }
             return Ok(completion);
         }
         self.explain_statement(call, call, &statement, options, &text[..inner.start]).await
+    }
+
+    /// The coordinator gets what it creates from, where that is a prepared statement of the session's.
+    async fn explain_definition(&mut self, call: &Call<'_>, statement: &Statement, inner: Span) -> Result<Completion> {
+        let text = call.prepared.text();
+        if let StatementKind::CreateTableAs(create) = &statement.kind
+            && create.is_execute
+            && !self.creates_there(create.query.of(&statement.text)).await?
+            && let shift = inner.start + statement.offset
+            && let query = Span::new(create.query.start + shift, create.query.end + shift)
+            && let Some((sql, lent)) = self.lend_prepared(text, query).await?
+        {
+            let completion = self.run_on_coordinator(call, &sql.as_written(), true).await?;
+            self.run_quiet(COORDINATOR_GROUP, &format!("DEALLOCATE {lent}")).await?;
+            return Ok(completion);
+        }
+        self.run_on_coordinator(call, text, true).await
     }
 
     /// `call` is the EXPLAIN; `inner` has the values of what it explains, which is another call for EXPLAIN EXECUTE.

@@ -1,6 +1,7 @@
 //! PostgreSQL's own regression suite on one plain server and through the router: `make regress`. Either as it is, all
 //! tables local, and every line that psql prints compared; or with each table distributed (`distribute.rs`), and the
-//! rows of SELECTs compared.
+//! rows of SELECTs compared; or the same as it is used, with ISO styles and plain tables for temporary ones on both
+//! sides: under the styles that the suite sets, and beside temporary tables, little is carried to workers.
 //!
 //! The oracle is what the plain server of the same programs prints in the same run, not the suite's expected files;
 //! those only show that the plain server ran the suite as it should, so that two servers that fail alike do not pass.
@@ -39,8 +40,7 @@ pub struct Options {
     /// Where results and differences are written; outside the tree.
     pub out: PathBuf,
     pub workers: u32,
-    /// Distribute every table that can be.
-    pub distributed: bool,
+    pub mode: Mode,
     /// Only these files; empty is all.
     pub only: Vec<String>,
     /// Run nothing: judge what the last run printed. For work on the list and on the comparison.
@@ -51,6 +51,30 @@ pub struct Options {
     pub list: String,
     /// The suite is that of the server's own release, with its libraries: the plain server prints what it expects.
     pub has_expected: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    Local,
+    /// Every table that can be is distributed.
+    Distributed,
+    /// The same with styles and tables as applications have them.
+    Iso,
+}
+
+impl Mode {
+    /// What names of its files end with.
+    fn suffix(self) -> &'static str {
+        match self {
+            Mode::Local => "",
+            Mode::Distributed => "-distributed",
+            Mode::Iso => "-iso",
+        }
+    }
+
+    fn distributes(self) -> bool {
+        self != Mode::Local
+    }
 }
 
 /// Runs the suite on both sides and judges. The text is the report; `Err` is one that must fail the run.
@@ -72,9 +96,10 @@ fn run_both(options: &Options, files: &[String]) -> Result<[Vec<Printed>; 2]> {
     let [plain, router] = std::thread::scope(|scope| {
         let threads = [0, 1].map(|side| {
             let (suite, programs) = (&options.suite, bin.as_path());
-            let place =
-                Place { suite, programs, target: targets[side].clone(), directory: options.out.join(SIDES[side]) };
-            scope.spawn(move || run_side(&place, files, options.distributed && side == 1))
+            let directory = options.out.join(SIDES[side]);
+            let iso = options.mode == Mode::Iso;
+            let place = Place { suite, programs, target: targets[side].clone(), directory, iso };
+            scope.spawn(move || run_side(&place, files, options.mode.distributes() && side == 1))
         });
         threads.map(|t| t.join().unwrap_or_else(|_| Err("a side panicked".into())))
     });
@@ -116,11 +141,16 @@ fn run_side(place: &Place, files: &[String], distributed: bool) -> Result<Vec<Pr
     let mut printed = Vec::new();
     for file in files {
         let mut script = place.suite.script(file);
+        let own = place.directory.join(format!("{file}.sql"));
+        if place.iso {
+            fs::write(&own, statements::without_temporary(&read_script(&script)?))?;
+            script = own.clone();
+        }
         if distributed {
             // None: nothing to add, and the script may have bytes that are not for us to read.
             if let Some(text) = distribute::instrument(&read_script(&script)?) {
-                script = place.directory.join(format!("{file}.sql"));
-                fs::write(&script, text)?;
+                fs::write(&own, text)?;
+                script = own;
             }
         }
         printed.push(place.run(file, &script)?);
@@ -134,7 +164,8 @@ fn read_script(path: &Path) -> Result<String> {
 }
 
 fn judge(options: &Options, files: &[String], plain: &[Printed], router: &[Printed]) -> Result<String> {
-    let diffs = options.out.join(if options.distributed { "diffs-distributed" } else { "diffs" });
+    let diffs = options.out.join(format!("diffs{}", options.mode.suffix()));
+    let has_expected = options.has_expected && options.mode != Mode::Iso;
     let _ = fs::remove_dir_all(&diffs);
     fs::create_dir_all(&diffs)?;
     let mut report = String::new();
@@ -145,8 +176,11 @@ fn judge(options: &Options, files: &[String], plain: &[Printed], router: &[Print
         if !options.suite.is_expected(file, &plain.text) {
             unexpected.push(file.as_str());
         }
-        let comparison = if options.distributed {
-            let script = read_script(&options.suite.script(file))?;
+        let comparison = if options.mode.distributes() {
+            let mut script = read_script(&options.suite.script(file))?;
+            if options.mode == Mode::Iso {
+                script = statements::without_temporary(&script);
+            }
             counted.add(distribute::compare(&script, &plain.text, &router.text))
         } else {
             let (plain, router) = ours::hide(&plain.text, &router.text);
@@ -159,24 +193,24 @@ fn judge(options: &Options, files: &[String], plain: &[Printed], router: &[Print
         found.insert(file.clone(), comparison.hunks);
     }
     let _ = writeln!(report, "differences: {}", diffs.display());
-    if options.distributed {
+    if options.mode.distributes() {
         report.push_str(&counted.report(&found));
     } else {
         let identical = found.values().filter(|hunks| hunks.is_empty()).count();
         let rate = percent(identical, files.len());
         let _ = writeln!(report, "{identical} of {} files identical: {rate} %", files.len());
     }
-    if !unexpected.is_empty() && options.has_expected {
+    if !unexpected.is_empty() && has_expected {
         let _ = writeln!(report, "the plain server does not print what the suite expects: {}", unexpected.join(", "));
     }
-    if options.has_expected && (files.len() - unexpected.len()) * 100 < EXPECTED_MIN_PERCENT * files.len() {
+    if has_expected && (files.len() - unexpected.len()) * 100 < EXPECTED_MIN_PERCENT * files.len() {
         return Err(Error::from(format!("{report}the suite did not run well on the plain server: nothing is proved")));
     }
     judge_by_list(options, &found, report)
 }
 
 fn judge_by_list(options: &Options, found: &BTreeMap<String, Vec<Hunk>>, mut report: String) -> Result<String> {
-    let mode = if options.distributed { "_DISTRIBUTED" } else { "" };
+    let mode = options.mode.suffix().replace('-', "_").to_ascii_uppercase();
     let path = workspace_file("tests/regress").join(format!("KNOWN{mode}{}", options.list));
     let known = Known::read(&path)?;
     if options.write_known {
@@ -257,7 +291,7 @@ pub fn options(arguments: impl Iterator<Item = String>) -> Result<Options> {
         out: PathBuf::new(),
         workers: 2,
         only: Vec::new(),
-        distributed: false,
+        mode: Mode::Local,
         again: false,
         write_known: false,
         list: String::new(),
@@ -277,7 +311,11 @@ pub fn options(arguments: impl Iterator<Item = String>) -> Result<Options> {
             "out" => options.out = PathBuf::from(value),
             "workers" => options.workers = value.parse()?,
             "only" => options.only = value.split([',', ' ']).filter(|w| !w.is_empty()).map(str::to_owned).collect(),
-            "mode" if matches!(value, "local" | "distributed") => options.distributed = value == "distributed",
+            "mode" => {
+                let modes = [("local", Mode::Local), ("distributed", Mode::Distributed), ("iso", Mode::Iso)];
+                let named = modes.iter().find(|(name, _)| *name == value);
+                options.mode = named.ok_or_else(|| format!("no such mode: {value}"))?.1;
+            }
             "list" => options.list = if value.is_empty() { String::new() } else { format!("_{value}") },
             "again" => options.again = value == "yes",
             "known" => options.write_known = value == "write",

@@ -45,7 +45,8 @@ impl Lines {
         let mut lines = Lines::default();
         let mut lexer = Lexer::default();
         let mut in_data = false;
-        for (number, line) in script.lines().enumerate() {
+        let all: Vec<&str> = script.lines().collect();
+        for (number, line) in all.iter().copied().enumerate() {
             lines.data.push(in_data);
             if in_data {
                 in_data = line != "\\.";
@@ -55,8 +56,9 @@ impl Lines {
             let first = lines.statements.len();
             lexer.line(line, |text| lines.statements.push(Statement { line: number, text }));
             let backslash_copy = line.trim_start().to_ascii_lowercase().starts_with("\\copy ");
-            in_data = lines.statements[first..].iter().any(|s| copies_in(&s.text))
+            let copies = lines.statements[first..].iter().any(|s| copies_in(&s.text))
                 || (backslash_copy && copies_in(&line.trim_start()[1..]));
+            in_data = copies && has_data(&all[number + 1..]);
             lines.clean.push(!in_data && lexer.is_clean());
         }
         lines
@@ -66,6 +68,55 @@ impl Lines {
 fn copies_in(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     lower.starts_with("copy ") && lower.split_whitespace().collect::<Vec<_>>().join(" ").contains(" from stdin")
+}
+
+/// Data end before another COPY begins: one that the server refuses has none.
+fn has_data(rest: &[&str]) -> bool {
+    let end = rest.iter().position(|line| *line == "\\.");
+    end.is_some_and(|end| !rest[..end].iter().any(|line| copies_in(line.trim_start().trim_start_matches('\\'))))
+}
+
+/// The script with plain tables for temporary ones, which are gone at its end as those would be.
+pub fn without_temporary(script: &str) -> String {
+    let lower = script.to_ascii_lowercase();
+    let mut text = String::new();
+    let mut rest = 0;
+    let mut made = Vec::new();
+    let mut words = words(&lower).peekable();
+    let mut before = (0, "");
+    while let Some((at, word)) = words.next() {
+        if matches!(word, "temp" | "temporary") && matches!(before.1, "create" | "local" | "into") {
+            let after = words.peek().map_or(lower.len(), |(at, _)| *at);
+            let is_table = words.peek().is_some_and(|(_, word)| *word == "table");
+            if is_table || before.1 == "into" {
+                text.push_str(&script[rest..if before.1 == "local" { before.0 } else { at }]);
+                rest = after;
+                let mut names = words.clone().map(|(_, word)| word);
+                let skipped = ["table", "if", "not", "exists"];
+                made.extend(names.find(|word| !skipped.contains(word)));
+            }
+        }
+        before = (at, word);
+    }
+    text.push_str(&script[rest..]);
+    made.sort_unstable();
+    made.dedup();
+    for name in made {
+        text.push_str(&format!("\nDROP TABLE IF EXISTS {name} CASCADE;\n"));
+    }
+    text
+}
+
+/// Words of letters, digits and underscores, and where they begin.
+fn words(text: &str) -> impl Iterator<Item = (usize, &str)> + Clone {
+    let in_word = |c: char| c.is_alphanumeric() || c == '_';
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        at += text[at..].find(in_word)?;
+        let begin = at;
+        at += text[at..].find(|c| !in_word(c)).unwrap_or(text.len() - at);
+        Some((begin, &text[begin..at]))
+    })
 }
 
 impl Lexer {
@@ -231,6 +282,24 @@ mod tests {
         let script = "COPY t FROM stdin;\n1;\n\\.\nSELECT 1;\n";
         check(script, &[(0, "COPY t FROM stdin"), (3, "SELECT 1")]);
         assert_eq!(Lines::of(script).clean, [false, false, true, true]);
+    }
+
+    #[test]
+    fn what_follows_a_copy_that_is_refused_are_statements() {
+        let script =
+            "COPY t FROM stdin; -- fails\nSELECT 1;\nCOPY t FROM stdin;\n1\n\\.\nCOPY t FROM stdin;\nSELECT 2;\n";
+        let copy = "COPY t FROM stdin";
+        check(script, &[(0, copy), (1, "SELECT 1"), (2, copy), (5, copy), (6, "SELECT 2")]);
+    }
+
+    #[test]
+    fn temporary_tables_become_plain_ones() {
+        let script = "CREATE TEMP TABLE a (x int);\ncreate local temporary table if not exists b AS SELECT 1;\n\
+                      SELECT 1 AS temp INTO TEMP c;\nCREATE TEMP VIEW v AS SELECT 1;";
+        let plain = "CREATE TABLE a (x int);\ncreate table if not exists b AS SELECT 1;\n\
+                     SELECT 1 AS temp INTO c;\nCREATE TEMP VIEW v AS SELECT 1;";
+        let dropped = ["a", "b", "c"].map(|name| format!("\nDROP TABLE IF EXISTS {name} CASCADE;\n"));
+        assert_eq!(without_temporary(script), format!("{plain}{}", dropped.concat()));
     }
 
     #[test]

@@ -84,6 +84,8 @@ pub struct Place<'a> {
     /// Of the servers, and of `psql`, which may be in PATH instead: not older than they are.
     pub programs: &'a Path,
     pub directory: PathBuf,
+    /// ISO dates and intervals in place of pg_regress's.
+    pub iso: bool,
 }
 
 impl Place<'_> {
@@ -154,8 +156,8 @@ impl Place<'_> {
         command
             .env("PGAPPNAME", format!("pg_regress/{file}"))
             .env("PGTZ", "America/Los_Angeles")
-            .env("PGDATESTYLE", "Postgres, MDY")
-            .env("PGOPTIONS", "-c intervalstyle=postgres_verbose")
+            .env("PGDATESTYLE", if self.iso { "ISO, MDY" } else { "Postgres, MDY" })
+            .env("PGOPTIONS", if self.iso { "-c intervalstyle=postgres" } else { "-c intervalstyle=postgres_verbose" })
             .env("LANG", "C")
             .env("LC_MESSAGES", "C")
             .env("PG_ABS_SRCDIR", &self.suite.sources)
