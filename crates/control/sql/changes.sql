@@ -327,11 +327,14 @@ BEGIN
         WHERE b.direct OR EXISTS (SELECT FROM unnest($2) d(name) WHERE strpos(b.body, d.name) > 0)
     UNION ALL SELECT 'V', f.proname, f.oid FROM fun f WHERE f.provolatile = 'v'
     UNION ALL SELECT DISTINCT 'G', CASE m.name WHEN 'time' THEN 'timezone' ELSE m.name END, f.oid
-        FROM fun f,
-        LATERAL (SELECT lower(x[1]) AS name FROM regexp_matches(f.prosrc, E'set_config\\s*[(]\\s*''([a-z_][a-z0-9_.]*)''', 'gi') x
+        FROM fun f, LATERAL (SELECT coalesce(f.sqlbody, f.prosrc) AS text) b,
+        LATERAL (SELECT lower(x[1]) AS name FROM regexp_matches(b.text, E'set_config\\s*[(]\\s*''([a-z_][a-z0-9_.]*)''', 'gi') x
             UNION SELECT lower(x[2])
-            FROM regexp_matches(f.prosrc, E'\\m(set|reset)\\s+(?:session\\s+|local\\s+)?([a-z_][a-z0-9_.]*)', 'gi') x) m
-        WHERE f.is_users AND (m.name ~ '[.]' OR m.name IN ('time', 'role', 'session_authorization')
+            FROM regexp_matches(b.text, E'\\m(set|reset)\\s+(?:session\\s+|local\\s+)?([a-z_][a-z0-9_.]*)', 'gi') x
+            -- By a name that is computed.
+            UNION SELECT '*' WHERE b.text ~* E'set_config\\s*[(]\\s*[^''[:space:]]'
+                OR b.text ~* E'\\m(set|reset)\\s+(session\\s+|local\\s+)?(%|''|"\\s*'')') m
+        WHERE f.is_users AND (m.name ~ '[.*]' OR m.name IN ('time', 'role', 'session_authorization')
             OR m.name IN (SELECT lower(s.name) FROM pg_settings s))
     UNION ALL SELECT 'N', '', f.oid FROM fun f
         WHERE f.has_body AND f.is_users

@@ -66,38 +66,53 @@ pub fn run(options: &Options) -> Result<String> {
     let plain = Plain::start(&pg_bin()?, &cluster.target.user)?;
     let sides = [plain.side("plain"), cluster.side()];
     let mut found = BTreeMap::new();
-    let mut report =
-        format!("{:<14}{:>8}{:>8}{:>8}{:>11}{:>9}\n", "suite", "tests", "plain", "router", "different", "s");
+    let mut broken = Vec::new();
+    let mut report = String::new();
+    // Each line as it comes: a whole run takes most of an hour.
+    let mut tell = |line: String| {
+        eprintln!("{line}");
+        report.push_str(&line);
+        report.push('\n');
+    };
+    tell(format!("{:<16}{:>8}{:>8}{:>8}{:>11}{:>9}", "suite", "tests", "plain", "router", "different", "s"));
     for suite in &suites {
         let began = Instant::now();
-        let [plain, router] = match run_suite(suite, &sides, &options.out)? {
-            Ran::Results(both) => both,
-            Ran::NotPrepared(why) if options.only.is_empty() => {
-                let _ = writeln!(report, "{suite:<14} not run: {why}");
+        let [plain, router] = match run_suite(suite, &sides, &options.out) {
+            Ok(Ran::Results(both)) => both,
+            Ok(Ran::NotPrepared(why)) if options.only.is_empty() => {
+                tell(format!("{suite:<16} not run: {why}"));
                 continue;
             }
-            Ran::NotPrepared(why) => return Err(Error::from(format!("{suite} cannot be prepared: {why}"))),
+            // The others are run.
+            Ok(Ran::NotPrepared(why)) => {
+                broken.push(format!("{suite} cannot be prepared: {why}"));
+                continue;
+            }
+            Err(error) => {
+                broken.push(format!("{suite}: {error}"));
+                continue;
+            }
         };
         let hunks = differences(&plain, &router);
         let passed = |results: &Results| results.values().filter(|r| *r == "PASSED").count();
         if passed(&plain) == 0 {
-            return Err(Error::from(format!(
-                "{suite}: no test passed on the plain server, see {}",
-                options.out.display()
-            )));
+            broken.push(format!("{suite}: no test passed on the plain server, see {}", options.out.display()));
+            continue;
         }
-        let _ = writeln!(
-            report,
-            "{suite:<14}{:>8}{:>8}{:>8}{:>11}{:>9}",
+        tell(format!(
+            "{suite:<16}{:>8}{:>8}{:>8}{:>11}{:>9}",
             plain.len(),
             passed(&plain),
             passed(&router),
             hunks.len(),
             began.elapsed().as_secs()
-        );
+        ));
         found.insert(suite.clone(), hunks);
     }
-    judge(options, report, &found)
+    match broken.is_empty() {
+        true => judge(options, report, &found),
+        false => Err(Error::from(format!("{report}{}", broken.join("\n")))),
+    }
 }
 
 fn judge(options: &Options, mut report: String, found: &BTreeMap<String, Vec<Hunk>>) -> Result<String> {

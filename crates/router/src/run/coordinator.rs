@@ -639,6 +639,10 @@ impl Session {
         if self.txn.body_settings.is_empty() {
             return Ok(());
         }
+        if self.txn.body_settings.contains(ANY_SETTING) {
+            let known = self.settings.keys().filter(|name| *name != "client_encoding");
+            self.txn.body_settings.extend(known.cloned());
+        }
         let found = self.collect_on(COORDINATOR_GROUP, &settings_sql(&self.txn.body_settings)).await?;
         let in_block = self.txn.block != Block::None;
         for row in 0..found.rows.len() {
@@ -757,11 +761,23 @@ fn expands_columns(text: &str) -> bool {
     text.replace(' ', "").replace("(*)", "").contains('*')
 }
 
+/// Among the names of settings that bodies set: some that they compute.
+const ANY_SETTING: &str = "*";
+
 /// Asks for settings: names, values, and what they are where nobody has set them.
 fn settings_sql(names: &std::collections::BTreeSet<String>) -> String {
-    let list: Vec<String> = names.iter().map(|name| crate::settings::quote_literal(name)).collect();
+    let named = names.iter().filter(|name| *name != ANY_SETTING);
+    let list: Vec<String> = named.map(|name| crate::settings::quote_literal(name)).collect();
+    let of_session = match names.contains(ANY_SETTING) {
+        true => {
+            " UNION SELECT pg_catalog.lower(x.name) FROM pg_catalog.pg_settings x WHERE x.source = 'session' \
+             AND x.name !~ '^(pgherd[.]|transaction_|client_encoding$|seed$)'"
+        }
+        false => "",
+    };
     format!(
-        "SELECT n.name, pg_catalog.current_setting(n.name, true), s.reset_val FROM pg_catalog.unnest(ARRAY[{}]) n(name) \
+        "SELECT n.name, pg_catalog.current_setting(n.name, true), s.reset_val \
+         FROM (SELECT pg_catalog.unnest(ARRAY[{}]::pg_catalog.text[]){of_session}) n(name) \
          LEFT JOIN pg_catalog.pg_settings s ON pg_catalog.lower(s.name) = n.name",
         list.join(", ")
     )
@@ -774,10 +790,14 @@ fn body_settings(body: &str) -> Vec<String> {
     let words: Vec<&str> = lower.split(|c: char| !is_word(c)).filter(|w| !w.is_empty()).collect();
     let mut found = Vec::new();
     if lower.contains("set_config") {
-        found = first_arguments(body).unwrap_or_else(|| literal_names(body));
+        found = first_arguments(body).unwrap_or_else(|| vec![ANY_SETTING.to_owned()]);
     }
     for (at, _) in words.iter().enumerate().filter(|(_, word)| matches!(**word, "set" | "reset")) {
         let next = words[at + 1..].iter().find(|word| !matches!(**word, "local" | "session"));
+        // `EXECUTE format('SET %I …')`.
+        if lower.contains("execute") {
+            found.push(ANY_SETTING.to_owned());
+        }
         found.extend(next.map(|name| if *name == "time" { "timezone" } else { *name }.to_owned()));
     }
     found.retain(|name| !matches!(name.as_str(), "client_encoding" | "transaction"));

@@ -307,6 +307,10 @@ impl Session {
             self.last_drawn = None;
             Box::pin(self.note_inserted(std::slice::from_ref(&insert.table))).await?;
         }
+        if !self.catalog().body_settings.is_empty() {
+            // Values and defaults may call what sets some.
+            Box::pin(self.notice_temporary_tables()).await?;
+        }
         Ok(computed)
     }
 

@@ -215,6 +215,7 @@ impl Session {
         self.cursors.rights.clear();
         self.cursors.views.clear();
         self.check_encoding_of(call).await?;
+        self.noticed = false;
         let mut start = self.start_of(call, &statement.kind);
         let mut result = self.dispatch(call, &statement.kind).await;
         while let Some(start) = &mut start
@@ -224,6 +225,14 @@ impl Session {
         }
         if start.is_some() {
             self.cancel.end_repeatable().await;
+        }
+        // Whatever way it went, bodies may have run on the coordinator.
+        if result.is_ok()
+            && !self.noticed
+            && crate::session::is_planned(&statement.kind)
+            && self.calls_user_function(call)
+        {
+            result = Box::pin(self.notice_temporary_tables()).await.and(result);
         }
         if self.client.capture.is_none() {
             result = self.client.converted(result);
@@ -240,6 +249,7 @@ impl Session {
     /// After a statement that may have made temporary relations in ways of its own: they tie the session to its
     /// connection.
     pub(super) async fn notice_temporary_tables(&mut self) -> Result<()> {
+        self.noticed = true;
         if self.txn.participants.contains_key(&pgherd_catalog::COORDINATOR_GROUP) {
             self.follow_settings_of_bodies().await?;
             let changes = self.refresh_temporary_names().await?;

@@ -93,6 +93,8 @@ pub struct Session {
     pub pin: bool,
     /// Settings that the statement makes which is about to run on the coordinator.
     pub making: Vec<String>,
+    /// What bodies leave on the coordinator was asked for, in the statement that runs now.
+    pub noticed: bool,
     /// NOWAIT or SKIP LOCKED of the statement that the coordinator runs now, for its scans of distributed tables.
     pub lock_wait: Option<&'static str>,
     /// The statement is the last of its Query: what comes next is its commit, where the block is ours.
@@ -231,6 +233,7 @@ impl Session {
             lock_wait: None,
             last_of_query: false,
             making: Vec::new(),
+            noticed: false,
             parts_within: 0,
             part_avoids: &[],
             pinned: None,
