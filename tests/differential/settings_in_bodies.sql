@@ -141,3 +141,20 @@ INSERT INTO dated (k, d) VALUES (200, CASE WHEN sets('DateStyle', 'SQL, DMY') IS
 SELECT d::text FROM dated WHERE k = 200;
 RESET ALL;
 SELECT * FROM named;
+SELECT sets('app.given', 'g');
+SELECT current_setting('app.given', true);
+SELECT k FROM dated WHERE k = 3 AND current_setting('app.given', true) = 'g';
+CREATE FUNCTION sets_own(name text, value text) RETURNS text LANGUAGE plpgsql AS
+    $$ BEGIN RETURN set_config('app.' || name, value, false); END $$;
+SELECT sets_own('joined', 'j');
+BEGIN;
+SELECT 1;
+ROLLBACK;
+SELECT current_setting('app.joined', true);
+UPDATE dated SET d = d WHERE k = 1 AND sets('app.given', 'h') IS NOT NULL;
+SELECT current_setting('app.given', true), current_setting('app.joined', true);
+SELECT count(*) FROM dated WHERE current_setting('app.given', true) = 'h';
+CREATE VIEW setting AS SELECT set_config('app.by_view', 'seen', false) AS x;
+SELECT * FROM setting;
+SELECT current_setting('app.by_view', true);
+SELECT count(*) FROM dated WHERE current_setting('app.by_view', true) = 'seen';

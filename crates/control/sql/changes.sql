@@ -261,14 +261,21 @@ BEGIN
                     AND d.refobjid >= 16384
             WHERE c.relnamespace NOT IN (11, 'pgherd'::regnamespace)
         ), calling(view) AS (
-            SELECT n.view FROM named n
+            (SELECT n.view FROM named n
                 LEFT JOIN pg_operator o ON o.oid = n.refobjid AND n.refclassid = 'pg_operator'::regclass
                 JOIN pg_proc p ON p.provolatile = 'v'
                     AND p.oid = CASE n.refclassid WHEN 'pg_proc'::regclass THEN n.refobjid ELSE o.oprcode END
+            UNION ALL SELECT b.view FROM below b JOIN pg_class c ON c.oid = b.view JOIN pg_rewrite r ON r.ev_class = b.view
+                WHERE c.relnamespace NOT IN (11, 'pgherd'::regnamespace) AND r.ev_action::text ~ ':funcid 2078 ')
             UNION SELECT n.view FROM calling k JOIN named n ON n.refobjid = k.view AND n.refclassid = 'pg_class'::regclass
         )
         SELECT 'x', c.relname::text, c.oid FROM calling k JOIN pg_class c ON c.oid = k.view
-        WHERE k.view = ANY (which);
+        WHERE k.view = ANY (which)
+        -- set_config()
+        UNION ALL SELECT DISTINCT 'G', lower(m[1]), c.oid FROM unnest(which) w(oid) JOIN pg_class c ON c.oid = w.oid AND c.relkind = 'v'
+            JOIN pg_rewrite r ON r.ev_class = c.oid AND r.ev_action::text ~ ':funcid 2078 ',
+            regexp_matches(pg_get_viewdef(c.oid), E'set_config[(]''([a-z_][a-z0-9_.]*)''', 'gi') m
+        WHERE c.relnamespace NOT IN (11, 'pgherd'::regnamespace);
     END IF;
 END
 $$;
@@ -302,8 +309,11 @@ BEGIN
             AND NOT (p.pronamespace = 'pgherd'::regnamespace AND p.prorettype = 'trigger'::regtype)
     ), body AS MATERIALIZED (
         SELECT f.oid, f.proname, b.body, b.body ~ E'\\m((next|curr|last|set)val|setseed|lo_open)\\M'
-                OR b.body ~ E'\\mpg_(try_)?advisory_(un)?lock(_shared)?\\M' AS direct
-        FROM fun f, LATERAL (SELECT lower(coalesce(f.sqlbody, f.prosrc)) AS body) b
+                OR b.body ~ E'\\mpg_(try_)?advisory_(un)?lock(_shared)?\\M' OR c.computes AS direct, c.computes
+        FROM fun f, LATERAL (SELECT lower(coalesce(f.sqlbody, f.prosrc)) AS body) b,
+            -- Settings by names that it computes.
+            LATERAL (SELECT b.body ~ E'set_config\\s*[(]\\s*[^''[:space:]]'
+                OR b.body ~ E'\\m(set|reset)\\s+(session\\s+|local\\s+)?(%|'')' AS computes) c
         WHERE f.has_body AND f.is_users
     )
     SELECT 'f', f.proname::text, f.oid FROM fun f WHERE f.is_users AND NOT f.is_standard
@@ -330,12 +340,10 @@ BEGIN
         FROM fun f, LATERAL (SELECT coalesce(f.sqlbody, f.prosrc) AS text) b,
         LATERAL (SELECT lower(x[1]) AS name FROM regexp_matches(b.text, E'set_config\\s*[(]\\s*''([a-z_][a-z0-9_.]*)''', 'gi') x
             UNION SELECT lower(x[2])
-            FROM regexp_matches(b.text, E'\\m(set|reset)\\s+(?:session\\s+|local\\s+)?([a-z_][a-z0-9_.]*)', 'gi') x
-            -- By a name that is computed.
-            UNION SELECT '*' WHERE b.text ~* E'set_config\\s*[(]\\s*[^''[:space:]]'
-                OR b.text ~* E'\\m(set|reset)\\s+(session\\s+|local\\s+)?(%|''|"\\s*'')') m
-        WHERE f.is_users AND (m.name ~ '[.*]' OR m.name IN ('time', 'role', 'session_authorization')
+            FROM regexp_matches(b.text, E'\\m(set|reset)\\s+(?:session\\s+|local\\s+)?([a-z_][a-z0-9_.]*)', 'gi') x) m
+        WHERE f.is_users AND (m.name ~ '[.]' OR m.name IN ('time', 'role', 'session_authorization')
             OR m.name IN (SELECT lower(s.name) FROM pg_settings s))
+    UNION ALL SELECT 'G', '*', b.oid FROM body b WHERE b.computes
     UNION ALL SELECT 'N', '', f.oid FROM fun f
         WHERE f.has_body AND f.is_users
             AND (f.lanname NOT IN ('sql', 'plpgsql') OR f.prosqlbody::text ~ '[{]SQLVALUEFUNCTION|:funcid (1299|2647|2648) '

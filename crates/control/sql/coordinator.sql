@@ -2250,7 +2250,7 @@ REVOKE SELECT ON pgherd.pg_user_mapping FROM PUBLIC;
 REVOKE SELECT ON pgherd.secret, pgherd.remote_definition, pgherd.remote_command, pgherd.placement_epoch FROM PUBLIC;
 -- Other people's statements: the views show each his own.
 REVOKE SELECT ON pgherd.operation, pgherd.operation_step FROM PUBLIC;
-INSERT INTO pgherd.schema_version (version) VALUES (30) ON CONFLICT DO NOTHING;
+INSERT INTO pgherd.schema_version (version) VALUES (31) ON CONFLICT DO NOTHING;
 
 -- What currval gives: what the router has drawn for the session, or the coordinator since, unless that `is_last`; NULL where there is
 -- neither. Who may not ask is told so, but where it is the router that asks.

@@ -441,6 +441,56 @@ fn currval_is_a_sessions_own() {
     compare("apart", &said[0], &said[1]);
 }
 
+/// Sessions that come after one another, and draw alternately: each is told what it has drawn itself.
+#[test]
+fn what_was_drawn_by_a_statement_is_the_sessions() {
+    let (_plain, sides) = sides();
+    let draws = [
+        "SELECT nextval('apart')",
+        "SELECT (SELECT nextval('apart')), $1::int",
+        "VALUES (nextval('apart'))",
+        "SELECT nextval('apart') FROM spread WHERE k = $1 + 1",
+        "SELECT nextval('apart') FROM here LIMIT 1",
+        "WITH c AS MATERIALIZED (SELECT nextval('apart') AS n) SELECT n FROM c",
+        "SELECT setval('apart', 700 + $1)",
+        "INSERT INTO here (k) VALUES (nextval('apart')) RETURNING k",
+    ];
+    for side in &sides {
+        let mut client = begin(side, "given_by_statements");
+        client.run("CREATE TABLE here (k int, id serial); INSERT INTO here VALUES (1); CREATE SEQUENCE apart").unwrap();
+        let connect = || side.connect("given_by_statements").unwrap();
+        for (number, draw) in draws.iter().cycle().take(draws.len() * 3).enumerate() {
+            let (mut one, mut two) = (connect(), connect());
+            let drawn = |client: &mut Client| {
+                let (types, values) = (&[23][..usize::from(draw.contains('$'))], [Some(b"0".to_vec())]);
+                let reply = match number % 3 {
+                    0 => client.simple(&draw.replace("$1", "0"), None).unwrap(),
+                    1 => client.extended(draw, types, &values[..types.len()], None).unwrap(),
+                    _ => {
+                        client.run("BEGIN").unwrap();
+                        let reply = client.extended(draw, types, &values[..types.len()], None).unwrap();
+                        client.run("COMMIT").unwrap();
+                        reply
+                    }
+                };
+                let row = reply.answers.iter().flat_map(|answer| &answer.rows).next().unwrap();
+                String::from_utf8(row[0].clone().unwrap().to_vec()).unwrap()
+            };
+            let first = drawn(&mut one);
+            assert_eq!(one.value("SELECT currval('apart')").unwrap(), first, "{draw}");
+            let second = drawn(&mut two);
+            drawn(&mut client);
+            for (client, value) in [(&mut one, first), (&mut two, second)] {
+                assert_eq!(client.value("SELECT currval('apart')").unwrap(), value, "{draw}");
+                // The column's own sequence comes behind it; setval() is no draw.
+                if draw.contains("nextval") && !draw.starts_with("INSERT") {
+                    assert_eq!(client.value("SELECT lastval()").unwrap(), value, "{draw}");
+                }
+            }
+        }
+    }
+}
+
 /// What blocks read, beside what they and others write: `c` is the client, `o` another one.
 #[test]
 fn blocks_read_what_they_read_on_one_server() {

@@ -100,6 +100,11 @@ pub fn asks_drawn(statement: &Statement) -> bool {
     statement.calls.iter().any(|(_, name)| matches!(name.as_str(), CURRENT_VALUE | LAST_VALUE))
 }
 
+/// The statement draws from a sequence, or moves it.
+pub fn moves_sequences(statement: &Statement) -> bool {
+    statement.calls.iter().any(|(_, name)| matches!(name.as_str(), "nextval" | "setval"))
+}
+
 /// What a text for one session has in place of calls that only the session can answer.
 pub(crate) fn session_literals<'a>(
     statement: &'a Statement,

@@ -37,7 +37,9 @@ use std::sync::Arc;
 pub use context::fix_session;
 pub use ddl::*;
 pub use early::compute_first;
-pub use given::{ClientEnd, Given, Gives, LastDrawn, LastOne, address_text, asks_drawn, asks_session, is_next_value};
+pub use given::{
+    ClientEnd, Given, Gives, LastDrawn, LastOne, address_text, asks_drawn, asks_session, is_next_value, moves_sequences,
+};
 pub use insert::{
     default_at, default_reads_now, default_sql, differs_by_row, evaluation_type, expression_at, time_default,
 };

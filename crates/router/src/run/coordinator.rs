@@ -293,14 +293,17 @@ impl Session {
             self.save_before_read_only(call.prepared.text());
         }
         self.join_making().await?;
-        let asks = call.prepared.statement.as_ref().is_some_and(pgherd_planner::asks_drawn);
-        if asks || writes || self.calls_user_function(call) {
+        let calls_function = self.calls_user_function(call);
+        let draws = call.prepared.statement.as_ref().is_some_and(pgherd_planner::moves_sequences);
+        if draws || writes || calls_function || call.prepared.statement.as_ref().is_some_and(pgherd_planner::asks_drawn)
+        {
             self.forget_draws_of_others();
         }
-        if writes || self.calls_user_function(call) {
+        if writes || calls_function {
             self.mark_writer(COORDINATOR_GROUP);
+        } else if draws {
+            self.note_may_draw();
         }
-        let calls_function = self.calls_user_function(call);
         self.taint_coordinator(call);
         let types = match call.bound {
             Some(_) => match call.prepared.last_described() {
@@ -580,6 +583,17 @@ impl Session {
         })
     }
 
+    /// Before a statement that may call what sets settings by names that it computes: those that it gives are among them.
+    pub(super) fn note_names_given(&mut self, call: &Call<'_>) {
+        if !self.catalog().body_settings.contains(ANY_SETTING) || !self.calls_user_function(call) {
+            return;
+        }
+        let values = call.bound.into_iter().flat_map(|bound| bound.params.iter().flatten());
+        let texts = values.filter_map(|value| std::str::from_utf8(value).ok()).map(str::to_ascii_lowercase);
+        let names = literal_names(call.prepared.text()).into_iter().chain(texts);
+        self.txn.body_settings.extend(names.filter(|name| name.contains('.') && is_setting_name(name)));
+    }
+
     /// A call that leaves session state behind ties the session to its coordinator connection.
     pub(super) fn note_session_calls(&mut self, call: &Call<'_>) {
         let Some(statement) = &call.prepared.statement else { return };
@@ -761,7 +775,9 @@ fn expands_columns(text: &str) -> bool {
     text.replace(' ', "").replace("(*)", "").contains('*')
 }
 
-/// Among the names of settings that bodies set: some that they compute.
+/// Among the names of settings that bodies set: some that they compute. Of those that only users know PostgreSQL has no
+/// list: where nobody has seen the name, the value stays with the session's connection, since such functions leave
+/// something there.
 const ANY_SETTING: &str = "*";
 
 /// Asks for settings: names, values, and what they are where nobody has set them.
@@ -790,14 +806,21 @@ fn body_settings(body: &str) -> Vec<String> {
     let words: Vec<&str> = lower.split(|c: char| !is_word(c)).filter(|w| !w.is_empty()).collect();
     let mut found = Vec::new();
     if lower.contains("set_config") {
-        found = first_arguments(body).unwrap_or_else(|| vec![ANY_SETTING.to_owned()]);
+        found = first_arguments(body).unwrap_or_else(|| literal_names(body));
+        if first_arguments(body).is_none() {
+            found.push(ANY_SETTING.to_owned());
+        }
+    }
+    let is_computed = |at: usize, word: &str| {
+        let before = lower[..at].chars().next_back();
+        let next = lower[at + word.len()..].trim_start();
+        !before.is_some_and(is_word) && (next.starts_with('%') || next.starts_with('\''))
+    };
+    if ["set ", "set local ", "reset "].iter().any(|w| lower.match_indices(w).any(|(at, word)| is_computed(at, word))) {
+        found.push(ANY_SETTING.to_owned());
     }
     for (at, _) in words.iter().enumerate().filter(|(_, word)| matches!(**word, "set" | "reset")) {
         let next = words[at + 1..].iter().find(|word| !matches!(**word, "local" | "session"));
-        // `EXECUTE format('SET %I …')`.
-        if lower.contains("execute") {
-            found.push(ANY_SETTING.to_owned());
-        }
         found.extend(next.map(|name| if *name == "time" { "timezone" } else { *name }.to_owned()));
     }
     found.retain(|name| !matches!(name.as_str(), "client_encoding" | "transaction"));

@@ -216,6 +216,7 @@ impl Session {
         self.cursors.views.clear();
         self.check_encoding_of(call).await?;
         self.noticed = false;
+        self.note_names_given(call);
         let mut start = self.start_of(call, &statement.kind);
         let mut result = self.dispatch(call, &statement.kind).await;
         while let Some(start) = &mut start

@@ -785,14 +785,21 @@ impl Session {
     }
 
     pub fn mark_writer(&mut self, group: GroupId) {
-        let pid = self.pid();
         if let Some(participant) = self.txn.participants.get_mut(&group) {
             participant.wrote = true;
             if group == COORDINATOR_GROUP {
-                // Of two sessions nobody's, as long as it has not been forgotten in between.
-                let others = participant.lease.drew.is_some_and(|of| of != pid);
-                participant.lease.drew = Some(if others { 0 } else { pid });
+                self.note_may_draw();
             }
+        }
+    }
+
+    /// The session may draw from sequences on the coordinator now.
+    pub(super) fn note_may_draw(&mut self) {
+        let pid = self.pid();
+        if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
+            // Of two sessions nobody's, as long as it has not been forgotten in between.
+            let others = participant.lease.drew.is_some_and(|of| of != pid);
+            participant.lease.drew = Some(if others { 0 } else { pid });
         }
     }
 
