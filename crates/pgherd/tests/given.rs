@@ -441,6 +441,29 @@ fn currval_is_a_sessions_own() {
     compare("apart", &said[0], &said[1]);
 }
 
+/// Of a database or a role, like any setting.
+#[test]
+fn settings_of_ours_have_defaults() {
+    let (_plain, [_, side]) = sides();
+    let mut client = begin(&side, "given_defaults");
+    client.run("ALTER DATABASE given_defaults SET pgherd.sequence_lease = 1").unwrap();
+    client.run("ALTER DATABASE given_defaults SET pgherd.fanout = 'single'").unwrap();
+    let mut later = side.connect("given_defaults").unwrap();
+    assert_eq!(later.value("SHOW pgherd.sequence_lease").unwrap(), "1");
+    let scatter = "SELECT count(*) FROM spread";
+    assert_eq!(later.simple(scatter, None).unwrap().error().unwrap().sqlstate(), "0A000");
+    later.run("SET pgherd.fanout = 'any'").unwrap();
+    later.run(scatter).unwrap();
+    // No value is drawn ahead: after a definition the next one follows.
+    for k in 0..150 {
+        later.run(&format!("INSERT INTO orders (k) VALUES ({k})")).unwrap();
+    }
+    let last: i64 = later.value("SELECT max(id) FROM orders").unwrap().parse().unwrap();
+    later.run("CREATE TABLE defined (x int)").unwrap();
+    let next: i64 = later.value("INSERT INTO orders (k) VALUES (1) RETURNING id").unwrap().parse().unwrap();
+    assert_eq!(next, last + 1);
+}
+
 /// Sessions that come after one another, and draw alternately: each is told what it has drawn itself.
 #[test]
 fn what_was_drawn_by_a_statement_is_the_sessions() {

@@ -52,9 +52,11 @@ enum Step {
     Messages(Vec<u8>, usize),
     /// Sends, then reads up to the end of the connection.
     ToTheEnd(Vec<u8>),
+    /// Sends nothing for so many milliseconds.
+    Pause(u64),
 }
 
-use Step::{Messages, Ready, ToTheEnd};
+use Step::{Messages, Pause, Ready, ToTheEnd};
 
 fn conversation(target: &Target, steps: &[Step]) -> Vec<String> {
     let mut client = Client::connect(target).unwrap();
@@ -63,6 +65,10 @@ fn conversation(target: &Target, steps: &[Step]) -> Vec<String> {
         let received: Result<Vec<Message>, _> = match step {
             Ready(bytes, n) => client.send(bytes).and_then(|()| client.receive_until_ready(*n)),
             Messages(bytes, n) => client.send(bytes).and_then(|()| (0..*n).map(|_| client.receive()).collect()),
+            Pause(milliseconds) => {
+                std::thread::sleep(std::time::Duration::from_millis(*milliseconds));
+                Ok(Vec::new())
+            }
             ToTheEnd(bytes) => client.send(bytes).map(|()| {
                 let mut messages = Vec::new();
                 while let Ok(message) = client.receive() {
@@ -1045,6 +1051,55 @@ fn a_statement_has_up_to_65535_parameters() {
             1,
         ),
         Ready(query("SELECT count(*), sum(k) FROM p; ROLLBACK"), 1),
+    ]);
+}
+
+/// More than a Bind can have.
+#[test]
+fn a_statement_with_65536_parameters_is_prepared() {
+    let list: Vec<String> = (1..=65536).map(|n| format!("(${n}::text)")).collect();
+    let sql = format!("VALUES {}", list.join(", "));
+    check(&[
+        Ready([parse("many", &sql, &[]), describe(b'S', "many"), sync()].concat(), 1),
+        Ready(query("SELECT name FROM pg_prepared_statements"), 1),
+    ]);
+}
+
+/// A statement's time goes on while its client is between its messages, up to what is executed.
+#[test]
+fn time_goes_on_between_messages() {
+    let late = || parse("", "SELECT k FROM p WHERE k = $1", &[]);
+    let executed = || [bind("", "late", &[], &text(&["1"]), &[]), execute("", 0)].concat();
+    check(&[
+        Ready(query("SET statement_timeout = '200ms'"), 1),
+        Messages([parse("late", "SELECT $1::int", &[]), flush()].concat(), 1),
+        Pause(500),
+        Ready([describe(b'S', "late"), sync()].concat(), 1),
+        Ready([executed(), sync()].concat(), 1),
+        Messages([executed(), flush()].concat(), 3),
+        Pause(500),
+        Ready([executed(), sync()].concat(), 1),
+        Messages([late(), flush()].concat(), 1),
+        Pause(500),
+        Ready(sync(), 1),
+        Ready(query("BEGIN"), 1),
+        Messages([late(), flush()].concat(), 1),
+        Pause(500),
+        Ready([executed(), sync()].concat(), 1),
+        Ready(query("ROLLBACK"), 1),
+        // Each has its own.
+        Messages([late(), flush()].concat(), 1),
+        Ready([executed(), sync()].concat(), 1),
+        Pause(500),
+        Ready([executed(), sync()].concat(), 1),
+        Messages([late(), flush()].concat(), 1),
+        Ready(query("SELECT 1"), 1),
+        Pause(500),
+        Ready([executed(), sync()].concat(), 1),
+        Ready(query("SET statement_timeout = 0"), 1),
+        Messages([late(), flush()].concat(), 1),
+        Pause(300),
+        Ready([executed(), sync()].concat(), 1),
     ]);
 }
 

@@ -368,11 +368,14 @@ pub fn note_made<'a>(connection: &mut Connection, names: impl Iterator<Item = &'
 pub struct Initial(Vec<(String, String)>);
 
 impl Initial {
-    /// Asks for those by which the router and the servers read texts and values, as rows of name and value.
+    /// Asks for those by which the router and the servers read texts and values, and for ours, as rows of name and value.
     pub const SQL: &str = "SELECT name, pg_catalog.current_setting(name) FROM pg_catalog.unnest(ARRAY['datestyle', \
          'intervalstyle', 'extra_float_digits', 'array_nulls', 'standard_conforming_strings', 'timezone', \
          'search_path', 'default_transaction_isolation', 'client_min_messages', 'idle_session_timeout', \
-         'idle_in_transaction_session_timeout']) n(name)";
+         'idle_in_transaction_session_timeout', 'statement_timeout']) n(name) \
+         UNION ALL SELECT name, pg_catalog.current_setting(name, true) FROM pg_catalog.unnest(ARRAY[\
+         'citus.multi_shard_commit_protocol', 'pgherd.commit_wait', 'pgherd.fanout', 'pgherd.sequence_lease']) n(name) \
+         WHERE pg_catalog.current_setting(name, true) <> ''";
 
     pub fn read(shown: &QueryResult) -> Initial {
         let value = |row, column| shown.text(row, column).unwrap_or_default().to_owned();

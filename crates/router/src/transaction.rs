@@ -1391,7 +1391,7 @@ impl Session {
     }
 
     pub fn commit_protocol(&self) -> Protocol {
-        match self.settings.get("citus.multi_shard_commit_protocol").map(String::as_str) {
+        match self.in_force("citus.multi_shard_commit_protocol") {
             Some(value) if value.eq_ignore_ascii_case("1pc") => Protocol::OnePhase,
             _ => Protocol::TwoPhase,
         }

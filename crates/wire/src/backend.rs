@@ -379,9 +379,17 @@ pub fn parse_ready_for_query(frame: &Frame) -> Result<TransactionStatus, Protoco
 /// Type ids of a statement's parameters.
 pub fn parse_parameter_description(frame: &Frame) -> Result<Vec<u32>, ProtocolError> {
     let mut reader = Reader::new(frame.body());
-    let types = reader.u32_list()?;
-    reader.end()?;
-    Ok(types)
+    let count = reader.u16()?;
+    // PostgreSQL describes more than can be counted.
+    let mut fields = Reader::new(reader.take_rest());
+    let mut types = Vec::with_capacity(usize::from(count));
+    while !fields.is_empty() {
+        types.push(fields.u32()?);
+    }
+    match types.len() % (usize::from(u16::MAX) + 1) == usize::from(count) {
+        true => Ok(types),
+        false => Err(ProtocolError::new("invalid count of parameters in message")),
+    }
 }
 
 /// CopyInResponse, CopyOutResponse or CopyBothResponse.
@@ -540,7 +548,8 @@ pub fn write_empty_query_response(buf: &mut BytesMut) {
 
 pub fn write_parameter_description(buf: &mut BytesMut, types: &[u32]) {
     message(buf, tag::PARAMETER_DESCRIPTION, |buf| {
-        put_count(buf, types.len());
+        // What is more than can be counted is there all the same, as from PostgreSQL.
+        buf.put_u16(types.len() as u16);
         types.iter().for_each(|oid| buf.put_u32(*oid));
     });
 }

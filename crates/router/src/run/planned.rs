@@ -104,7 +104,7 @@ impl Session {
     pub(super) async fn run_plan_once(&mut self, call: &Call<'_>) -> Result<Completion> {
         let fresh = self.txn.block == Block::None;
         let (plan, id) = self.plan(call.prepared).await?;
-        if self.settings.get("pgherd.fanout").is_some_and(|v| v == "single")
+        if self.in_force("pgherd.fanout").is_some_and(|fanout| fanout == "single")
             && matches!(plan.tier, Tier::Scatter(_) | Tier::Stage(_) | Tier::Federate { .. } | Tier::InsertSelect(_))
         {
             return Err(Failure::new("0A000", "statement needs more than one shard and pgherd.fanout is \"single\"")

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::rc::Rc;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use bytes::Bytes;
 use pgherd_sql::{DiscardKind, StatementKind};
@@ -102,6 +102,9 @@ impl Pending {
 impl Session {
     pub(super) async fn extended_message(&mut self, frame: &Frame) -> Result<()> {
         if frame.tag() == b'S' {
+            if let Some(failure) = self.pipeline_is_late() {
+                self.fail_pipeline(failure).await?;
+            }
             return self.sync().await;
         }
         // CopyData and its like outside a copy are leftovers of one that failed; PostgreSQL ignores them too.
@@ -115,11 +118,28 @@ impl Session {
             return Box::pin(self.function_message(frame)).await;
         }
         self.recall_portal();
-        let result = self.extended_step(frame).await;
+        let result = match self.pipeline_is_late() {
+            Some(failure) => Err(failure),
+            None => self.extended_step(frame).await,
+        };
+        match frame.tag() {
+            // What has been executed is over.
+            b'E' => self.pipeline_began = None,
+            b'P' | b'B' | b'D' => _ = self.pipeline_began.get_or_insert_with(Instant::now),
+            _ => {}
+        }
         match self.client.converted(result) {
             Ok(()) => self.client.flush_if_full().await,
             Err(failure) => self.fail_pipeline(failure).await,
         }
+    }
+
+    /// A statement's time goes on while its client is between Parse and Execute.
+    pub(super) fn pipeline_is_late(&self) -> Option<Failure> {
+        let spent = self.pipeline_began.filter(|_| !self.skip_until_sync)?.elapsed();
+        let limit = self.in_force("statement_timeout").and_then(crate::settings::time)?;
+        let is_late = !limit.is_zero() && spent >= limit;
+        is_late.then(|| Failure::new("57014", "canceling statement due to statement timeout"))
     }
 
     /// After an error nothing is done before the client's Sync.

@@ -35,6 +35,7 @@ impl Session {
             // SET LOCAL and its like may change what names mean.
             && !self.txn.log.iter().any(LogItem::changes_meaning)
             && !self.lacks_snapshots()
+            && self.pipeline_is_late().is_none()
             && self.has_context();
         if !fit {
             return Ok(false);

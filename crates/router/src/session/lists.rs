@@ -169,7 +169,7 @@ impl Session {
         end: usize,
     ) -> Attempt {
         let Tier::Scatter(scatter) = &compiled.plan.tier else { return Attempt::No };
-        if self.settings.get("pgherd.fanout").is_some_and(|fanout| fanout == "single") {
+        if self.in_force("pgherd.fanout").is_some_and(|fanout| fanout == "single") {
             return Attempt::No;
         }
         let values = &self.client.read[values];

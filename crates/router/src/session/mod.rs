@@ -132,6 +132,8 @@ pub struct Session {
     seat: Seat,
     /// After an error in the extended protocol: messages are skipped until Sync.
     skip_until_sync: bool,
+    /// When the first message of a pipeline came, or the first behind an Execute.
+    pipeline_began: Option<Instant>,
     /// The Execute that waits to learn whether Sync follows it.
     pending: Option<extended::Pending>,
     /// Something has been executed since the last Sync.
@@ -254,6 +256,7 @@ impl Session {
             pid,
             seat: new.seat,
             skip_until_sync: false,
+            pipeline_began: None,
             pending: None,
             pipelines: false,
             context: None,
@@ -538,6 +541,7 @@ impl Session {
         self.no_ride = false;
         self.held_up = 0;
         self.pipelines = false;
+        self.pipeline_began = None;
         self.cancel.finish();
         self.cancel.activity.rest(self.txn.status());
         self.tell_encoding();

@@ -180,17 +180,22 @@ impl Session {
             && !self.pin
             && self.pinned.is_none()
             && self.client.out.is_empty()
-            && self.client.coding.is_none();
+            && self.client.coding.is_none()
+            && self.pipeline_is_late().is_none();
         if !free {
             return Attempt::No;
         }
         self.client.link.set_in_block(in_block);
-        match self.client.read.first() {
+        let attempt = match self.client.read.first() {
             Some(b'B') => self.ride_bound(0, None),
             Some(b'P') => self.ride_parsed(),
             Some(b'Q') => self.ride_query(),
             _ => Attempt::No,
+        };
+        if matches!(attempt, Attempt::Away) {
+            self.pipeline_began = None;
         }
+        attempt
     }
 
     /// A READ COMMITTED block keeps nothing of a SELECT that locks nothing: such statements may ride from inside it, to
