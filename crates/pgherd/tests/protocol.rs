@@ -1258,7 +1258,8 @@ fn startup_parameters_become_settings() {
         ("TimeZone", "Asia/Tokyo"),
         ("extra_float_digits", "3"),
         ("search_path", "pg_catalog"),
-        ("options", "-c statement_timeout=12s -c work_mem=5MB --lock_timeout=7s"),
+        // What comes as a parameter of its own counts for more.
+        ("options", "-c statement_timeout=12s -c TimeZone=UTC -c datestyle=SQL -c work_mem=5MB --lock_timeout=7s"),
     ];
     let shown = |side: &Side| {
         let mut client = Client::connect_with(&side.target.with_database("protocol"), &parameters).unwrap();

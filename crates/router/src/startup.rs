@@ -162,7 +162,14 @@ async fn begin(thread: &Rc<Thread>, client: &mut Client) -> Result<Begun> {
         }
     }
     // What is wrong with them is told to who has logged in.
-    let options = crate::settings::parse_options(&options, &mut settings);
+    let mut of_options = Settings::new();
+    let options = crate::settings::parse_options(&options, &mut of_options);
+    // A parameter of its own counts for more.
+    for (name, value) in of_options.iter() {
+        if !settings.contains_key(name) {
+            settings.insert(name.clone(), value.clone());
+        }
+    }
     if let Some(token) = settings.get("application_name").and_then(|name| name.strip_prefix(callback::PREFIX)) {
         let caller = Caller::Token(token.to_owned());
         authenticate_callback(thread, client, &caller).await?;
