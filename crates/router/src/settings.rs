@@ -368,7 +368,7 @@ pub fn note_made<'a>(connection: &mut Connection, names: impl Iterator<Item = &'
 pub struct Initial(Vec<(String, String)>);
 
 impl Initial {
-    /// Asks for those by which the router and the servers read texts and values, and for ours, as rows of name and value.
+    /// Asks for those by which the router and the servers read texts and values, and for ours: rows of name and value.
     pub const SQL: &str = "SELECT name, pg_catalog.current_setting(name) FROM pg_catalog.unnest(ARRAY['datestyle', \
          'intervalstyle', 'extra_float_digits', 'array_nulls', 'standard_conforming_strings', 'timezone', \
          'search_path', 'default_transaction_isolation', 'client_min_messages', 'idle_session_timeout', \
