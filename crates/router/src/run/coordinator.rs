@@ -806,10 +806,11 @@ fn body_settings(body: &str) -> Vec<String> {
     let words: Vec<&str> = lower.split(|c: char| !is_word(c)).filter(|w| !w.is_empty()).collect();
     let mut found = Vec::new();
     if lower.contains("set_config") {
-        found = first_arguments(body).unwrap_or_else(|| literal_names(body));
-        if first_arguments(body).is_none() {
-            found.push(ANY_SETTING.to_owned());
-        }
+        found = first_arguments(body).unwrap_or_else(|| {
+            let mut names = literal_names(body);
+            names.push(ANY_SETTING.to_owned());
+            names
+        });
     }
     let is_computed = |at: usize, word: &str| {
         let before = lower[..at].chars().next_back();
