@@ -47,6 +47,22 @@ final class Statements {
         routines();
     }
 
+    private static boolean isSimple(Connection c) throws SQLException {
+        return c.unwrap(PGConnection.class).getPreferQueryMode().value().equals("simple");
+    }
+
+    /** What several statements have answered: rows in brackets, and how many were changed. */
+    private static String all(Statement s, boolean counts) throws SQLException {
+        StringBuilder all = new StringBuilder();
+        while (true) {
+            ResultSet rows = s.getResultSet();
+            if (rows != null) all.append('[').append(rows(rows)).append(']');
+            else if (s.getUpdateCount() < 0) return all.toString();
+            else if (counts) all.append(s.getUpdateCount());
+            s.getMoreResults();
+        }
+    }
+
     private static void results() {
         modes("results: counts", KINDS, (c, kind) -> {
             table(c, kind, "jd_counts", "k int primary key, v text default 'd'");
@@ -78,20 +94,12 @@ final class Statements {
         });
         modes("results: several statements", KINDS, (c, kind) -> {
             table(c, kind, "jd_several", "k int, v text");
+            // Where the driver asks for what statements answer before it sends them, it leaves out those without rows.
+            boolean asks = c.unwrap(PGConnection.class).getPrepareThreshold() < 0;
             try (Statement s = c.createStatement()) {
-                same(s.execute("insert into jd_several values (1, 'a'), (2, 'b'); select k from jd_several order by k; "
-                    + "update jd_several set v = 'c'; select 'last'; delete from jd_several where k = 1"), false);
-                same(s.getUpdateCount(), 2);
-                same(s.getMoreResults(), true);
-                same(rows(s.getResultSet()), "1|2");
-                same(s.getMoreResults(), false);
-                same(s.getUpdateCount(), 2);
-                same(s.getMoreResults(), true);
-                same(rows(s.getResultSet()), "last");
-                same(s.getMoreResults(), false);
-                same(s.getUpdateCount(), 1);
-                same(s.getMoreResults(), false);
-                same(s.getUpdateCount(), -1);
+                s.execute("insert into jd_several values (1, 'a'), (2, 'b'); select k from jd_several order by k; "
+                    + "update jd_several set v = 'c'; select 'last'; delete from jd_several where k = 1");
+                same(all(s, !asks), asks ? "[1|2][last]" : "2[1|2]2[last]1");
             }
             try (PreparedStatement s = c.prepareStatement("insert into jd_several values (?, ?); "
                     + "select v from jd_several where k = ?; delete from jd_several where k = ?")) {
@@ -100,11 +108,8 @@ final class Statements {
                     s.setString(2, "v" + i);
                     s.setInt(3, i);
                     s.setInt(4, i);
-                    same(s.execute(), false);
-                    ok(s.getMoreResults());
-                    same(rows(s.getResultSet()), "v" + i);
-                    same(s.getMoreResults(), false);
-                    same(s.getUpdateCount(), 1);
+                    s.execute();
+                    same(all(s, !asks), asks ? "[v" + i + "]" : "1[v" + i + "]1");
                 }
             }
             // One of them fails, and none has been.
@@ -128,7 +133,9 @@ final class Statements {
             table(c, kind, "jd_columns", "k int not null, \"Mixed\" varchar(10), n numeric(8,3), t timestamptz(2)");
             try (PreparedStatement s = c.prepareStatement(
                     "select k as key, \"Mixed\", n, t, k + 1 as more, 'x' from jd_columns where k > ?")) {
-                var told = s.getMetaData();
+                s.setInt(1, 0);
+                boolean simple = isSimple(c);
+                var told = simple ? s.executeQuery().getMetaData() : s.getMetaData();
                 StringBuilder all = new StringBuilder();
                 for (int i = 1; i <= told.getColumnCount(); i++) {
                     var more = (PGResultSetMetaData) told;
@@ -139,9 +146,9 @@ final class Statements {
                         .append(told.isAutoIncrement(i)).append(' ').append(told.getColumnDisplaySize(i)).append('|');
                 }
                 same(all.toString(), "key k jd_columns int4 4 10 0 0 false 11|Mixed Mixed jd_columns varchar 12 10 0 1 "
-                    + "false 10|n n jd_columns numeric 2 8 3 1 false 10|t t jd_columns timestamptz 93 32 2 1 false 32|"
+                    + "false 10|n n jd_columns numeric 2 8 3 1 false 10|t t jd_columns timestamptz 93 31 2 1 false 31|"
                     + "more   int4 4 10 0 2 false 11|?column?   text 12 2147483647 0 2 false 2147483647|");
-                same(s.getParameterMetaData().getParameterTypeName(1), "int4");
+                if (!simple) same(s.getParameterMetaData().getParameterTypeName(1), "int4");
             }
         });
         modes("results: nothing, and much", c -> {
@@ -151,7 +158,10 @@ final class Statements {
                 same(s.execute(";;"), false);
                 ok(s.execute("select"));
                 s.setMaxRows(7);
-                same(rows(s.executeQuery("select i from generate_series(1, 100) i")), "1|2|3|4|5|6|7");
+                // Only the extended protocol can say how many rows at most.
+                boolean extended = c.unwrap(PGConnection.class).getPreferQueryMode().value().startsWith("extended")
+                    && !c.unwrap(PGConnection.class).getPreferQueryMode().value().equals("extendedForPrepared");
+                same(rows(s.executeQuery("select i from generate_series(1, 100) i")).split("\\|").length, extended ? 7 : 100);
                 s.setMaxRows(0);
                 ResultSet many = s.executeQuery("select i, repeat('x', 100) from generate_series(1, 50000) i");
                 int n = 0;
@@ -207,7 +217,8 @@ final class Statements {
                     int[] counts = s.executeBatch();
                     for (int i = 0; i < 300; i++) same(counts[i], i % 3 + 1);
                 }
-                // A batch stops at what fails; without a transaction of its own none of it is kept.
+                // A batch stops at what fails; without a transaction of its own none of it is kept. Simple statements
+                // have one each, and the driver goes on behind what failed.
                 for (boolean commits : new boolean[] {true, false}) {
                     c.setAutoCommit(commits);
                     try (PreparedStatement s = c.prepareStatement("insert into jd_batch values (?, 'n')")) {
@@ -222,7 +233,8 @@ final class Statements {
                     }
                     if (!commits) c.rollback();
                     c.setAutoCommit(true);
-                    same(value(c, "select count(*) from jd_batch where k > 9000"), "0");
+                    same(value(c, "select count(*) from jd_batch where k > 9000"), commits && isSimple(c) ? "3" : "0");
+                    update(c, "delete from jd_batch where k > 9000");
                 }
                 try (PreparedStatement s = c.prepareStatement("delete from jd_batch where k = ?")) {
                     for (int k : new int[] {1, 1, 2, -1}) {
@@ -523,11 +535,10 @@ final class Statements {
             c.rollback();
             same(value(c, "select count(*) from jd_tx"), "3");
             c.rollback();
-            same(state(() -> {
-                update(c, "insert into jd_tx values (5, 'e')");
-                failure(() -> update(c, "insert into jd_tx values (5, 'e')"));
-                c.commit();
-            }), "25P02");
+            // COMMIT of what has failed is a ROLLBACK.
+            update(c, "insert into jd_tx values (5, 'e')");
+            same(state(() -> update(c, "insert into jd_tx values (5, 'e')")), "23505");
+            c.commit();
             c.rollback();
             same(value(c, "select count(*) from jd_tx"), "3");
         });
@@ -654,7 +665,7 @@ final class Statements {
                     one.setLong(1, i);
                     ok(rows(one.executeQuery()).startsWith("v" + i + ","));
                     one.setString(1, "x");
-                    if (c.unwrap(PGConnection.class).getPreferQueryMode().value().equals("simple")) {
+                    if (isSimple(c)) {
                         same(state(one::executeQuery), "22P02");
                     } else {
                         same(state(one::executeQuery), "42883");
@@ -722,8 +733,9 @@ final class Statements {
                     }
                 }
             }
-            // Those that the driver has forgotten are closed.
-            ok(Integer.parseInt(value(c, "select count(*) from pg_prepared_statements")) <= 12);
+            // Those that the driver has forgotten are closed, some of them later.
+            int kept = Integer.parseInt(value(c, "select count(*) from pg_prepared_statements"));
+            ok(kept >= 1 && kept < 30);
         });
         connected("prepared: the search path changes", "prepareThreshold=1", c -> {
             execute(c, "drop schema if exists jd_a cascade; drop schema if exists jd_b cascade; create schema jd_a; "
