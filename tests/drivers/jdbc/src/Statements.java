@@ -99,7 +99,7 @@ final class Statements {
             try (Statement s = c.createStatement()) {
                 s.execute("insert into jd_several values (1, 'a'), (2, 'b'); select k from jd_several order by k; "
                     + "update jd_several set v = 'c'; select 'last'; delete from jd_several where k = 1");
-                same(all(s, !asks), asks ? "[1|2][last]" : "2[1|2]2[last]1");
+                same(all(s, !asks).replace("[]", ""), asks ? "[1|2][last]" : "2[1|2]2[last]1");
             }
             try (PreparedStatement s = c.prepareStatement("insert into jd_several values (?, ?); "
                     + "select v from jd_several where k = ?; delete from jd_several where k = ?")) {
@@ -109,7 +109,7 @@ final class Statements {
                     s.setInt(3, i);
                     s.setInt(4, i);
                     s.execute();
-                    same(all(s, !asks), asks ? "[v" + i + "]" : "1[v" + i + "]1");
+                    same(all(s, !asks).replace("[]", ""), asks ? "[v" + i + "]" : "1[v" + i + "]1");
                 }
             }
             // One of them fails, and none has been.
