@@ -617,6 +617,75 @@ fn blocks_read_what_they_read_on_one_server() {
     compare("blocks", &said[0], &said[1]);
 }
 
+/// The time of a block is one and the same wherever its statements run, and however often they have run before.
+#[test]
+fn a_block_has_one_time() {
+    const STATEMENTS: [&str; 9] = [
+        "INSERT INTO timed (k, round) VALUES ($1, $2) RETURNING at = now(), d = current_date",
+        "INSERT INTO numbered (k, round) VALUES ($1 + 1, $2) RETURNING id, at = now()",
+        "UPDATE timed SET n = n + 1, at = now() WHERE k = $1 AND round = $2 RETURNING at = current_timestamp",
+        "SELECT at = now(), at = current_timestamp, at::date = current_date, now() = transaction_timestamp() \
+         FROM timed WHERE k = $1 AND round = $2",
+        "SELECT at > now() - interval '1 hour', at <= localtimestamp FROM timed WHERE k = $1 + 2 AND round < $2",
+        "INSERT INTO timed (k, round, at) SELECT $1 + 3, $2, localtimestamp",
+        "SELECT max(at) = now() FROM here WHERE k = $1 + $2 * 0",
+        "INSERT INTO timed (k, round) VALUES ($1 + 4, $2), ($1 + 5, $2)",
+        "DELETE FROM timed WHERE k = $1 + 100 AND at < now() AND round = $2",
+    ];
+    let (_plain, sides) = sides();
+    for inside in [false, true] {
+        let mut said: Vec<Vec<String>> = Vec::new();
+        for side in &sides {
+            let name = if inside { "timed_inside" } else { "timed" };
+            let mut client = begin(side, name);
+            let mut all = Vec::new();
+            client
+                .run(
+                    "CREATE TABLE timed (k int, round int, n int DEFAULT 0, at timestamptz DEFAULT now(),
+                        d date DEFAULT current_date);
+                    CREATE TABLE numbered (k int, round int, id serial, at timestamptz DEFAULT now());
+                    CREATE TABLE here (k int, at timestamptz DEFAULT now())",
+                )
+                .unwrap();
+            if side.is_cluster {
+                client.run("SELECT create_distributed_table('timed', 'k')").unwrap();
+                client.run("SELECT create_distributed_table('numbered', 'k')").unwrap();
+            }
+            if inside {
+                // Where a body reads the time, it is the coordinator's.
+                client
+                    .run("CREATE FUNCTION reads_time() RETURNS timestamptz STABLE AS 'SELECT now()' LANGUAGE sql")
+                    .unwrap();
+            }
+            for (number, statement) in STATEMENTS.iter().enumerate() {
+                client.prepare(&format!("t{number}"), statement, &[23, 23]).unwrap();
+            }
+            for round in 0..8i32 {
+                client.run("BEGIN").unwrap();
+                for at in 0..STATEMENTS.len() {
+                    // Another one is the first each time.
+                    let number = (at + usize::try_from(round).unwrap()) % STATEMENTS.len();
+                    let values = [1 + round * 3, round].map(|value| Some(value.to_string().into_bytes()));
+                    let reply = client.execute(&format!("t{number}"), &values, 0, None).unwrap();
+                    all.push(format!("{round} {}: {}", STATEMENTS[number], WAYS.told(&reply)));
+                }
+                if inside {
+                    let asked = format!("SELECT count(*) FROM timed WHERE at = reads_time() AND round = {round}");
+                    all.push(WAYS.told(&client.simple(&asked, None).unwrap()));
+                }
+                let ends = if round == 5 { "ROLLBACK" } else { "COMMIT" };
+                all.push(WAYS.told(&client.simple(ends, None).unwrap()));
+                let asked =
+                    "SELECT t.round, count(DISTINCT t.at), count(*), bool_and(t.at = o.at), bool_and(t.d = t.at::date)
+                    FROM timed t JOIN numbered o ON o.round = t.round GROUP BY 1 ORDER BY 1";
+                all.push(WAYS.told(&client.simple(asked, None).unwrap()));
+            }
+            said.push(all);
+        }
+        compare("time", &said[0], &said[1]);
+    }
+}
+
 /// Arrays as parameters, as drivers send them: in text and in binary, often enough to ride.
 #[test]
 fn keys_come_as_arrays() {

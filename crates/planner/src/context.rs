@@ -15,7 +15,7 @@ use crate::decorrelate::Joined;
 use crate::given::{GivenValues, Replacement, asks_drawn, asks_session};
 use crate::moments::{self, MovingLiteral};
 use crate::plan::*;
-use crate::safety;
+use crate::safety::{self, Now};
 use crate::stage::Staging;
 
 pub(crate) struct Context<'a> {
@@ -89,7 +89,7 @@ pub(crate) const BACKEND_PID: &str = "pg_backend_pid";
 /// `of_session`: what stands for calls that only the session can answer.
 fn replace_session_values(
     statement: &Statement,
-    now: Option<&str>,
+    now: Option<Now<'_>>,
     of_session: Option<&Replacement<'_>>,
     edits: &mut Edits,
 ) {
@@ -365,7 +365,7 @@ impl<'a> Context<'a> {
     }
 
     /// Literals like `'now'`, with what they stand for.
-    pub fn moving_literals(&self, now: &str) -> Vec<(Span, String)> {
+    pub fn moving_literals(&self, now: Now<'_>) -> Vec<(Span, String)> {
         let value =
             |(span, word, type_name): &MovingLiteral| Some((*span, safety::moving_value(word, type_name, &[], now)?));
         self.words.iter().filter_map(value).collect()

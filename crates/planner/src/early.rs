@@ -19,7 +19,7 @@ use crate::SessionView;
 use crate::analysis::{Analysis, Entry, Found, Level, resolve};
 use crate::context::{quote_ident, with_brackets};
 use crate::naming::column_name;
-use crate::safety;
+use crate::safety::{self, Now};
 
 /// Names of the common table expressions begin so.
 const FIRST: &str = "pgherd_first_";
@@ -437,7 +437,7 @@ impl<'c> Early<'c, '_> {
         let (expr, mut now) = (&item.expr, false);
         self.inside(expr);
         // An item of the transaction's time gets its name where that is put in.
-        expr.walk(&mut |e| now |= safety::now_replacement(e, &self.statement.text, "").is_some());
+        expr.walk(&mut |e| now |= safety::now_replacement(e, &self.statement.text, Now::ANY).is_some());
         let name = column_name(expr);
         if item.alias.is_some() || !named_by_subquery(expr) {
             self.wrap(expr, &[]);

@@ -10,8 +10,8 @@ use pgherd_sql::Statement;
 use pgherd_sql::ast::*;
 
 use crate::context::{BACKEND_PID, Context, asks_for_pid, quote_literal};
-use crate::plan::{Plan, Tier};
-use crate::safety::Names;
+use crate::plan::{InsertRows, Plan, Tier};
+use crate::safety::{Names, Now};
 use crate::{SessionView, insert, safety};
 
 /// One such value.
@@ -27,6 +27,8 @@ pub enum Given {
     Setting(String),
     /// The next value of a sequence: what the coordinator evaluates to draw one.
     Drawn(String),
+    /// The transaction's time.
+    Time,
 }
 
 impl Given {
@@ -36,6 +38,7 @@ impl Given {
             Given::ClientPort | Given::ProcessId => 23,
             Given::Setting(_) => 25,
             Given::Drawn(_) => 20,
+            Given::Time => 1184,
         }
     }
 
@@ -45,6 +48,7 @@ impl Given {
             Given::ClientPort | Given::ProcessId => "pg_catalog.int4",
             Given::Setting(_) => "pg_catalog.text",
             Given::Drawn(_) => "pg_catalog.int8",
+            Given::Time => "pg_catalog.timestamptz",
         }
     }
 }
@@ -78,6 +82,8 @@ pub struct Gives<'a> {
     pub settings: &'a [&'a str],
     /// It may draw from sequences.
     pub draws: bool,
+    /// It knows the transaction's time.
+    pub time: bool,
 }
 
 /// Where the session's client is; none: behind a socket of the machine.
@@ -208,7 +214,12 @@ pub(crate) struct GivenValues<'a> {
 
 impl<'a> GivenValues<'a> {
     /// None: there is something that cannot be given, or nothing to give.
-    fn of(statement: &Statement, names: &Names<'_>, gives: Gives<'a>) -> Option<GivenValues<'a>> {
+    fn of(
+        statement: &Statement,
+        names: &Names<'_>,
+        gives: Gives<'a>,
+        session: &SessionView<'_>,
+    ) -> Option<GivenValues<'a>> {
         let given = GivenValues { gives, values: RefCell::default() };
         let own = |schema: &Option<String>, name: &str| {
             names.is_users(&names.snapshot.user_functions, schema.as_deref(), name)
@@ -226,6 +237,10 @@ impl<'a> GivenValues<'a> {
                 all &= is_it && place != Place::From;
             }
         });
+        // The planner writes its number: it is the first.
+        if matches!(session.multi_statement_txn_now, Some(Now::Parameter(_))) {
+            given.number(Given::Time);
+        }
         all.then_some(given)
     }
 
@@ -319,6 +334,27 @@ pub(crate) fn plan_with_values<'a>(
     plan_given(statement, snapshot, session, |_, plan| matches!(plan.tier, Tier::Route(_)).then_some(plan))
 }
 
+/// The same where the transaction's time is a value, of a statement that reads it.
+pub(crate) fn plan_with_time<'a>(
+    plan: &Plan,
+    statement: &'a Statement,
+    snapshot: &'a pgherd_catalog::Snapshot,
+    session: &SessionView<'a>,
+) -> Option<Plan> {
+    let is_one_row = |insert: &InsertRows| insert.rows.len() == 1;
+    let may_be = match &plan.tier {
+        Tier::Route(_) => true,
+        Tier::InsertRows(insert) => is_one_row(insert),
+        _ => false,
+    };
+    let gives = session.gives.filter(|gives| gives.time && may_be && plan.reads_time())?;
+    let now = Some(Now::Parameter(gives.parameters.checked_add(1)?));
+    let session = SessionView { multi_statement_txn_now: now, ..*session };
+    let plan =
+        plan_given(statement, snapshot, &session, |_, plan| matches!(plan.tier, Tier::Route(_)).then_some(plan))?;
+    Some(Plan { uses_now: false, default_time: false, could_be_given: true, ..plan })
+}
+
 /// The plan in which the coordinator alone runs the statement with values of sequences that the router has drawn.
 pub(crate) fn plan_with_draws<'a>(
     statement: &'a Statement,
@@ -338,7 +374,7 @@ fn plan_given<'a>(
     // There is room for some more.
     let gives = session.gives.filter(|gives| !session.callback && gives.parameters < 60_000)?;
     let names = Names::new(snapshot, session);
-    let given = GivenValues::of(statement, &names, gives)?;
+    let given = GivenValues::of(statement, &names, gives, session)?;
     let context = Context::new_with(statement, snapshot, session, Some(given));
     let plan = fits(&context, crate::plan_in(&context))?;
     let values = context.given.map(|given| given.values.into_inner()).unwrap_or_default();

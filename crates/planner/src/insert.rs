@@ -12,6 +12,7 @@ use crate::context::{Context, qualified, quote_ident, quote_literal};
 use crate::given::may_be_given;
 use crate::modify::{is_same_column, names_old_rows, sets_to_sequence};
 use crate::plan::*;
+use crate::safety::Now;
 use crate::spread::Spread;
 use crate::{literal, moments, safety};
 
@@ -914,7 +915,7 @@ impl Context<'_> {
 
 /// A column's default with a value for the transaction's time, which servers would not agree on. None: it does not read
 /// the time, or something else that differs.
-pub fn default_at(sql: &str, now: &str, snapshot: &Snapshot) -> Option<String> {
+pub fn default_at(sql: &str, now: Now<'_>, snapshot: &Snapshot) -> Option<String> {
     let statement = pgherd_sql::split(&format!("SELECT {sql}")).ok()?.pop()?;
     if !safety::uses_now(&statement)
         || safety::statement_reason(&statement, &safety::Names::written(snapshot)).is_some()
@@ -935,11 +936,11 @@ pub fn differs_by_row(sql: &str, snapshot: &Snapshot) -> bool {
 }
 
 /// An expression with a value for the transaction's time, whatever else it has.
-pub fn expression_at(sql: &str, now: &str) -> Option<String> {
+pub fn expression_at(sql: &str, now: Now<'_>) -> Option<String> {
     written_at(&pgherd_sql::split(&format!("SELECT {sql}")).ok()?.pop()?, now)
 }
 
-fn written_at(statement: &pgherd_sql::Statement, now: &str) -> Option<String> {
+fn written_at(statement: &pgherd_sql::Statement, now: Now<'_>) -> Option<String> {
     let mut edits = Edits::new();
     statement.tree.walk_all(&mut |_, e| {
         if let Some(new) = safety::now_replacement(e, &statement.text, now) {

@@ -48,7 +48,7 @@ pub use modify::{fires, names_old_rows, refuse_unheard};
 pub use plan::*;
 pub use routine::{COPY_PREFIX, GIVEN_NAMES};
 pub use safety::{
-    has_moving_words, is_moving_word, is_same_for_arguments, is_same_in_policies, literals_read_settings, uses_now,
+    Now, has_moving_words, is_moving_word, is_same_for_arguments, is_same_in_policies, literals_read_settings, uses_now,
 };
 
 use pgherd_catalog::{Column, ColumnDefault, Routine, Snapshot, Table};
@@ -76,8 +76,8 @@ pub struct SessionView<'a> {
     pub built_in_names: bool,
     /// Parts may be run before the statement; not where it is a part of a part of a part itself.
     pub may_stage: bool,
-    /// The transaction's time, as text that timestamptz reads, for statements that several servers run.
-    pub multi_statement_txn_now: Option<&'a str>,
+    /// The transaction's time, for statements that several servers run.
+    pub multi_statement_txn_now: Option<Now<'a>>,
     /// The number of the session's process, as its client knows it.
     pub pid: Option<i32>,
     /// Where its client is.
@@ -131,7 +131,9 @@ fn plan_statement(statement: &Statement, snapshot: &Snapshot, session: &SessionV
         );
     }
     let mut plan = plan_in(&context);
-    if given::may_help(&plan, statement) {
+    if let Some(timed) = given::plan_with_time(&plan, statement, snapshot, session) {
+        plan = timed;
+    } else if given::may_help(&plan, statement) {
         plan.could_be_given = true;
         plan = given::plan_with_values(statement, snapshot, session).unwrap_or(plan);
     } else if given::may_draw(&plan, statement) {

@@ -5,7 +5,7 @@ use pgherd_catalog::{Column, Oid, Snapshot};
 use pgherd_sql::ast::{Const, Expr, ExprKind, TypeName};
 
 use crate::plan::KeyValue;
-use crate::safety::is_moving_literal;
+use crate::safety::{Now, is_moving_literal};
 
 const BOOL: Oid = 16;
 const INT8: Oid = 20;
@@ -123,7 +123,7 @@ pub(crate) fn time_type(type_oid: Oid) -> Option<&'static str> {
 }
 
 /// What a parameter of a type stands for at a moment, as SQL; none: for what it says.
-pub fn moving_parameter(value: &[u8], type_oid: Oid, now: &str) -> Option<String> {
+pub fn moving_parameter(value: &[u8], type_oid: Oid, now: Now<'_>) -> Option<String> {
     let word = std::str::from_utf8(value).ok()?;
     crate::safety::moving_value(word, time_type(type_oid)?, &[], now)
 }

@@ -86,7 +86,7 @@ fn put_into_time(tree: &Tree, analysis: &Analysis<'_>) -> Vec<MovingLiteral> {
     let moving = |(value, column): (&Expr, &Column)| match &value.kind {
         ExprKind::Const(Const::String(word)) if value.span.is_known() => {
             let type_name = crate::literal::time_type(column.type_oid)?;
-            safety::moving_value(word, type_name, &[], "")?;
+            safety::moving_value(word, type_name, &[], safety::Now::ANY)?;
             Some((value.span, word.clone(), type_name))
         }
         _ => None,
@@ -143,7 +143,7 @@ fn compared_with_time(tree: &Tree, analysis: &Analysis<'_>) -> Vec<MovingLiteral
             for literal in literals {
                 if let ExprKind::Const(Const::String(word)) = &literal.kind
                     && literal.span.is_known()
-                    && safety::moving_value(word, type_name, &[], "").is_some()
+                    && safety::moving_value(word, type_name, &[], safety::Now::ANY).is_some()
                 {
                     found.push((literal.span, word.clone(), type_name));
                 }

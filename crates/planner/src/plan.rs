@@ -46,6 +46,13 @@ pub struct Plan {
     pub could_be_given: bool,
 }
 
+impl Plan {
+    /// It reads the transaction's time, by itself or by a column's default.
+    pub fn reads_time(&self) -> bool {
+        self.uses_now || self.default_time
+    }
+}
+
 #[derive(Debug, Clone)]
 pub enum Tier {
     /// The coordinator alone answers it: no distributed table is named. (Reference tables may be read: the

@@ -219,7 +219,7 @@ fn prove(routine: &Routine, snapshot: &Snapshot, session: &SessionView<'_>) -> P
         body: &body,
         snapshot,
         session: SessionView {
-            gives: Some(Gives { parameters: names.len() as u16, settings: &[], draws: false }),
+            gives: Some(Gives { parameters: names.len() as u16, settings: &[], draws: false, time: false }),
             routines: &[],
             may_stage: false,
             built_in_parameters: false,
@@ -395,7 +395,7 @@ impl Prover<'_> {
             }
         }
         found.writes |= plan.writes || statement.locks_rows;
-        found.uses_now |= plan.uses_now || plan.default_time || context.uses_now;
+        found.uses_now |= plan.reads_time() || context.uses_now;
         for (span, number) in self.arguments_by_function(piece)? {
             edits.cover(span, format!("${number}"));
         }

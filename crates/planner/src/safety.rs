@@ -345,16 +345,33 @@ pub fn has_moving_words(statement: &Statement) -> bool {
 /// Types that read `now` and its like (src/backend/utils/adt/datetime.c).
 const TIME_TYPES: &[&str] = &["date", "time", "timestamp", "timestamptz", "timetz"];
 
-fn time_literal(now: &str) -> String {
-    format!("'{}'::pg_catalog.timestamptz", now.replace('\'', "''"))
+/// The transaction's time, as plans have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Now<'a> {
+    /// Text that timestamptz reads.
+    Text(&'a str),
+    /// The number of a parameter.
+    Parameter(u16),
+}
+
+impl Now<'_> {
+    /// Where only whether a time is read matters.
+    pub const ANY: Now<'static> = Now::Text("");
+
+    fn literal(self) -> String {
+        match self {
+            Now::Text(text) => format!("'{}'::pg_catalog.timestamptz", text.replace('\'', "''")),
+            Now::Parameter(number) => format!("${number}::pg_catalog.timestamptz"),
+        }
+    }
 }
 
 /// What a literal of a type with the name `to` and its modifiers stands for at a moment; none: for what it says.
-pub(crate) fn moving_value(word: &str, to: &str, modifiers: &[String], now: &str) -> Option<String> {
+pub(crate) fn moving_value(word: &str, to: &str, modifiers: &[String], now: Now<'_>) -> Option<String> {
     if !TIME_TYPES.contains(&to) {
         return None;
     }
-    let (literal, has_day) = (time_literal(now), !to.starts_with("time") || to.starts_with("timestamp"));
+    let (literal, has_day) = (now.literal(), !to.starts_with("time") || to.starts_with("timestamp"));
     let value = match word.trim().to_ascii_lowercase().as_str() {
         "now" => literal,
         "today" if has_day => format!("({literal}::pg_catalog.date)"),
@@ -367,8 +384,8 @@ pub(crate) fn moving_value(word: &str, to: &str, modifiers: &[String], now: &str
 }
 
 /// What of the transaction's time an expression node gives, as SQL over a timestamptz literal.
-pub(crate) fn now_replacement(expr: &Expr, text: &str, now: &str) -> Option<String> {
-    let literal = time_literal(now);
+pub(crate) fn now_replacement(expr: &Expr, text: &str, now: Now<'_>) -> Option<String> {
+    let literal = now.literal();
     match &expr.kind {
         ExprKind::Cast { expr: inner, to } if !to.is_array && !to.is_setof && to.may_be_built_in() => {
             match &inner.kind {
@@ -410,7 +427,7 @@ pub(crate) fn gives_time(expr: &Expr, text: &str) -> bool {
     match &expr.kind {
         ExprKind::Call(call) => NOW_CALLS.contains(&call.name.as_str()),
         ExprKind::ValueFunction(word) => NOW_WORDS.contains(word),
-        ExprKind::Cast { .. } => now_replacement(expr, text, "").is_some(),
+        ExprKind::Cast { .. } => now_replacement(expr, text, Now::ANY).is_some(),
         _ => false,
     }
 }

@@ -13,7 +13,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use pgherd_catalog::{Argument, Routine};
-use pgherd_planner::{Gives, SessionView, plan};
+use pgherd_planner::{Gives, Now, SessionView, plan};
 
 /// `plpgsql (id int4, v text) BEGIN … END`
 fn routine(words: &str) -> Routine {
@@ -51,7 +51,7 @@ fn planned(snapshot: &pgherd_catalog::Snapshot, block: &[&str]) -> String {
         } else if let Some(name) = line.strip_prefix("-- temp ") {
             temp.push(name);
         } else if let Some(time) = line.strip_prefix("-- now ") {
-            now = Some(time);
+            now = Some(Now::Text(time));
         } else if let Some((table, number)) = line.strip_prefix("-- rows ").and_then(|words| words.split_once(' ')) {
             let table = snapshot.by_oid.values().find(|t| t.name == table).unwrap().oid;
             rows.push((table, number.parse().unwrap()));
@@ -64,7 +64,12 @@ fn planned(snapshot: &pgherd_catalog::Snapshot, block: &[&str]) -> String {
     let sql = sql.join("\n");
     let statements = pgherd_sql::split(&sql).unwrap_or_else(|e| panic!("{sql}: {e}"));
     let settings = ["application_name"];
-    let gives = gives.then(|| Gives { parameters: statements[0].params, settings: &settings, draws: true });
+    let gives = gives.then(|| Gives {
+        parameters: statements[0].params,
+        settings: &settings,
+        draws: true,
+        time: now.is_some(),
+    });
     let view = SessionView { callback, multi_statement_txn_now: now, gives, routines: &routines, ..session.view() };
     let plan = plan(&statements[0], snapshot, &view);
     plan.to_string().trim_end().to_owned()

@@ -343,7 +343,7 @@ fn planned_with(snapshot: &Snapshot, sql: &str, rows: Option<f64>) -> Plan {
     let session = rows.into_iter().fold(fixture::Session::new(&[]), |session, rows| {
         snapshot.by_oid.keys().fold(session, |session, table| session.with_rows(*table, rows))
     });
-    let view = SessionView { multi_statement_txn_now: Some(NOW), ..session.view() };
+    let view = SessionView { multi_statement_txn_now: Some(pgherd_planner::Now::Text(NOW)), ..session.view() };
     let statement = pgherd_sql::split(sql).unwrap_or_else(|e| panic!("{sql}: {e}")).remove(0);
     plan(&statement, snapshot, &view)
 }

@@ -554,7 +554,10 @@ impl Session {
                     _ if assignment.multi => format!("pgherd_values_{number}.pgherd_c{at}"),
                     (ExprKind::Default, Some(sql)) => {
                         let now = self.txn.now.as_deref();
-                        now.and_then(|now| pgherd_planner::default_at(&sql, now, &self.catalog())).unwrap_or(sql)
+                        now.and_then(|now| {
+                            pgherd_planner::default_at(&sql, pgherd_planner::Now::Text(now), &self.catalog())
+                        })
+                        .unwrap_or(sql)
                     }
                     _ => taken(assignment.value.span)?,
                 };

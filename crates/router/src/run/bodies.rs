@@ -361,7 +361,10 @@ impl Session {
             }
             self.bring_functions(&reached).await?;
             let fixed = match pgherd_planner::default_reads_now(&expression) {
-                true => pgherd_planner::expression_at(&expression, &self.transaction_time().await?),
+                true => pgherd_planner::expression_at(
+                    &expression,
+                    pgherd_planner::Now::Text(&self.transaction_time().await?),
+                ),
                 false => None,
             };
             followed.push((column, fixed.unwrap_or(expression)));

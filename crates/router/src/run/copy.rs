@@ -506,7 +506,9 @@ impl Session {
         let (mut times, mut asked) = (Vec::new(), Vec::new());
         for column in read {
             let sql = time_default(column).unwrap_or_default();
-            let Some(fixed) = pgherd_planner::default_at(sql, &now, &catalog) else { continue };
+            let Some(fixed) = pgherd_planner::default_at(sql, pgherd_planner::Now::Text(&now), &catalog) else {
+                continue;
+            };
             if pgherd_planner::differs_by_row(sql, &catalog) {
                 return Ok(Times::ByRow);
             }

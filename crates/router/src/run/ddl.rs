@@ -870,7 +870,8 @@ impl Session {
                 continue;
             };
             let now = self.transaction_time().await?;
-            column.default = pgherd_planner::default_at(&default, &now, &self.catalog()).or(Some(default.clone()));
+            column.default = pgherd_planner::default_at(&default, pgherd_planner::Now::Text(&now), &self.catalog())
+                .or(Some(default.clone()));
             defaults.push(format!(
                 "ALTER TABLE {}.{} ALTER COLUMN {} SET DEFAULT {default}",
                 quote_ident(&new.schema),

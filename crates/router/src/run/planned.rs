@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use pgherd_catalog::{COORDINATOR_GROUP, FIRST_USER_OID, GroupId, Snapshot, Table};
-use pgherd_planner::{Combine, Plan, Refusal, Route, Scatter, Tier};
+use pgherd_planner::{Combine, Now, Plan, Refusal, Route, Scatter, Tier};
 use pgherd_sql::ast::Tree;
 use pgherd_sql::{Splice, StatementKind};
 use pgherd_wire::frame::Frame;
@@ -71,13 +71,13 @@ impl Session {
         let mut fixed: Option<Bound> = None;
         for (index, type_oid) in types.iter().enumerate().filter(|(index, _)| !bound.is_binary(*index)) {
             let Some(word) = bound.params.get(index).cloned().flatten() else { continue };
-            if pgherd_planner::moving_parameter(&word, *type_oid, "").is_none() {
+            if pgherd_planner::moving_parameter(&word, *type_oid, Now::ANY).is_none() {
                 continue;
             }
             self.open_implicit_block();
             self.join(COORDINATOR_GROUP).await?;
             let now = self.transaction_time().await?;
-            let Some(value) = pgherd_planner::moving_parameter(&word, *type_oid, &now) else { continue };
+            let Some(value) = pgherd_planner::moving_parameter(&word, *type_oid, Now::Text(&now)) else { continue };
             let found = self.collect_on(COORDINATOR_GROUP, &format!("SELECT {value}::pg_catalog.text")).await?;
             let value = found.text(0, 0).map(|text| Bytes::copy_from_slice(text.as_bytes()));
             fixed.get_or_insert_with(|| bound.clone()).params[index] = value;

@@ -11,7 +11,7 @@ use pgherd_wire::frame::next_frontend_frame;
 use pgherd_wire::frontend::{self, FrontendMessage, parse_frontend};
 
 use super::extended::{Bound, Portal};
-use super::ride::{BoundGroup, name_there};
+use super::ride::{BoundGroup, Clock, name_there};
 use super::{Prepared, Session};
 use crate::error::{Failure, Result};
 use crate::run::Errors;
@@ -40,15 +40,12 @@ impl Session {
         if !fit {
             return Ok(false);
         }
-        let Ok(mut group) = self.bound_group(0, None) else { return Ok(false) };
-        let server = group.shard.group;
-        let plan = &group.compiled.plan;
-        let moves = (plan.uses_now || plan.default_time) && (self.txn.now.is_some() || self.clock_of(server) != server);
+        let Some(mut group) = self.group_in_time().await else { return Ok(false) };
         let lacks_copy = match (&group.compiled.plan.copy, &group.compiled.plan.tier) {
             (Some(copy), Tier::Route(route)) => !self.has_copy(copy, &route.table, group.shard.remainder),
             _ => false,
         };
-        if group.compiled.reads_settings || moves || lacks_copy || self.has_ended() {
+        if group.compiled.reads_settings || lacks_copy || self.has_ended() {
             group.give_back();
             return Ok(false);
         }
@@ -66,6 +63,28 @@ impl Session {
         }
         self.ready().await?;
         Ok(true)
+    }
+
+    /// The execution at the front of the client's buffer, with the transaction's time where it reads one that is not
+    /// its server's.
+    async fn group_in_time(&mut self) -> Option<BoundGroup> {
+        if let Ok(group) = self.bound_group(0, None, Clock::Servers) {
+            let server = group.shard.group;
+            let is_its_own = |session: &mut Session| session.txn.now.is_none() && session.clock_of(server) == server;
+            if !group.compiled.plan.reads_time() || is_its_own(self) {
+                return Some(group);
+            }
+            let is_known = group.prepared.compiled_timed().is_some();
+            group.give_back();
+            // Whatever is wrong is told on the long way.
+            if !is_known || self.txn.now.is_none() && self.fix_now().await.is_err() {
+                return None;
+            }
+        }
+        match self.txn.now {
+            Some(_) => self.bound_group(0, None, Clock::Transactions).ok(),
+            None => None,
+        }
     }
 
     /// What is in the client's buffer leaves for a lane.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use pgherd_catalog::{COORDINATOR_GROUP, FIRST_USER_OID, GroupId, Snapshot, SnapshotId};
-use pgherd_planner::{Given, Plan, Tier};
+use pgherd_planner::{Given, Now, Plan, Tier};
 use pgherd_sql::{Statement, StatementKind};
 
 use super::Session;
@@ -62,6 +62,9 @@ pub struct Prepared {
     described: RefCell<Option<Told>>,
     plan: RefCell<Option<Planned>>,
     compiled: RefCell<Option<Rc<Compiled>>>,
+    /// The same where the transaction's time is a value that the router gives.
+    timed: RefCell<Option<Planned>>,
+    compiled_timed: RefCell<Option<Rc<Compiled>>>,
     rows: RefCell<Option<Rc<CompiledRows>>>,
 }
 
@@ -95,6 +98,8 @@ impl Prepared {
             described: RefCell::new(None),
             plan: RefCell::new(None),
             compiled: RefCell::new(None),
+            timed: RefCell::new(None),
+            compiled_timed: RefCell::new(None),
             rows: RefCell::new(None),
         })
     }
@@ -120,6 +125,8 @@ impl Prepared {
             described: RefCell::new(None),
             plan: RefCell::new(None),
             compiled: RefCell::new(None),
+            timed: RefCell::new(None),
+            compiled_timed: RefCell::new(None),
             rows: RefCell::new(None),
         })
     }
@@ -188,7 +195,7 @@ impl Prepared {
 
     /// Whether this is the plan under that catalog.
     pub(super) fn is_plan_of(&self, plan: &Rc<Plan>, catalog: &Arc<Snapshot>) -> bool {
-        let planned = self.plan.borrow();
+        let planned = if is_timed(plan) { self.timed.borrow() } else { self.plan.borrow() };
         planned.as_ref().is_some_and(|planned| Rc::ptr_eq(&planned.plan, plan) && planned.catalog.is(catalog))
     }
 
@@ -197,8 +204,14 @@ impl Prepared {
         self.compiled.borrow().clone()
     }
 
+    /// The same with the transaction's time as a value.
+    pub(super) fn compiled_timed(&self) -> Option<Rc<Compiled>> {
+        self.compiled_timed.borrow().clone()
+    }
+
     pub(super) fn set_compiled(&self, compiled: Rc<Compiled>) {
-        *self.compiled.borrow_mut() = Some(compiled);
+        let place = if is_timed(&compiled.plan) { &self.compiled_timed } else { &self.compiled };
+        *place.borrow_mut() = Some(compiled);
     }
 
     /// What the coordinator is sent in place of the statement's text: it warns of such literals.
@@ -258,6 +271,16 @@ impl Session {
         {
             return Ok((planned.plan.clone(), planned.id));
         }
+        if self.temp.is_empty()
+            && gives
+            && self.txn.now.is_some()
+            && let Some(planned) = &*prepared.timed.borrow()
+            && planned.catalog.is(&catalog)
+            && *planned.search_path == *search_path
+            && self.can_give(&planned.plan.given)
+        {
+            return Ok((planned.plan.clone(), planned.id));
+        }
         let Some(statement) = &prepared.statement else {
             return Err(crate::error::Failure::new("XX000", "an empty statement has no plan"));
         };
@@ -295,7 +318,8 @@ impl Session {
         let plan = Rc::new(plan);
         let id = next_id();
         if reusable {
-            *prepared.plan.borrow_mut() =
+            let place = if is_timed(&plan) { &prepared.timed } else { &prepared.plan };
+            *place.borrow_mut() =
                 Some(Planned { catalog: SnapshotId::of(&catalog), search_path, plan: plan.clone(), id });
         }
         Ok((plan, id))
@@ -331,7 +355,7 @@ impl Session {
     }
 
     /// From here on the transaction's time is a value that every server is given.
-    async fn fix_now(&mut self) -> Result<()> {
+    pub(super) async fn fix_now(&mut self) -> Result<()> {
         let takes_part = self.coordinator_takes_part().then_some(COORDINATOR_GROUP);
         let now = match self.txn.clock.or(takes_part) {
             Some(group) => {
@@ -356,8 +380,7 @@ impl Session {
     /// Before a statement that reads the transaction's time runs on this server alone. False: another server's time is
     /// the transaction's; the statement is to be planned again, with a value in its text.
     pub async fn agree_on_time(&mut self, plan: &Plan, group: GroupId) -> Result<bool> {
-        let reads = plan.uses_now || plan.default_time;
-        if !reads || self.txn.now.is_some() || self.txn.block == Block::None {
+        if !plan.reads_time() || self.txn.now.is_some() || self.txn.block == Block::None {
             return Ok(true);
         }
         if self.clock_of(group) == group {
@@ -424,6 +447,7 @@ impl Session {
                 parameters,
                 settings: &settings,
                 draws: self.may_draw(),
+                time: self.txn.now.is_some(),
             });
             let routines = gives.map_or_else(Vec::new, |_| self.routines_known(statement));
             let styles = if routines.is_empty() { String::new() } else { self.styles() };
@@ -468,6 +492,7 @@ impl Session {
         given.iter().all(|what| match what {
             Given::Setting(name) => self.settings_given().contains(&name.as_str()),
             Given::Drawn(_) => self.may_draw(),
+            Given::Time => self.txn.now.is_some(),
             _ => true,
         })
     }
@@ -491,6 +516,7 @@ impl Session {
             Given::Setting(name) if !self.settings_given().contains(&name.as_str()) => None,
             Given::Setting(name) => self.settings.get(name.as_str()).cloned(),
             Given::Drawn(_) => None,
+            Given::Time => self.txn.now.clone(),
         }
     }
 
@@ -510,7 +536,7 @@ impl Session {
             callback,
             built_in_names: false,
             may_stage: self.parts_within < PARTS_WITHIN_MAX,
-            multi_statement_txn_now: self.txn.now.as_deref(),
+            multi_statement_txn_now: self.txn.now.as_deref().map(Now::Text),
             pid: Some(self.pid()),
             client: Some(self.client_end),
             gives: None,
@@ -552,6 +578,11 @@ pub enum Parameters {
 
 /// How deep parts of statements may be made of parts.
 const PARTS_WITHIN_MAX: usize = 3;
+
+/// The transaction's time comes with it.
+fn is_timed(plan: &Plan) -> bool {
+    plan.given.contains(&Given::Time)
+}
 
 /// One server runs it, with its own time.
 fn one_server(plan: &Plan) -> bool {

@@ -156,6 +156,15 @@ impl BoundGroup {
     }
 }
 
+/// Whose time a statement reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Clock {
+    /// That of the server on which it runs.
+    Servers,
+    /// The transaction's, which comes with it.
+    Transactions,
+}
+
 /// What became of an attempt to ride.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Attempt {
@@ -388,7 +397,7 @@ impl Session {
         if !self.has_context() {
             return Attempt::No;
         }
-        let group = match self.bound_group(at, unnamed) {
+        let group = match self.bound_group(at, unnamed, Clock::Servers) {
             Ok(group) => group,
             Err(Attempt::No) => return self.ride_bound_rows(at, unnamed),
             Err(attempt) => return attempt,
@@ -496,6 +505,7 @@ impl Session {
         &self,
         at: usize,
         unnamed: Option<&Rc<Prepared>>,
+        clock: Clock,
     ) -> std::result::Result<BoundGroup, Attempt> {
         let Execution { name, values, describes, is_limited, end } = self.execution(at)?;
         let buf: &[u8] = &self.client.read;
@@ -506,7 +516,11 @@ impl Session {
             Some(prepared) => prepared,
             None => &self.statements.get(name).ok_or(Attempt::No)?.prepared,
         };
-        let compiled = prepared.compiled().ok_or(Attempt::No)?;
+        let compiled = match clock {
+            Clock::Servers => prepared.compiled(),
+            Clock::Transactions => prepared.compiled_timed(),
+        };
+        let compiled = compiled.ok_or(Attempt::No)?;
         let is_list = matches!(compiled.key, CompiledKey::List(_) | CompiledKey::All(_));
         if is_list || !self.is_current(&compiled) || values.len() > REQUEST_MAX {
             return Err(Attempt::No);
@@ -546,9 +560,9 @@ impl Session {
         let mut texts = Vec::with_capacity(compiled.given.len());
         for given in &compiled.given {
             texts.push(match given {
-                RideGiven::OfSession(what @ Given::Setting(_)) => match self.value_given(what) {
+                RideGiven::OfSession(what @ (Given::Setting(_) | Given::Time)) => match self.value_given(what) {
                     Some(value) => Some(value),
-                    // Another session of these lanes had one.
+                    // Another session of these lanes had one, or another transaction.
                     None => {
                         drawn.give_back(compiled.version);
                         return None;
@@ -627,7 +641,8 @@ impl Session {
         // What may not ride stays so under the same plan.
         let names = Names::of(&self.user, &self.db.name, &self.settings);
         let version = self.db.version();
-        if prepared.compiled().is_some_and(|c| c.version == version && *c.names == names && c.id == id) {
+        let known = |c: Rc<Compiled>| c.version == version && *c.names == names && c.id == id;
+        if prepared.compiled().is_some_and(known) || prepared.compiled_timed().is_some_and(known) {
             return;
         }
         let catalog = self.db.snapshot();
@@ -707,7 +722,7 @@ impl Session {
     pub(super) fn may_compile(&self, prepared: &Prepared, plan: &Rc<Plan>, catalog: &Arc<Snapshot>) -> bool {
         self.temp.is_empty()
             && self.txn.catalog.is_none()
-            && self.txn.now.is_none()
+            && (self.txn.now.is_none() || !plan.reads_time())
             // SET LOCAL, and its like inside the open block, are nothing that a ride would know of.
             && !self.txn.log.iter().any(LogItem::changes_meaning)
             && !prepared.moves()
