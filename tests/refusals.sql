@@ -359,11 +359,6 @@ CREATE FUNCTION run_text(statement text) RETURNS void LANGUAGE plpgsql AS $$ BEG
 SELECT run_text('SELECT FROM d TABLESAMPLE SYSTEM (10)');
 --@ refused: cannot run this statement with NOWAIT or SKIP LOCKED
 SELECT count(*) FROM (SELECT k FROM d FOR UPDATE NOWAIT) a, (SELECT k FROM other FOR UPDATE) b, local;
-BEGIN;
-UPDATE d SET n = n + 1;
---@ refused: PREPARE TRANSACTION of what was written on workers is not supported
-PREPARE TRANSACTION 'of_workers';
-ROLLBACK;
 
 -- ONLY in a body.
 CREATE SCHEMA another;

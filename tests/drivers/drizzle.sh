@@ -21,7 +21,8 @@ run)
     }
     pulled() {
         kit pull --config=pull.config.js >pull.log || cat pull.log
-        cat pulled/schema.ts pulled/relations.ts
+        # It asks about all tables at once, and writes them as the answers come.
+        cat pulled/schema.ts pulled/relations.ts | grep -v '^import' | sort
     }
     # When a migration was written.
     dumped() { dump "$1" --exclude-table-data='drizzle.*'; }

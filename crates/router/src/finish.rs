@@ -102,7 +102,7 @@ impl Unfinished {
             match self.ask(shared).await {
                 DeciderSays::Committed => break true,
                 DeciderSays::Aborted => break false,
-                DeciderSays::Unreachable => rest(&mut pause).await,
+                DeciderSays::InProgress | DeciderSays::Unreachable => rest(&mut pause).await,
             }
         };
         progress.send_replace(Progress { committed: Some(committed), finished: false });
@@ -245,7 +245,7 @@ async fn ask_by_number(shared: &Shared, database: &Database, decider: GroupId, n
             Err(_) => DeciderSays::Unreachable,
         },
         Ok(Some("aborted")) => DeciderSays::Aborted,
-        Ok(_) => DeciderSays::Unreachable,
+        Ok(_) => DeciderSays::InProgress,
         Err(error) => {
             tracing::debug!("the decider of transaction {number} (node group {decider}) does not answer: {error}");
             DeciderSays::Unreachable

@@ -5,14 +5,14 @@
 
 use pgherd_backend::{Connection, connect};
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId};
-use pgherd_txn::{Gid, of_number};
+use pgherd_txn::of_number;
 use tokio::sync::watch;
 
 use crate::error::{Failure, Result};
-use crate::finish::{DEADLINE, FLUSH, Part, Process, Progress, Unfinished, within};
+use crate::finish::{DEADLINE, FLUSH, Progress, Unfinished, within};
 use crate::session::Session;
 use crate::settings::quote_literal;
-use crate::transaction::{Block, was_done};
+use crate::transaction::Block;
 
 /// Transactions that a body ends itself.
 pub struct OwnTransactions {
@@ -136,31 +136,8 @@ impl Session {
 
     /// What was written on workers ends as the coordinator's transaction does.
     async fn prepare_workers(&mut self, number: u64) -> Result<()> {
-        self.txn.settled = true;
-        self.cancel.set_committing(true);
         let transaction = of_number(number);
-        let gid = |group| Gid { decider: COORDINATOR_GROUP, transaction: transaction.clone(), participant: group };
-        let processes: Vec<(GroupId, Option<Process>)> =
-            self.txn.participants.iter().map(|(group, p)| (*group, Process::of(&p.lease))).collect();
-        let (mut prepare, mut end) = (Vec::new(), Vec::new());
-        for (group, participant) in self.txn.participants.iter().filter(|(_, participant)| participant.in_block) {
-            match participant.wrote {
-                true => {
-                    prepare.push((*group, format!("PREPARE TRANSACTION {}", quote_literal(&gid(*group).to_string()))))
-                }
-                false => end.push((*group, "COMMIT".to_owned())),
-            }
-        }
-        let (mut parts, mut failure) = (Vec::new(), None);
-        for (group, result) in self.run_last(prepare).await {
-            let result = result.and_then(|tag| was_done(&tag, "PREPARE TRANSACTION"));
-            let process = processes.iter().find(|(of, _)| *of == group).and_then(|(_, process)| process.clone());
-            match self.event(group, result, &mut failure) {
-                pgherd_txn::Event::Failed(_) => {}
-                pgherd_txn::Event::Lost(_) => parts.push(Part { group, lost: process }),
-                _ => parts.push(Part { group, lost: None }),
-            }
-        }
+        let (parts, failure) = self.prepare_parts(&transaction).await;
         let unfinished = Unfinished {
             database: self.db.clone(),
             transaction,
@@ -173,7 +150,7 @@ impl Session {
         if let Some(failure) = failure {
             return Err(failure);
         }
-        self.run_last(end).await;
+        self.end_readers().await;
         if let Some(own) = &mut self.txn.own {
             own.ending = Some(progress);
         }
@@ -194,7 +171,7 @@ impl Session {
 }
 
 /// A transaction's number with its upper half, which is that of one that comes next, or nearly.
-fn whole_number(number: u32, next: u64) -> u64 {
+pub(crate) fn whole_number(number: u32, next: u64) -> u64 {
     const HALF: u64 = 1 << 31;
     let near = next & !u64::from(u32::MAX) | u64::from(number);
     if near > next + HALF {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use pgherd_backend::BackendError;
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId};
 use pgherd_txn::Gid;
-use pgherd_txn::recovery::{Step, step};
+use pgherd_txn::recovery::{DeciderSays, Step, step};
 use tokio::sync::watch;
 
 use crate::database::Database;
@@ -85,6 +85,9 @@ async fn settle_node(
     let mut settled = true;
     for gid in names.filter_map(Gid::parse) {
         let answer = ask_decider(shared, database, gid.decider, &gid.transaction).await;
+        if answer == DeciderSays::InProgress {
+            continue;
+        }
         let sql = match step(answer) {
             Step::CommitPrepared => sql_of(&gid, true),
             Step::RollbackPrepared => sql_of(&gid, false),

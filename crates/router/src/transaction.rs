@@ -906,7 +906,7 @@ impl Session {
 
     /// Before COMMIT: triggers that wait for it on the coordinator run now, while others can still take part. What they
     /// do there only may have to wait for more than them: where that fails, COMMIT itself runs all of it.
-    async fn run_deferred(&mut self) -> Result<()> {
+    pub async fn run_deferred(&mut self) -> Result<()> {
         const NAME: &str = "pgherd_deferred";
         let may_wait = |p: &Participant| p.in_block && p.wrote;
         let waits = self.txn.participants.get(&COORDINATOR_GROUP).is_some_and(may_wait);
@@ -986,8 +986,9 @@ impl Session {
     /// After the client's PREPARE TRANSACTION: the block is over, its settings stay, and what it changed is not there.
     pub async fn end_prepared_block(&mut self) {
         // Workers were only read; the coordinator is outside of the transaction already.
-        let readers: Vec<GroupId> =
-            self.txn.participants.keys().copied().filter(|group| *group != COORDINATOR_GROUP).collect();
+        let reads =
+            |(group, p): (&GroupId, &Participant)| (*group != COORDINATOR_GROUP && p.in_block).then_some(*group);
+        let readers: Vec<GroupId> = self.txn.participants.iter().filter_map(reads).collect();
         for group in readers {
             if self.run_quiet(group, "COMMIT").await.is_err()
                 && let Some(participant) = self.txn.participants.get_mut(&group)
@@ -1454,7 +1455,7 @@ impl LogItem {
 }
 
 /// For servers that have not heard yet that a transaction is rolled back.
-const ROLLBACK_WAIT: Duration = Duration::from_secs(1);
+pub const ROLLBACK_WAIT: Duration = Duration::from_secs(1);
 
 /// A transaction that is being committed on several servers.
 struct Ending<'a> {

@@ -10,6 +10,8 @@ pub enum DeciderSays {
     Committed,
     /// The abort is on record now (or was before): it can never be committed.
     Aborted,
+    /// It has not been decided, and may yet be: a client has prepared it.
+    InProgress,
     /// The decider did not answer.
     Unreachable,
 }
@@ -26,6 +28,6 @@ pub fn step(answer: DeciderSays) -> Step {
     match answer {
         DeciderSays::Committed => Step::CommitPrepared,
         DeciderSays::Aborted => Step::RollbackPrepared,
-        DeciderSays::Unreachable => Step::Wait,
+        DeciderSays::InProgress | DeciderSays::Unreachable => Step::Wait,
     }
 }
