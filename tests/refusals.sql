@@ -359,6 +359,16 @@ CREATE FUNCTION run_text(statement text) RETURNS void LANGUAGE plpgsql AS $$ BEG
 SELECT run_text('SELECT FROM d TABLESAMPLE SYSTEM (10)');
 --@ refused: cannot run this statement with NOWAIT or SKIP LOCKED
 SELECT count(*) FROM (SELECT k FROM d FOR UPDATE NOWAIT) a, (SELECT k FROM other FOR UPDATE) b, local;
+BEGIN;
+INSERT INTO local SELECT count(*) + 1000, 'n' FROM d;
+UPDATE d SET n = n + 1;
+--@ refused: cannot PREPARE a transaction that has operated on postgres_fdw foreign tables
+PREPARE TRANSACTION 'of_both';
+BEGIN;
+DECLARE kept CURSOR WITH HOLD FOR SELECT k FROM d;
+UPDATE d SET n = n + 1;
+--@ refused: cannot PREPARE a transaction that has created a cursor WITH HOLD
+PREPARE TRANSACTION 'of_cursor';
 
 -- ONLY in a body.
 CREATE SCHEMA another;

@@ -1,5 +1,5 @@
-//! A client's own PREPARE TRANSACTION, our own names, which are not for clients, and databases, which keep their names on
-//! every node. What concerns the coordinator alone is compared with PostgreSQL in tests/differential/local.sql.
+//! A client's own PREPARE TRANSACTION, our own names, which are not for clients, and databases, which keep their names
+//! on every node. What concerns the coordinator alone is compared with PostgreSQL in tests/differential/local.sql.
 #![allow(clippy::unwrap_used)]
 
 use pgherd_testkit::client::Client;

@@ -1,7 +1,7 @@
-//! PREPARE TRANSACTION by a client: the coordinator keeps the transaction under the client's name, and COMMIT PREPARED is
-//! its own. What was written on workers is prepared there under the number that the coordinator's transaction has, and
-//! ends as that does: `recovery.rs` asks for it by this number, and waits while it is only prepared. Names that begin
-//! with ours are its; it leaves all others alone.
+//! PREPARE TRANSACTION by a client: the coordinator keeps the transaction under the client's name, and COMMIT PREPARED
+//! is its own. What was written on workers is prepared there under the number that the coordinator's transaction has,
+//! and ends as that does: `recovery.rs` asks for it by this number, and waits while it is only prepared. Names that
+//! begin with ours are its; it leaves all others alone.
 
 use std::time::Duration;
 
@@ -99,7 +99,7 @@ impl Session {
     /// What was written on workers is prepared there, to end as the coordinator's transaction does, which notes where.
     async fn prepare_workers_for(&mut self, name: &str) -> Result<Unfinished> {
         if self.txn.holds {
-            return Err(Failure::refused("cannot PREPARE a transaction that has created a cursor WITH HOLD"));
+            return Err(Failure::new("0A000", "cannot PREPARE a transaction that has created a cursor WITH HOLD"));
         }
         self.end_what_wrote_nothing().await?;
         self.join(COORDINATOR_GROUP).await?;
