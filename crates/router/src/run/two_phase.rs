@@ -21,6 +21,9 @@ use crate::transaction::{Block, Participant, ROLLBACK_WAIT, was_done};
 /// written; the second one is the node group.
 const PREPARED_KEY: i32 = 1_885_825_126;
 
+/// postgres_fdw's own words.
+const THROUGH_FOREIGN_TABLES: &str = "cannot PREPARE a transaction that has operated on postgres_fdw foreign tables";
+
 impl Session {
     pub(super) async fn run_two_phase(&mut self, call: &Call<'_>, kind: &StatementKind) -> Result<Completion> {
         match kind {
@@ -83,6 +86,14 @@ impl Session {
         let sql = format!("PREPARE TRANSACTION {}", quote_literal(name));
         let result = self.collect_on(COORDINATOR_GROUP, &sql).await;
         let result = result.and_then(|end| was_done(&end.tag, "PREPARE TRANSACTION").map(|()| end.tag));
+        let result = result.map_err(|failure| match &failure {
+            Failure::Statement(fields) if fields.message() == THROUGH_FOREIGN_TABLES => Failure::refused(
+                THROUGH_FOREIGN_TABLES,
+            )
+            .detail("The transaction has written rows of the coordinator's, and it has read distributed tables there.")
+            .hint("Transactions over several servers are committed atomically by COMMIT."),
+            _ => failure,
+        });
         if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
             // Also after an error: there is nothing left to be rolled back.
             participant.in_block &= participant.lease.status != b'I';
