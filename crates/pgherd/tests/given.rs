@@ -504,7 +504,10 @@ fn what_was_drawn_by_a_statement_is_the_sessions() {
             let second = drawn(&mut two);
             drawn(&mut client);
             for (client, value) in [(&mut one, first), (&mut two, second)] {
-                assert_eq!(client.value("SELECT currval('apart')").unwrap(), value, "{draw}");
+                let known = client
+                    .value("SELECT currval('apart')")
+                    .unwrap_or_else(|error| panic!("{draw} ({number}): {error}"));
+                assert_eq!(known, value, "{draw}");
                 // The column's own sequence comes behind it; setval() is no draw.
                 if draw.contains("nextval") && !draw.starts_with("INSERT") {
                     assert_eq!(client.value("SELECT lastval()").unwrap(), value, "{draw}");
@@ -615,6 +618,92 @@ fn blocks_read_what_they_read_on_one_server() {
         said.push(all);
     }
     compare("blocks", &said[0], &said[1]);
+}
+
+/// One value of a sequence by itself, as ORMs ask for it: no session is tied to a connection for it.
+#[test]
+fn one_value_is_drawn() {
+    const STEPS: &[&str] = &[
+        "SELECT nextval('own_seq')",
+        "SELECT nextval('own_seq') AS id",
+        "select pg_catalog.nextval('public.own_seq'::regclass)",
+        "SELECT currval('own_seq')",
+        "SELECT lastval()",
+        "SELECT nextval('\"Mixed\"')",
+        "SELECT nextval('Mixed')",
+        "SELECT nextval('orders')",
+        "SELECT nextval('own_seq') LIMIT 1",
+        "SELECT nextval('own_seq'), 'x'",
+        "SELECT currval('\"Mixed\"')",
+        "INSERT INTO two (k) VALUES (1) RETURNING a, b, c",
+        "SELECT nextval('own_seq')",
+        "BEGIN",
+        "SELECT nextval('own_seq')",
+        "UPDATE spread SET n = n + 1 WHERE k = 1",
+        "SELECT nextval('own_seq')",
+        "ROLLBACK",
+        "SELECT nextval('own_seq')",
+        "BEGIN READ ONLY",
+        "SELECT nextval('own_seq')",
+        "ROLLBACK",
+        "BEGIN",
+        "SET TRANSACTION READ ONLY",
+        "SELECT nextval('own_seq')",
+        "ROLLBACK",
+        "SET default_transaction_read_only = on",
+        "SELECT nextval('own_seq')",
+        "BEGIN",
+        "SELECT nextval('own_seq')",
+        "ROLLBACK",
+        "BEGIN READ WRITE",
+        "SELECT nextval('own_seq')",
+        "COMMIT",
+        "RESET default_transaction_read_only",
+        "SELECT nextval('own_seq')",
+        "SET ROLE given_nobody",
+        "SELECT nextval('own_seq')",
+        "RESET ROLE",
+        "SELECT setval('own_seq', 1000)",
+        "SELECT nextval('own_seq')",
+        "BEGIN",
+        "CREATE TEMP SEQUENCE own_seq START 5000",
+        "SELECT nextval('own_seq')",
+        "ROLLBACK",
+        "SELECT nextval('own_seq')",
+        "ALTER SEQUENCE own_seq INCREMENT BY 7 RESTART 20",
+        "SELECT nextval('own_seq')",
+        "SELECT nextval('short_cycle')",
+        "SELECT nextval('short_cycle')",
+        "SELECT nextval('short_end')",
+        "SELECT nextval('own_seq')",
+    ];
+    let (_plain, sides) = sides();
+    let mut said: Vec<Vec<String>> = Vec::new();
+    for side in &sides {
+        let mut client = begin(side, "given_one_value");
+        client.run("SET pgherd.sequence_lease = 1").unwrap();
+        client.run("CREATE SEQUENCE \"Mixed\" START 77; CREATE SEQUENCE short_cycle MAXVALUE 3 CYCLE").unwrap();
+        client.run("CREATE SEQUENCE short_end MAXVALUE 2").unwrap();
+        let exists = client.value("SELECT count(*) FROM pg_roles WHERE rolname = 'given_nobody'").unwrap();
+        if exists == "0" {
+            client.run("CREATE ROLE given_nobody").unwrap();
+        }
+        let mut all = Vec::new();
+        for (number, step) in STEPS.iter().enumerate() {
+            client.prepare(&format!("v{number}"), step, &[]).unwrap();
+        }
+        for round in 0..4 {
+            for (number, step) in STEPS.iter().enumerate() {
+                let reply = match round {
+                    3 => client.simple(step, None).unwrap(),
+                    _ => client.execute(&format!("v{number}"), &[], 0, None).unwrap(),
+                };
+                all.push(format!("{round} {step}: {}", WAYS.told(&reply)));
+            }
+        }
+        said.push(all);
+    }
+    compare("one value", &said[0], &said[1]);
 }
 
 /// The time of a block is one and the same wherever its statements run, and however often they have run before.

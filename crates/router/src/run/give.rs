@@ -226,6 +226,18 @@ impl Session {
         Ok(())
     }
 
+    /// The same of a statement that failed: it may have drawn, or moved a sequence, before that.
+    pub(super) fn doubt_draws_there(&mut self, call: &Call<'_>) {
+        let (drawn, last) = (self.drawn.clone(), self.last_drawn.clone());
+        self.note_draws_there(call, false);
+        for known in drawn {
+            if !self.drawn.iter().any(|kept| kept.name == known.name) {
+                self.drawn.push(LastDrawn { is_doubtful: true, ..known });
+            }
+        }
+        self.last_drawn = self.last_drawn.take().or(last);
+    }
+
     /// Whether the coordinator may draw for a statement that it runs.
     pub(super) fn may_draw_there(&self, statement: &Statement) -> bool {
         let catalog = self.catalog();

@@ -159,8 +159,10 @@ impl Session {
                 if !self.agree_on_time(&plan, COORDINATOR_GROUP).await? {
                     return Box::pin(self.run_plan_once(call)).await;
                 }
-                self.note_session_calls(call);
                 let is_given = !plan.given.is_empty();
+                if plan.writes || !is_given {
+                    self.note_session_calls(call);
+                }
                 let sql = match &plan.tier {
                     Tier::Coordinator { sql, .. } if is_given => sql.clone(),
                     _ => Box::pin(self.coordinator_text(call)).await?,
@@ -176,7 +178,10 @@ impl Session {
                 self.kept_there = None;
                 self.cursors.changes.calls_stable_readers = None;
                 if !is_given {
-                    self.note_draws_there(call, false);
+                    match &completion {
+                        Ok(_) => self.note_draws_there(call, false),
+                        Err(_) => self.doubt_draws_there(call),
+                    }
                 } else if fresh && matches!(&completion, Err(failure) if failure.sqlstate() == "42501") {
                     // A right to the columns that are named now: the statement itself may need none.
                     self.undo_autocommit().await;

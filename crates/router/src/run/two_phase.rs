@@ -65,6 +65,7 @@ impl Session {
             }
         }
         let prepared = self.prepare_on_coordinator(name).await;
+        self.cancel.set_committing(false);
         match &prepared {
             // Nothing is committed that anybody would have to hear of.
             Ok(_) => self.end_prepared_block().await,

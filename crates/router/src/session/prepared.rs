@@ -290,7 +290,8 @@ impl Session {
         let given_from = gives.then(|| prepared.parameter_count());
         let own = Planning { parameters: prepared.parameters(), given_from, ..Planning::default() };
         let mut plan = self.plan_as(statement, &catalog, &search_path, own);
-        let draws_here = matches!(plan.tier, Tier::Coordinator { .. }) && !plan.given.is_empty();
+        let inserts = matches!(statement.kind, StatementKind::Insert);
+        let draws_here = inserts && matches!(plan.tier, Tier::Coordinator { .. }) && !plan.given.is_empty();
         if draws_here && !Box::pin(self.may_insert_all(statement)).await {
             plan = self.plan_as(statement, &catalog, &search_path, Planning { given_from: None, ..own });
         }
@@ -479,6 +480,16 @@ impl Session {
     /// A sequence is in this transaction what it is elsewhere, and may go on.
     pub(super) fn may_draw(&self) -> bool {
         self.txn.catalog.is_none() && !self.txn.changed_catalog
+    }
+
+    /// The transaction may not write, or the next one may not.
+    pub(super) fn may_be_read_only(&self) -> bool {
+        let begin = &self.txn.begin;
+        self.txn.inherited.is_some()
+            || self.txn.log.iter().any(|item| matches!(item, LogItem::Modes(_) | LogItem::Raw(_)))
+            || ["--", "/*"].iter().any(|comment| begin.contains(comment))
+            || begin.to_ascii_uppercase().contains("ONLY")
+            || self.in_force("default_transaction_read_only").is_some_and(|value| value != "off")
     }
 
     /// The settings by which servers read literals, where the session has some of its own.
