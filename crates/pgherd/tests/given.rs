@@ -633,6 +633,18 @@ fn one_value_is_drawn() {
         "SELECT nextval('Mixed')",
         "SELECT nextval('orders')",
         "SELECT nextval('own_seq') LIMIT 1",
+        "SELECT (nextval('own_seq'))",
+        "SELECT nextval('public.\"order\"')",
+        "INSERT INTO worded (k) VALUES (1) RETURNING id",
+        "SELECT nextval('\"order\"') AS \"x y\"",
+        "SELECT currval('\"order\"')",
+        "INSERT INTO identified (k) VALUES (1) RETURNING n",
+        "SELECT nextval('identified_n_seq')",
+        "INSERT INTO identified (k) VALUES (1) RETURNING n",
+        "BEGIN READ   ONLY",
+        "SELECT nextval('own_seq')",
+        "ROLLBACK",
+        "SELECT currval('own_seq')",
         "SELECT nextval('own_seq'), 'x'",
         "SELECT currval('\"Mixed\"')",
         "INSERT INTO two (k) VALUES (1) RETURNING a, b, c",
@@ -683,7 +695,11 @@ fn one_value_is_drawn() {
         let mut client = begin(side, "given_one_value");
         client.run("SET pgherd.sequence_lease = 1").unwrap();
         client.run("CREATE SEQUENCE \"Mixed\" START 77; CREATE SEQUENCE short_cycle MAXVALUE 3 CYCLE").unwrap();
-        client.run("CREATE SEQUENCE short_end MAXVALUE 2").unwrap();
+        client.run("CREATE SEQUENCE short_end MAXVALUE 2; CREATE SEQUENCE \"order\"").unwrap();
+        client.run("CREATE TABLE worded (k int, id bigint DEFAULT nextval('\"order\"'))").unwrap();
+        if side.is_cluster {
+            client.run("SELECT create_distributed_table('worded', 'k')").unwrap();
+        }
         let exists = client.value("SELECT count(*) FROM pg_roles WHERE rolname = 'given_nobody'").unwrap();
         if exists == "0" {
             client.run("CREATE ROLE given_nobody").unwrap();

@@ -1,11 +1,13 @@
 //! INSERT of one row into a local table whose columns draw from sequences, and `SELECT nextval('s')` alone: the router
 //! has drawn the values ahead, and the coordinator runs the rest like any statement that leaves nothing behind.
 
+use pgherd_catalog::{Column, ColumnDefault};
 use pgherd_sql::ast::*;
 use pgherd_sql::{Splice, Statement};
 
 use crate::context::{Context, quote_ident, quote_literal};
 use crate::given::is_next_value;
+use crate::insert::default_sql;
 use crate::one_row::calls_set;
 use crate::plan::*;
 
@@ -93,8 +95,21 @@ impl Context<'_> {
         let (schema, name) = found.split_once('\u{1}')?;
         // As column defaults have it: both draw the same values.
         let literal = quote_literal(&format!("{}.{}", written(schema), written(name)));
-        let number = given.draw(&format!("{NEXT_VALUE}({literal}::regclass)"))?;
+        let draw = format!("{NEXT_VALUE}({literal}::regclass)");
+        // What draws the same values in another way has other ones ready.
+        let elsewhere = |sql: &str| sql != draw && sql.contains(&literal);
+        let identity = |c: &Column| matches!(&c.default, ColumnDefault::Identity { .. }) && default_sql(c).is_some_and(|sql| elsewhere(&sql));
+        let mut local = self.snapshot.local_draws.values().flat_map(|draws| draws.iter());
+        let mut columns = self.snapshot.all_tables().flat_map(|table| table.columns.iter());
+        if local.any(|draw| elsewhere(&draw.sql)) || columns.any(identity) {
+            return None;
+        }
         let (text, span) = (self.text(), item.expr.span);
+        // The column's name would stand inside of brackets.
+        if text.get(..span.start)?.trim_end().ends_with('(') {
+            return None;
+        }
+        let number = given.draw(&draw)?;
         let mut sql = Splice::default();
         sql.push_text(text.get(..span.start)?, Some(0));
         // Where nothing may be drawn, PostgreSQL says so.
@@ -162,9 +177,9 @@ fn name_parts(name: &str) -> Option<Vec<String>> {
         .collect()
 }
 
-/// A name as PostgreSQL prints it, unless it is a word of SQL.
+/// A name as PostgreSQL prints it.
 fn written(name: &str) -> String {
     let is_plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-    if is_plain { name.to_owned() } else { quote_ident(name) }
+    if is_plain && !pgherd_sql::is_word_of_sql(name) { name.to_owned() } else { quote_ident(name) }
 }

@@ -19,6 +19,8 @@ use crate::shared::Shared;
 /// Pauses between attempts: the first, and the longest. What a server holds is free this soon after it is well again.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_millis(400);
+/// Where it has not been decided: a client may take its time.
+const PAUSE_OPEN_MAX: Duration = Duration::from_secs(3);
 /// A server that does not answer such a question by then is asked again.
 pub const DEADLINE: Duration = Duration::from_secs(2);
 /// A server that has said nothing at the end of a transaction for so long is asked what it does.
@@ -102,7 +104,8 @@ impl Unfinished {
             match self.ask(shared).await {
                 DeciderSays::Committed => break true,
                 DeciderSays::Aborted => break false,
-                DeciderSays::InProgress | DeciderSays::Unreachable => rest(&mut pause).await,
+                DeciderSays::Unreachable => rest(&mut pause, PAUSE_MAX).await,
+                DeciderSays::InProgress => rest(&mut pause, PAUSE_OPEN_MAX).await,
             }
         };
         progress.send_replace(Progress { committed: Some(committed), finished: false });
@@ -136,7 +139,7 @@ impl Unfinished {
                 Ok(false) => {}
                 Err(error) => tracing::debug!("{gid} is not ended yet: {error}"),
             }
-            rest(&mut pause).await;
+            rest(&mut pause, PAUSE_MAX).await;
         }
     }
 
@@ -165,9 +168,9 @@ impl Unfinished {
     }
 }
 
-async fn rest(pause: &mut Duration) {
+async fn rest(pause: &mut Duration, longest: Duration) {
     tokio::time::sleep(*pause).await;
-    *pause = (*pause * 2).min(PAUSE_MAX);
+    *pause = (*pause * 2).min(longest);
 }
 
 /// The end of a prepared transaction.
@@ -245,7 +248,9 @@ async fn ask_by_number(shared: &Shared, database: &Database, decider: GroupId, n
             Err(_) => DeciderSays::Unreachable,
         },
         Ok(Some("aborted")) => DeciderSays::Aborted,
-        Ok(_) => DeciderSays::InProgress,
+        Ok(Some("in progress")) => DeciderSays::InProgress,
+        // Of long ago: nobody knows any more.
+        Ok(_) => DeciderSays::Unreachable,
         Err(error) => {
             tracing::debug!("the decider of transaction {number} (node group {decider}) does not answer: {error}");
             DeciderSays::Unreachable

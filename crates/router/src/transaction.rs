@@ -144,6 +144,8 @@ pub struct Transaction {
     pub settled: bool,
     /// COMMIT is on its way: what becomes of it is waited for, whoever else has gone.
     pub committing: bool,
+    /// LISTEN, or UNLISTEN.
+    pub listens: bool,
     /// Whether the level that was named for this transaction keeps a snapshot; none: the session's default has.
     pub keeps_snapshot: Option<bool>,
     /// All servers have been asked for their snapshots, where the transaction keeps them.
@@ -192,6 +194,7 @@ impl Transaction {
             ending: false,
             settled: false,
             committing: false,
+            listens: false,
             keeps_snapshot: None,
             has_snapshots: false,
             snapshots_asked: Vec::new(),
@@ -879,7 +882,7 @@ impl Session {
     }
 
     /// The coordinator's connection has the session's settings again, and says so.
-    async fn set_back(&mut self) {
+    pub async fn set_back(&mut self) {
         let wanted = self.settings.clone();
         let idle = |p: &&mut Participant| p.lease.is_idle();
         let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP).filter(idle) else { return };
@@ -956,7 +959,7 @@ impl Session {
         }
     }
 
-    fn restore_settings(&mut self) {
+    pub fn restore_settings(&mut self) {
         if let Some(before) = self.txn.settings_before.take() {
             self.settings = before;
         }
@@ -964,7 +967,13 @@ impl Session {
 
     /// After COMMIT: what SET changed inside the block is now the connection's own.
     fn settle_settings(&mut self) {
-        for participant in self.txn.participants.values_mut() {
+        let groups: Vec<GroupId> = self.txn.participants.keys().copied().collect();
+        groups.into_iter().for_each(|group| self.settle_settings_of(group));
+    }
+
+    /// The same on one server, which has ended its part.
+    pub fn settle_settings_of(&mut self, group: GroupId) {
+        if let Some(participant) = self.txn.participants.get_mut(&group) {
             for item in &self.txn.log[..participant.told.min(self.txn.log.len())] {
                 match item {
                     LogItem::Set { name, value, local: false } => {

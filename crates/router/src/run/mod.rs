@@ -317,6 +317,7 @@ impl Session {
             }
             K::Listen(_) | K::Unlisten(_) => {
                 self.pin = true;
+                self.txn.listens = true;
                 Box::pin(self.run_on_coordinator(call, call.prepared.text(), true)).await
             }
             K::Notify { .. } | K::Call | K::Do { .. } | K::Checkpoint | K::Other(_) => {

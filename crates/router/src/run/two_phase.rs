@@ -3,8 +3,6 @@
 //! and ends as that does: `recovery.rs` asks for it by this number, and waits while it is only prepared. Names that
 //! begin with ours are its; it leaves all others alone.
 
-use std::time::Duration;
-
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId, OWN_SCHEMA};
 use pgherd_sql::StatementKind;
 use pgherd_txn::{Gid, of_number};
@@ -15,14 +13,19 @@ use crate::finish::{FLUSH, Part, Process, Unfinished, ask_on};
 use crate::procedures::whole_number;
 use crate::session::Session;
 use crate::settings::quote_literal;
-use crate::transaction::{Block, Participant, ROLLBACK_WAIT, was_done};
+use crate::transaction::{Block, LogItem, Participant, ROLLBACK_WAIT, was_done};
 
 /// The first number of advisory locks by which a prepared transaction of the coordinator's says where else it has
-/// written; the second one is the node group.
+/// written; the second one is the node group. Where somebody else has one, recovery finds the part.
 const PREPARED_KEY: i32 = 1_885_825_126;
 
 /// postgres_fdw's own words.
 const THROUGH_FOREIGN_TABLES: &str = "cannot PREPARE a transaction that has operated on postgres_fdw foreign tables";
+
+/// A transaction has written rows, or has locks that others would wait for.
+const KEEPS_SOMETHING: &str = "SELECT pg_catalog.pg_current_xact_id_if_assigned() IS NOT NULL OR EXISTS ( \
+     SELECT FROM pg_catalog.pg_locks WHERE pid = pg_catalog.pg_backend_pid() AND (locktype = 'advisory' \
+     OR locktype = 'relation' AND mode NOT IN ('AccessShareLock', 'RowShareLock', 'RowExclusiveLock')))";
 
 impl Session {
     pub(super) async fn run_two_phase(&mut self, call: &Call<'_>, kind: &StatementKind) -> Result<Completion> {
@@ -33,13 +36,21 @@ impl Session {
                 let commits = matches!(kind, StatementKind::CommitPrepared(_));
                 // In a block the coordinator refuses it.
                 let ending = match self.txn.block {
-                    Block::None => self.prepared_elsewhere(name, commits).await?,
+                    Block::None => self.prepared_elsewhere(name).await?,
                     _ => None,
                 };
-                let completion = self.run_on_coordinator(call, call.prepared.text(), true).await?;
+                let completion = self.run_on_coordinator(call, call.prepared.text(), true).await;
                 if let Some(ending) = ending {
-                    self.await_end(ending).await;
+                    match &completion {
+                        Ok(_) => self.await_end(ending, commits).await,
+                        // It may have been done.
+                        Err(failure) if failure.sqlstate().starts_with("08") || failure.sqlstate().starts_with("57P") => {
+                            ending.start(&self.thread.shared);
+                        }
+                        Err(_) => {}
+                    }
                 }
+                let completion = completion?;
                 if commits {
                     // PREPARE cannot tell the routers of definitions: a transaction that notifies cannot be prepared.
                     self.call_own(COORDINATOR_GROUP, "SELECT pgherd.bump_epoch()").await?;
@@ -69,7 +80,17 @@ impl Session {
         match &prepared {
             // Nothing is committed that anybody would have to hear of.
             Ok(_) => self.end_prepared_block().await,
-            Err(_) => self.rollback().await,
+            Err(_) => {
+                // Those that have ended their part keep what was set; the coordinator's connection stays the session's.
+                if self.txn.log.iter().any(LogItem::is_setting) {
+                    let ended = self.txn.participants.iter_mut().filter(|(group, p)| **group != COORDINATOR_GROUP && !p.in_block);
+                    ended.for_each(|(_, participant)| participant.lease.poison());
+                }
+                self.rollback_participant(COORDINATOR_GROUP).await;
+                self.restore_settings();
+                self.set_back().await;
+                self.rollback().await;
+            }
         }
         prepared
     }
@@ -84,6 +105,7 @@ impl Session {
             false => None,
         };
         self.join(COORDINATOR_GROUP).await?;
+        let deciding = self.txn.participants.get(&COORDINATOR_GROUP).and_then(|p| Process::of(&p.lease));
         let sql = format!("PREPARE TRANSACTION {}", quote_literal(name));
         let result = self.collect_on(COORDINATOR_GROUP, &sql).await;
         let result = result.and_then(|end| was_done(&end.tag, "PREPARE TRANSACTION").map(|()| end.tag));
@@ -101,9 +123,10 @@ impl Session {
         }
         if let (Err(failure), Some(unfinished)) = (&result, unfinished) {
             // Where its answer was lost it may be prepared: whoever ends it ends the rest, and it is asked until then.
-            let refused = matches!(failure, Failure::Statement(_)).then_some(false);
-            let at_most = if refused.is_some() { ROLLBACK_WAIT } else { Duration::ZERO };
-            Unfinished { committed: refused, ..unfinished }.finish(&self.thread.shared, at_most).await;
+            let mut seen = None;
+            let event = self.event(COORDINATOR_GROUP, Err(failure.clone()), &mut seen);
+            let committed = matches!(event, pgherd_txn::Event::Failed(_)).then_some(false);
+            Unfinished { committed, deciding, ..unfinished }.finish(&self.thread.shared, ROLLBACK_WAIT).await;
         }
         Ok(Completion::Tag(result?))
     }
@@ -119,7 +142,7 @@ impl Session {
             |(group, p): (&GroupId, &Participant)| (*group != COORDINATOR_GROUP && p.wrote).then_some(*group);
         let groups: Vec<GroupId> = self.txn.participants.iter().filter_map(is_written).collect();
         let notes =
-            groups.iter().map(|group| format!(", pg_catalog.pg_advisory_xact_lock_shared({PREPARED_KEY}, {group})"));
+            groups.iter().map(|group| format!(", pg_catalog.pg_try_advisory_xact_lock_shared({PREPARED_KEY}, {group})"));
         let sql = format!("SELECT pg_catalog.pg_current_xact_id(){}", notes.collect::<String>());
         let found = self.collect_on(COORDINATOR_GROUP, &sql).await?;
         let number: u64 = found
@@ -154,15 +177,17 @@ impl Session {
     /// rows of its own to commit, that transaction ends, and another one is prepared.
     async fn end_what_wrote_nothing(&mut self) -> Result<()> {
         let may_end = |p: &Participant| p.in_block && !p.announces && !p.ends_last;
-        if !self.txn.participants.get(&COORDINATOR_GROUP).is_some_and(may_end) || self.may_be_serializable() {
+        let keeps = self.txn.listens || self.may_be_serializable() || !self.temp.is_empty();
+        if keeps || !self.txn.participants.get(&COORDINATOR_GROUP).is_some_and(may_end) {
             return Ok(());
         }
-        let found = self.collect_on(COORDINATOR_GROUP, "SELECT pg_catalog.pg_current_xact_id_if_assigned()").await?;
-        if found.text(0, 0).is_some() {
+        let found = self.collect_on(COORDINATOR_GROUP, KEEPS_SOMETHING).await?;
+        if found.text(0, 0) != Some("f") {
             return Ok(());
         }
         let end = self.collect_on(COORDINATOR_GROUP, "COMMIT").await?;
         was_done(&end.tag, "COMMIT")?;
+        self.settle_settings_of(COORDINATOR_GROUP);
         if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
             participant.in_block = false;
         }
@@ -208,7 +233,7 @@ impl Session {
     }
 
     /// What workers have of a prepared transaction, to be ended once the coordinator has ended its own.
-    async fn prepared_elsewhere(&mut self, name: &str, commits: bool) -> Result<Option<Unfinished>> {
+    async fn prepared_elsewhere(&mut self, name: &str) -> Result<Option<Unfinished>> {
         let sql = format!(
             "SELECT p.transaction, pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot()), \
                  pg_catalog.string_agg(l.objid::pg_catalog.text, ' ') \
@@ -229,15 +254,15 @@ impl Session {
             database: self.db.clone(),
             transaction: of_number(whole_number(number, next)),
             decider: COORDINATOR_GROUP,
-            committed: Some(commits),
+            // The coordinator tells it by the number: the name may be another transaction's by then.
+            committed: None,
             deciding: None,
             parts: groups.map(|group| Part { group, lost: None }).collect(),
         }))
     }
 
     /// What comes next sees what was written on workers.
-    async fn await_end(&mut self, unfinished: Unfinished) {
-        let commits = unfinished.committed == Some(true);
+    async fn await_end(&mut self, unfinished: Unfinished, commits: bool) {
         let reached = unfinished.finish(&self.thread.shared, self.commit_wait()).await;
         if commits && !reached.finished {
             let message = "the transaction is committed, but not carried out on all servers yet: until it is, what was \

@@ -266,7 +266,7 @@ impl Session {
             && (gives || planned.plan.copy.is_none())
             && match planned.plan.given.as_slice() {
                 [] => !asks_session,
-                given => gives && self.can_give(given),
+                _ => gives && self.can_give(&planned.plan),
             }
         {
             return Ok((planned.plan.clone(), planned.id));
@@ -277,7 +277,7 @@ impl Session {
             && let Some(planned) = &*prepared.timed.borrow()
             && planned.catalog.is(&catalog)
             && *planned.search_path == *search_path
-            && self.can_give(&planned.plan.given)
+            && self.can_give(&planned.plan)
         {
             return Ok((planned.plan.clone(), planned.id));
         }
@@ -447,7 +447,7 @@ impl Session {
             let gives = own.given_from.map(|parameters| pgherd_planner::Gives {
                 parameters,
                 settings: &settings,
-                draws: self.may_draw(),
+                draws: self.may_draw() && (statement.kind != StatementKind::Select || !self.may_be_read_only()),
                 time: self.txn.now.is_some(),
             });
             let routines = gives.map_or_else(Vec::new, |_| self.routines_known(statement));
@@ -499,10 +499,10 @@ impl Session {
     }
 
     /// The values of a plan that another session may have made.
-    fn can_give(&self, given: &[Given]) -> bool {
-        given.iter().all(|what| match what {
+    fn can_give(&self, plan: &Plan) -> bool {
+        plan.given.iter().all(|what| match what {
             Given::Setting(name) => self.settings_given().contains(&name.as_str()),
-            Given::Drawn(_) => self.may_draw(),
+            Given::Drawn(_) => self.may_draw() && (plan.writes || !self.may_be_read_only()),
             Given::Time => self.txn.now.is_some(),
             _ => true,
         })
