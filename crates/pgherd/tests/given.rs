@@ -620,7 +620,7 @@ fn blocks_read_what_they_read_on_one_server() {
     compare("blocks", &said[0], &said[1]);
 }
 
-/// One value of a sequence by itself, as ORMs ask for it: no session is tied to a connection for it.
+/// One value of a sequence by itself, as ORMs ask for it.
 #[test]
 fn one_value_is_drawn() {
     const STEPS: &[&str] = &[

@@ -321,9 +321,8 @@ pub(crate) fn may_help(plan: &Plan, statement: &Statement) -> bool {
 
 /// The coordinator could run it on a connection that it shares, if values of sequences came with it.
 pub(crate) fn may_draw(plan: &Plan, statement: &Statement) -> bool {
-    let is_insert = matches!(statement.tree, Tree::Insert(_)) && plan.leaves_draws_only;
-    let draws = || crate::local_draws::value_drawn(statement).is_some();
-    matches!(plan.tier, Tier::Coordinator { rides: false, .. }) && (is_insert || draws())
+    let is_insert = matches!(statement.tree, Tree::Insert(_));
+    is_insert && plan.leaves_draws_only && matches!(plan.tier, Tier::Coordinator { rides: false, .. })
 }
 
 /// The plan in which one worker runs the statement with such values, if there is one.
@@ -362,9 +361,7 @@ pub(crate) fn plan_with_draws<'a>(
     snapshot: &'a pgherd_catalog::Snapshot,
     session: &'a SessionView<'a>,
 ) -> Option<Plan> {
-    plan_given(statement, snapshot, session, |context, plan| {
-        context.with_local_draws(&plan).or_else(|| context.with_value_drawn(&plan))
-    })
+    plan_given(statement, snapshot, session, |context, plan| context.with_local_draws(&plan))
 }
 
 /// `fits`: gives the plan, or what becomes of it, where it is what is wanted.

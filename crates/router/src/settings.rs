@@ -371,7 +371,7 @@ impl Initial {
     /// Asks for those by which the router and the servers read texts and values, and for ours: rows of name and value.
     pub const SQL: &str = "SELECT name, pg_catalog.current_setting(name) FROM pg_catalog.unnest(ARRAY['datestyle', \
          'intervalstyle', 'extra_float_digits', 'array_nulls', 'standard_conforming_strings', 'timezone', \
-         'search_path', 'default_transaction_isolation', 'default_transaction_read_only', 'client_min_messages', 'idle_session_timeout', \
+         'search_path', 'default_transaction_isolation', 'client_min_messages', 'idle_session_timeout', \
          'idle_in_transaction_session_timeout', 'statement_timeout']) n(name) \
          UNION ALL SELECT name, pg_catalog.current_setting(name, true) FROM pg_catalog.unnest(ARRAY[\
          'citus.multi_shard_commit_protocol', 'pgherd.commit_wait', 'pgherd.fanout', 'pgherd.sequence_lease']) n(name) \

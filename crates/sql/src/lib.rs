@@ -35,8 +35,3 @@ pub use splice::*;
 pub use statement::*;
 pub use strings::escape_plain_strings;
 pub use unions::UnionArms;
-
-/// See [`tokens::Tokens::is_word_of_sql`].
-pub fn is_word_of_sql(name: &str) -> bool {
-    tokens::Tokens::is_word_of_sql(name)
-}

@@ -57,12 +57,6 @@ impl Tokens {
         Some(Tokens { list })
     }
 
-    /// PostgreSQL prints such a name in quotes.
-    pub fn is_word_of_sql(name: &str) -> bool {
-        let is_other = |t: &Tok| !matches!(t.keyword, KeywordKind::NoKeyword | KeywordKind::UnreservedKeyword);
-        Tokens::scan(name).is_none_or(|tokens| tokens.list.iter().any(is_other))
-    }
-
     /// How deep the tree of this text may nest at most: operators and brackets since the last comma at each level, and
     /// its set operations, which bind less than commas do. What the recursion of parsing and lowering is limited by.
     pub fn depth_bound(&self) -> usize {

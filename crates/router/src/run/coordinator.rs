@@ -295,8 +295,7 @@ impl Session {
         }
         self.join_making().await?;
         let calls_function = self.calls_user_function(call);
-        let moves = || call.prepared.statement.as_ref().is_some_and(pgherd_planner::moves_sequences);
-        let draws = call.given.is_none() && moves();
+        let draws = call.prepared.statement.as_ref().is_some_and(pgherd_planner::moves_sequences);
         if draws || writes || calls_function || call.prepared.statement.as_ref().is_some_and(pgherd_planner::asks_drawn)
         {
             self.forget_draws_of_others();

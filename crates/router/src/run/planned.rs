@@ -159,10 +159,8 @@ impl Session {
                 if !self.agree_on_time(&plan, COORDINATOR_GROUP).await? {
                     return Box::pin(self.run_plan_once(call)).await;
                 }
+                self.note_session_calls(call);
                 let is_given = !plan.given.is_empty();
-                if plan.writes || !is_given {
-                    self.note_session_calls(call);
-                }
                 let sql = match &plan.tier {
                     Tier::Coordinator { sql, .. } if is_given => sql.clone(),
                     _ => Box::pin(self.coordinator_text(call)).await?,

@@ -44,7 +44,9 @@ impl Session {
                     match &completion {
                         Ok(_) => self.await_end(ending, commits).await,
                         // It may have been done.
-                        Err(failure) if failure.sqlstate().starts_with("08") || failure.sqlstate().starts_with("57P") => {
+                        Err(failure)
+                            if failure.sqlstate().starts_with("08") || failure.sqlstate().starts_with("57P") =>
+                        {
                             ending.start(&self.thread.shared);
                         }
                         Err(_) => {}
@@ -83,7 +85,11 @@ impl Session {
             Err(_) => {
                 // Those that have ended their part keep what was set; the coordinator's connection stays the session's.
                 if self.txn.log.iter().any(LogItem::is_setting) {
-                    let ended = self.txn.participants.iter_mut().filter(|(group, p)| **group != COORDINATOR_GROUP && !p.in_block);
+                    let ended = self
+                        .txn
+                        .participants
+                        .iter_mut()
+                        .filter(|(group, p)| **group != COORDINATOR_GROUP && !p.in_block);
                     ended.for_each(|(_, participant)| participant.lease.poison());
                 }
                 self.rollback_participant(COORDINATOR_GROUP).await;
@@ -121,14 +127,17 @@ impl Session {
             // Also after an error: there is nothing left to be rolled back.
             participant.in_block &= participant.lease.status != b'I';
         }
-        if let (Err(failure), Some(unfinished)) = (&result, unfinished) {
+        let mut failure = None;
+        let event = match result {
+            Ok(tag) => return Ok(Completion::Tag(tag)),
+            Err(error) => self.event(COORDINATOR_GROUP, Err(error), &mut failure),
+        };
+        if let Some(unfinished) = unfinished {
             // Where its answer was lost it may be prepared: whoever ends it ends the rest, and it is asked until then.
-            let mut seen = None;
-            let event = self.event(COORDINATOR_GROUP, Err(failure.clone()), &mut seen);
             let committed = matches!(event, pgherd_txn::Event::Failed(_)).then_some(false);
             Unfinished { committed, deciding, ..unfinished }.finish(&self.thread.shared, ROLLBACK_WAIT).await;
         }
-        Ok(Completion::Tag(result?))
+        Err(failure.unwrap_or_else(|| Failure::new("XX000", "PREPARE TRANSACTION failed")))
     }
 
     /// What was written on workers is prepared there, to end as the coordinator's transaction does, which notes where.
@@ -141,8 +150,9 @@ impl Session {
         let is_written =
             |(group, p): (&GroupId, &Participant)| (*group != COORDINATOR_GROUP && p.wrote).then_some(*group);
         let groups: Vec<GroupId> = self.txn.participants.iter().filter_map(is_written).collect();
-        let notes =
-            groups.iter().map(|group| format!(", pg_catalog.pg_try_advisory_xact_lock_shared({PREPARED_KEY}, {group})"));
+        let notes = groups
+            .iter()
+            .map(|group| format!(", pg_catalog.pg_try_advisory_xact_lock_shared({PREPARED_KEY}, {group})"));
         let sql = format!("SELECT pg_catalog.pg_current_xact_id(){}", notes.collect::<String>());
         let found = self.collect_on(COORDINATOR_GROUP, &sql).await?;
         let number: u64 = found
@@ -188,8 +198,9 @@ impl Session {
         let end = self.collect_on(COORDINATOR_GROUP, "COMMIT").await?;
         was_done(&end.tag, "COMMIT")?;
         self.settle_settings_of(COORDINATOR_GROUP);
+        let begin = self.txn.begin.as_str();
         if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
-            participant.in_block = false;
+            participant.lease.add_step(begin);
         }
         Ok(())
     }

@@ -266,7 +266,7 @@ impl Session {
             && (gives || planned.plan.copy.is_none())
             && match planned.plan.given.as_slice() {
                 [] => !asks_session,
-                _ => gives && self.can_give(&planned.plan),
+                given => gives && self.can_give(given),
             }
         {
             return Ok((planned.plan.clone(), planned.id));
@@ -277,7 +277,7 @@ impl Session {
             && let Some(planned) = &*prepared.timed.borrow()
             && planned.catalog.is(&catalog)
             && *planned.search_path == *search_path
-            && self.can_give(&planned.plan)
+            && self.can_give(&planned.plan.given)
         {
             return Ok((planned.plan.clone(), planned.id));
         }
@@ -290,8 +290,7 @@ impl Session {
         let given_from = gives.then(|| prepared.parameter_count());
         let own = Planning { parameters: prepared.parameters(), given_from, ..Planning::default() };
         let mut plan = self.plan_as(statement, &catalog, &search_path, own);
-        let inserts = matches!(statement.kind, StatementKind::Insert);
-        let draws_here = inserts && matches!(plan.tier, Tier::Coordinator { .. }) && !plan.given.is_empty();
+        let draws_here = matches!(plan.tier, Tier::Coordinator { .. }) && !plan.given.is_empty();
         if draws_here && !Box::pin(self.may_insert_all(statement)).await {
             plan = self.plan_as(statement, &catalog, &search_path, Planning { given_from: None, ..own });
         }
@@ -447,7 +446,7 @@ impl Session {
             let gives = own.given_from.map(|parameters| pgherd_planner::Gives {
                 parameters,
                 settings: &settings,
-                draws: self.may_draw() && (statement.kind != StatementKind::Select || !self.may_be_read_only()),
+                draws: self.may_draw(),
                 time: self.txn.now.is_some(),
             });
             let routines = gives.map_or_else(Vec::new, |_| self.routines_known(statement));
@@ -482,16 +481,6 @@ impl Session {
         self.txn.catalog.is_none() && !self.txn.changed_catalog
     }
 
-    /// The transaction may not write, or the next one may not.
-    pub(super) fn may_be_read_only(&self) -> bool {
-        let begin = &self.txn.begin;
-        self.txn.inherited.is_some()
-            || self.txn.log.iter().any(|item| matches!(item, LogItem::Modes(_) | LogItem::Raw(_)))
-            || ["--", "/*"].iter().any(|comment| begin.contains(comment))
-            || begin.to_ascii_uppercase().contains("ONLY")
-            || self.in_force("default_transaction_read_only").is_some_and(|value| value != "off")
-    }
-
     /// The settings by which servers read literals, where the session has some of its own.
     fn styles(&self) -> String {
         let own = self.settings.iter().filter(|(name, _)| crate::settings::is_style(name));
@@ -499,10 +488,10 @@ impl Session {
     }
 
     /// The values of a plan that another session may have made.
-    fn can_give(&self, plan: &Plan) -> bool {
-        plan.given.iter().all(|what| match what {
+    fn can_give(&self, given: &[Given]) -> bool {
+        given.iter().all(|what| match what {
             Given::Setting(name) => self.settings_given().contains(&name.as_str()),
-            Given::Drawn(_) => self.may_draw() && (plan.writes || !self.may_be_read_only()),
+            Given::Drawn(_) => self.may_draw(),
             Given::Time => self.txn.now.is_some(),
             _ => true,
         })

@@ -570,9 +570,7 @@ impl Session {
                 },
                 RideGiven::OfSession(what) => self.value_given(what),
                 RideGiven::Drawn(name, lease) => {
-                    // A query says nothing of it where it stands beside its transaction.
-                    let may_draw = self.may_draw() && (compiled.plan.writes || !self.may_be_read_only());
-                    let taken = if may_draw { lease.take(compiled.version) } else { None };
+                    let taken = if self.may_draw() { lease.take(compiled.version) } else { None };
                     let Some(taken) = taken else {
                         drawn.give_back(compiled.version);
                         return None;
