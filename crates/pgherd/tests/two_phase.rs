@@ -170,7 +170,8 @@ fn what_is_prepared_waits_for_its_client() {
         for _ in 0..2 {
             client.run("SELECT recover_prepared_transactions()").unwrap();
         }
-        let prepared = "SELECT sum(result::int) FROM run_command_on_workers('SELECT count(*) FROM pg_prepared_xacts')";
+        let prepared = "SELECT sum(result::int) FROM run_command_on_workers($$SELECT count(*) FROM pg_prepared_xacts \
+             WHERE database = current_database()$$)";
         assert!(client.value(prepared).unwrap().parse::<i32>().unwrap() > 0);
         let before = client.value("SELECT count(*) FROM t").unwrap();
         client.run(&format!("{end} PREPARED 'waits_{name}'")).unwrap();
