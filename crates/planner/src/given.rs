@@ -10,7 +10,7 @@ use pgherd_sql::Statement;
 use pgherd_sql::ast::*;
 
 use crate::context::{BACKEND_PID, Context, asks_for_pid, quote_literal};
-use crate::plan::{InsertRows, Plan, Tier};
+use crate::plan::{Plan, Tier};
 use crate::safety::{Names, Now};
 use crate::{SessionView, insert, safety};
 
@@ -341,17 +341,15 @@ pub(crate) fn plan_with_time<'a>(
     snapshot: &'a pgherd_catalog::Snapshot,
     session: &SessionView<'a>,
 ) -> Option<Plan> {
-    let is_one_row = |insert: &InsertRows| insert.rows.len() == 1;
     let may_be = match &plan.tier {
         Tier::Route(_) => true,
-        Tier::InsertRows(insert) => is_one_row(insert),
+        Tier::InsertRows(insert) => insert.rows.len() == 1,
         _ => false,
     };
     let gives = session.gives.filter(|gives| gives.time && may_be && plan.reads_time())?;
     let now = Some(Now::Parameter(gives.parameters.checked_add(1)?));
     let session = SessionView { multi_statement_txn_now: now, ..*session };
-    let plan =
-        plan_given(statement, snapshot, &session, |_, plan| matches!(plan.tier, Tier::Route(_)).then_some(plan))?;
+    let plan = plan_with_values(statement, snapshot, &session)?;
     Some(Plan { uses_now: false, default_time: false, could_be_given: true, ..plan })
 }
 

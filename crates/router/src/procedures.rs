@@ -5,11 +5,10 @@
 
 use pgherd_backend::{Connection, connect};
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId};
-use pgherd_txn::of_number;
 use tokio::sync::watch;
 
 use crate::error::{Failure, Result};
-use crate::finish::{DEADLINE, FLUSH, Progress, Unfinished, within};
+use crate::finish::{DEADLINE, FLUSH, Progress, within};
 use crate::session::Session;
 use crate::settings::quote_literal;
 use crate::transaction::Block;
@@ -136,16 +135,7 @@ impl Session {
 
     /// What was written on workers ends as the coordinator's transaction does.
     async fn prepare_workers(&mut self, number: u64) -> Result<()> {
-        let transaction = of_number(number);
-        let (parts, failure) = self.prepare_parts(&transaction).await;
-        let unfinished = Unfinished {
-            database: self.db.clone(),
-            transaction,
-            decider: COORDINATOR_GROUP,
-            committed: failure.is_some().then_some(false),
-            deciding: None,
-            parts,
-        };
+        let (unfinished, failure) = self.prepare_parts(number).await;
         let progress = unfinished.start(&self.thread.shared);
         if let Some(failure) = failure {
             return Err(failure);

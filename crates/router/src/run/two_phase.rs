@@ -161,23 +161,14 @@ impl Session {
             .ok_or_else(|| Failure::new("XX000", "the coordinator's transaction has no number"))?;
         // A server that fails before it has written of the number gives it to another transaction.
         ask_on(&self.thread.shared, &self.db, COORDINATOR_GROUP, FLUSH).await?;
-        let transaction = of_number(number);
-        let (parts, failure) = self.prepare_parts(&transaction).await;
-        let unfinished = Unfinished {
-            database: self.db.clone(),
-            transaction,
-            decider: COORDINATOR_GROUP,
-            committed: None,
-            deciding: None,
-            parts,
-        };
+        let (unfinished, failure) = self.prepare_parts(number).await;
         match failure {
             None => {
                 tracing::debug!("prepared on node groups {groups:?} as {name}");
                 Ok(unfinished)
             }
             Some(failure) => {
-                Unfinished { committed: Some(false), ..unfinished }.finish(&self.thread.shared, ROLLBACK_WAIT).await;
+                unfinished.finish(&self.thread.shared, ROLLBACK_WAIT).await;
                 Err(failure)
             }
         }
@@ -205,11 +196,13 @@ impl Session {
         Ok(())
     }
 
-    /// PREPARE TRANSACTION wherever workers have written: the parts, and what went wrong first.
-    pub(crate) async fn prepare_parts(&mut self, transaction: &str) -> (Vec<Part>, Option<Failure>) {
+    /// PREPARE TRANSACTION wherever workers have written, to end as the coordinator's transaction with this number
+    /// does; what went wrong first, and then it is to be rolled back.
+    pub(crate) async fn prepare_parts(&mut self, number: u64) -> (Unfinished, Option<Failure>) {
+        let transaction = of_number(number);
         self.txn.settled = true;
         self.cancel.set_committing(true);
-        let name = |group| Gid { decider: COORDINATOR_GROUP, transaction: transaction.to_owned(), participant: group };
+        let name = |group| Gid { decider: COORDINATOR_GROUP, transaction: transaction.clone(), participant: group };
         let processes: Vec<(GroupId, Option<Process>)> =
             self.txn.participants.iter().map(|(group, p)| (*group, Process::of(&p.lease))).collect();
         let writers =
@@ -232,7 +225,15 @@ impl Session {
                 }
             }
         }
-        (parts, failure)
+        let unfinished = Unfinished {
+            database: self.db.clone(),
+            transaction,
+            decider: COORDINATOR_GROUP,
+            committed: failure.is_some().then_some(false),
+            deciding: None,
+            parts,
+        };
+        (unfinished, failure)
     }
 
     /// COMMIT on workers that have only read.
