@@ -90,6 +90,16 @@ CREATE TABLE IF NOT EXISTS pgherd.pg_dist_placement (
 );
 CREATE INDEX IF NOT EXISTS pg_dist_placement_groupid_index ON pgherd.pg_dist_placement (groupid);
 
+-- Sessions that wait for, and are waited for by, what their router does not know: the processes they use, for the others
+-- (crates/router/src/deadlock).
+CREATE UNLOGGED TABLE IF NOT EXISTS pgherd.waiting_session (
+    router text NOT NULL,
+    session int NOT NULL,
+    repeats bool NOT NULL,
+    processes text NOT NULL,
+    seen timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp()
+);
+
 -- ALTER SYSTEM SET of citus.* and pgherd.* names, which PostgreSQL before 16 refuses.
 CREATE TABLE IF NOT EXISTS pgherd.setting (name text PRIMARY KEY, value text NOT NULL);
 
@@ -2247,10 +2257,11 @@ SELECT pgherd.keep_child(f.ftrelid), pgherd.doubt_child(f.ftrelid) FROM pg_catal
 -- What a password might one day be in.
 REVOKE SELECT ON pgherd.pg_user_mapping FROM PUBLIC;
 -- The router's.
-REVOKE SELECT ON pgherd.secret, pgherd.remote_definition, pgherd.remote_command, pgherd.placement_epoch FROM PUBLIC;
+REVOKE SELECT ON pgherd.secret, pgherd.remote_definition, pgherd.remote_command, pgherd.placement_epoch,
+    pgherd.waiting_session FROM PUBLIC;
 -- Other people's statements: the views show each his own.
 REVOKE SELECT ON pgherd.operation, pgherd.operation_step FROM PUBLIC;
-INSERT INTO pgherd.schema_version (version) VALUES (31) ON CONFLICT DO NOTHING;
+INSERT INTO pgherd.schema_version (version) VALUES (32) ON CONFLICT DO NOTHING;
 
 -- What currval gives: what the router has drawn for the session, or the coordinator since, unless that `is_last`; NULL where there is
 -- neither. Who may not ask is told so, but where it is the router that asks.

@@ -6,7 +6,7 @@
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
-use pgherd_testkit::{Cluster, Plain, Side, Target};
+use pgherd_testkit::{Cluster, Plain, Router, Side, Target};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, NoTls};
 
@@ -36,11 +36,18 @@ fn prepare(side: &Side) {
 
 /// Two transactions lock rows in opposite order: one gets 40P01, the other commits.
 fn opposite_orders(side: &Side, first: i32, second: i32) -> Vec<Option<SqlState>> {
-    let barrier = Arc::new(Barrier::new(2));
-    let threads: Vec<_> = [(first, second), (second, first)]
-        .into_iter()
-        .map(|(one, other)| {
-            let (barrier, target) = (barrier.clone(), side.target.with_database("several"));
+    in_a_ring(&[&side.target, &side.target], &[first, second])
+}
+
+/// As many transactions as rows lock one row each, and then each the next one's. A transaction is sent to its target.
+fn in_a_ring(targets: &[&Target], rows: &[i32]) -> Vec<Option<SqlState>> {
+    let barrier = Arc::new(Barrier::new(rows.len()));
+    let threads: Vec<_> = targets
+        .iter()
+        .enumerate()
+        .map(|(n, target)| {
+            let (one, other) = (rows[n], rows[(n + 1) % rows.len()]);
+            let (barrier, target) = (barrier.clone(), target.with_database("several"));
             std::thread::spawn(move || {
                 runtime().block_on(async {
                     let mut client = connect(&target).await;
@@ -76,4 +83,45 @@ fn deadlocks_across_servers_end_as_on_one() {
         // Each round one transaction added 1 to two accounts.
         assert_eq!(total, (ACCOUNTS * 100 + 3 * 2).to_string(), "{}", side.name);
     }
+}
+
+/// Each router sees what its own sessions wait for; who waits for whom, none sees alone.
+#[test]
+fn deadlocks_of_several_routers_end_as_on_one() {
+    let cluster = Cluster::start(env!("CARGO_BIN_EXE_pgherd"), 3).unwrap();
+    let side = cluster.side();
+    prepare(&side);
+    let port = side.connect("postgres").unwrap().value("SHOW port").unwrap();
+    let coordinator = Target { port: port.parse().unwrap(), database: "postgres".into(), ..cluster.target.clone() };
+    let further = || Router::start(env!("CARGO_BIN_EXE_pgherd"), &coordinator, &[]).unwrap();
+    let routers = [further(), further()];
+    let (first, second, third) = (&cluster.target, &routers[0].target, &routers[1].target);
+    let mut account = side.connect("several").unwrap();
+    let refused = Some(SqlState::T_R_DEADLOCK_DETECTED);
+    let mut rounds = 0;
+    for (targets, rows) in [
+        (&[first, second][..], &[1, 2][..]),
+        (&[second, first], &[1, 3]),
+        (&[second, third], &[1, 4]),
+        // Some of these have two rows of one server, and wait in a queue behind another router's.
+        (&[first, second, third], &[1, 2, 3]),
+        (&[first, first, second, third], &[4, 3, 2, 1]),
+        (&[first, second, third, second, first], &[1, 5, 2, 6, 3]),
+    ] {
+        let outcome = in_a_ring(targets, rows);
+        let lost = outcome.iter().filter(|code| **code == refused).count();
+        let won = outcome.iter().filter(|code| code.is_none()).count();
+        assert_eq!((lost, won), (1, rows.len() - 1), "{rows:?}: {outcome:?}");
+        rounds += won * 2;
+    }
+    // Nobody has anything to say any more.
+    for _ in 0..100 {
+        if side.connect("postgres").unwrap().value("SELECT count(*) FROM pgherd.waiting_session").unwrap() == "0" {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(side.connect("postgres").unwrap().value("SELECT count(*) FROM pgherd.waiting_session").unwrap(), "0");
+    let total = account.value("SELECT sum(balance) FROM account").unwrap();
+    assert_eq!(total, (ACCOUNTS as usize * 100 + rounds).to_string());
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde::Serialize;
 
-use crate::deadlock::{Graph, all_waits};
+use crate::deadlock::{Waits, all_waits};
 use crate::session::time_text;
 use crate::shared::Shared;
 
@@ -134,7 +134,7 @@ struct Row {
 }
 
 /// The lock waits of a moment ago: a statement may ask for each row.
-async fn recent_waits(shared: &Shared) -> Graph {
+async fn recent_waits(shared: &Shared) -> Waits {
     const RECENT: Duration = Duration::from_millis(100);
     let known = shared.waits.lock().unwrap_or_else(PoisonError::into_inner).clone();
     match known {

@@ -17,7 +17,7 @@ use crate::cancel::CancelState;
 use crate::client::Link;
 use crate::conversions::Conversions;
 use crate::database::Database;
-use crate::deadlock::Graph;
+use crate::deadlock::Waits;
 use crate::describe::{Described, StatementCache};
 use crate::error::{Failure, Result};
 use crate::finish;
@@ -49,7 +49,7 @@ pub struct Shared {
     pub databases: tokio::sync::Mutex<HashMap<String, Arc<Database>>>,
     cancels: RwLock<HashMap<i32, Cancellable>>,
     /// Who has waited for whom, when somebody last asked.
-    pub waits: Mutex<Option<(Instant, Graph)>>,
+    pub waits: Mutex<Option<(Instant, Waits)>>,
     /// Snapshots that sessions have exported, by the coordinator's name for them.
     exported: Mutex<HashMap<String, Arc<BTreeMap<GroupId, String>>>>,
     pub(crate) callers: Callers,
