@@ -27,14 +27,22 @@ pub struct Options {
     pub workers: u32,
     /// Only these suites; empty is all.
     pub only: Vec<String>,
+    /// A suite that cannot be prepared is passed over, even if it was asked for: there is no network, or no compiler.
+    pub may_lack: bool,
     /// Write the list of known differences anew instead of judging by it.
     pub write_known: bool,
 }
 
 /// From words like `workers=2`.
 pub fn options(words: impl Iterator<Item = String>) -> Result<Options> {
-    let mut options =
-        Options { program: String::new(), out: PathBuf::new(), workers: 2, only: Vec::new(), write_known: false };
+    let mut options = Options {
+        program: String::new(),
+        out: PathBuf::new(),
+        workers: 2,
+        only: Vec::new(),
+        may_lack: false,
+        write_known: false,
+    };
     for word in words {
         let (name, value) = word.split_once('=').ok_or_else(|| format!("not name=value: {word}"))?;
         match name {
@@ -80,12 +88,12 @@ pub fn run(options: &Options) -> Result<String> {
         let began = Instant::now();
         let [plain, router] = match run_suite(suite, &sides, &options.out) {
             Ok(Ran::Results(both)) => both,
-            Ok(Ran::NotPrepared(why)) if options.only.is_empty() => {
-                tell(format!("{suite:<16} not run: {why}"));
+            Ok(Ran::NotPrepared { why, is_known }) if options.may_lack || (is_known && options.only.is_empty()) => {
+                tell(format!("{suite:<16} not run: {}", why.lines().last().unwrap_or_default()));
                 continue;
             }
             // The others are run.
-            Ok(Ran::NotPrepared(why)) => {
+            Ok(Ran::NotPrepared { why, .. }) => {
                 broken.push(format!("{suite} cannot be prepared: {why}"));
                 continue;
             }
@@ -162,8 +170,8 @@ fn suites(only: &[String]) -> Result<Vec<String>> {
 enum Ran {
     /// On the plain server and through the router.
     Results([Results; 2]),
-    /// What it needs is not to be had here, with what the script said last.
-    NotPrepared(String),
+    /// With what the script said; it may know that what it needs is not to be had here.
+    NotPrepared { why: String, is_known: bool },
 }
 
 fn run_suite(suite: &str, sides: &[Side; 2], out: &Path) -> Result<Ran> {
@@ -172,11 +180,8 @@ fn run_suite(suite: &str, sides: &[Side; 2], out: &Path) -> Result<Ran> {
     let log = out.join(format!("{suite}.prepare.log"));
     let status = script(suite, "prepare", &work, None, &log)?;
     if !status.success() {
-        let log = fs::read_to_string(&log).unwrap_or_default();
-        if status.code() == Some(NOT_TO_BE_HAD) {
-            return Ok(Ran::NotPrepared(log.lines().last().unwrap_or_default().to_owned()));
-        }
-        return Err(Error::from(format!("{suite} cannot be prepared:\n{log}")));
+        let why = fs::read_to_string(&log).unwrap_or_default();
+        return Ok(Ran::NotPrepared { why, is_known: status.code() == Some(NOT_TO_BE_HAD) });
     }
     let [plain, router] = std::thread::scope(|scope| {
         let threads = [0, 1].map(|side| {

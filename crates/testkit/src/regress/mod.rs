@@ -98,7 +98,9 @@ fn run_both(options: &Options, files: &[String]) -> Result<[Vec<Printed>; 2]> {
             let (suite, programs) = (&options.suite, bin.as_path());
             let directory = options.out.join(SIDES[side]);
             let iso = options.mode == Mode::Iso;
-            let place = Place { suite, programs, target: targets[side].clone(), directory, iso };
+            // What several servers do not see (SERIALIZABLE) may leave a lock that the file never gives up.
+            let further = if options.mode.distributes() { " -c lock_timeout=60s" } else { "" };
+            let place = Place { suite, programs, target: targets[side].clone(), directory, iso, further };
             scope.spawn(move || run_side(&place, files, options.mode.distributes() && side == 1))
         });
         threads.map(|t| t.join().unwrap_or_else(|_| Err("a side panicked".into())))

@@ -86,6 +86,8 @@ pub struct Place<'a> {
     pub directory: PathBuf,
     /// ISO dates and intervals in place of pg_regress's.
     pub iso: bool,
+    /// Settings of its sessions besides.
+    pub further: &'static str,
 }
 
 impl Place<'_> {
@@ -153,11 +155,12 @@ impl Place<'_> {
             }
         }
         command.envs(self.target.with_database(DATABASE).environment());
+        let intervals = if self.iso { "postgres" } else { "postgres_verbose" };
         command
             .env("PGAPPNAME", format!("pg_regress/{file}"))
             .env("PGTZ", "America/Los_Angeles")
             .env("PGDATESTYLE", if self.iso { "ISO, MDY" } else { "Postgres, MDY" })
-            .env("PGOPTIONS", if self.iso { "-c intervalstyle=postgres" } else { "-c intervalstyle=postgres_verbose" })
+            .env("PGOPTIONS", format!("-c intervalstyle={intervals}{}", self.further))
             .env("LANG", "C")
             .env("LC_MESSAGES", "C")
             .env("PG_ABS_SRCDIR", &self.suite.sources)

@@ -1,0 +1,31 @@
+//! A part of `make drivers`: one driver's own suite, and two tools of each language. What languages and registries do
+//! not give here is passed over, and said; Python, which other tests need as well, is not.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+
+use pgherd_testkit::drivers::{Options, run};
+
+const SUITES: [&str; 9] = ["alembic", "asyncpg", "bun", "flyway", "goose", "knex", "liquibase", "peewee", "sequelize"];
+
+#[test]
+fn tools_do_the_same_as_on_one_server() {
+    let report = run(&Options {
+        program: env!("CARGO_BIN_EXE_pgherd").to_owned(),
+        // What is prepared stays there.
+        out: Path::new(env!("CARGO_TARGET_TMPDIR")).join("drivers"),
+        workers: 2,
+        only: SUITES.map(str::to_owned).to_vec(),
+        may_lack: true,
+        write_known: false,
+    })
+    .unwrap();
+    for suite in ["alembic", "asyncpg", "peewee"] {
+        let line = report.lines().find(|line| line.starts_with(suite)).unwrap_or_default();
+        assert!(
+            line.split_whitespace().nth(2).is_some_and(|passed| passed.parse().is_ok_and(|n: u32| n > 30)),
+            "{line}"
+        );
+    }
+}
