@@ -117,8 +117,9 @@ pub struct Snapshot {
     pub firing_before: HashSet<Oid>,
     /// Some function of the user's that is not volatile reads tables: it sees what the statement that calls it sees.
     pub has_stable_readers: bool,
-    /// A body, a view or a default may ask what was drawn from a sequence last.
-    pub asks_drawn_inside: bool,
+    /// Sequences of which a body, a view or a default may ask what was drawn last: the last part of each name, in lower
+    /// case. An empty one: of any.
+    pub asked_inside: NameSet,
     /// A body, a view or a default reads the transaction's time where only the coordinator can tell it.
     pub time_is_read_inside: bool,
     /// Names of functions whose bodies have SET CONSTRAINTS.

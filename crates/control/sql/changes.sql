@@ -2,6 +2,13 @@
 -- they read last, and no more. Only on the coordinator.
 
 -- What belongs to other objects is told with the relation that it is of, where that is still there.
+-- Of which sequences a text asks what was drawn last: the last part of each name, in lower case; an empty one: of any.
+CREATE OR REPLACE FUNCTION pgherd.sequences_asked(body text) RETURNS SETOF text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN m[2] IS NULL THEN '' ELSE lower(substring(replace(m[2], '"', '') FROM '[^.]*$')) END
+    FROM regexp_matches(body, E'(currval|lastval)(?:\\s*[(]\\s*\'([^\']+)\')?', 'gi') m
+$$;
+
 CREATE OR REPLACE FUNCTION pgherd.note_changes() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -219,9 +226,10 @@ BEGIN
     UNION ALL SELECT DISTINCT 'A', '', t.oid FROM trg t WHERE t.is_users AND t.bits & 66 = 0
         AND (t.partmethod IS DISTINCT FROM 'h' OR t.fires_here)
     UNION ALL SELECT DISTINCT 'W', '', t.oid FROM trg t WHERE t.fires_here AND t.is_users AND t.bits & 3 = 3 AND t.bits & 24 <> 0
-    UNION ALL SELECT DISTINCT 'H', '', x.oid FROM (
-        SELECT r.oid FROM rel r JOIN pg_attrdef a ON a.adrelid = r.oid WHERE a.adbin::text ~ ':funcid (1575|2559) '
-        UNION ALL SELECT w.oid FROM rule w JOIN pg_rewrite a ON a.oid = w.rule WHERE a.ev_action::text ~ ':funcid (1575|2559) ') x
+    UNION ALL SELECT DISTINCT 'H', pgherd.sequences_asked(x.body), x.oid FROM (
+        SELECT r.oid, pg_get_expr(a.adbin, a.adrelid) AS body FROM rel r JOIN pg_attrdef a ON a.adrelid = r.oid
+            WHERE a.adbin::text ~ ':funcid (1575|2559) '
+        UNION ALL SELECT w.oid, pg_get_ruledef(w.rule) FROM rule w JOIN pg_rewrite a ON a.oid = w.rule WHERE a.ev_action::text ~ ':funcid (1575|2559) ') x
     UNION ALL SELECT DISTINCT 'N', '', w.oid FROM rule w JOIN pg_rewrite a ON a.oid = w.rule WHERE a.ev_action::text ~ time_is_read
     UNION ALL SELECT DISTINCT CASE r.partmethod WHEN 'h' THEN 'M' ELSE 'N' END, '', r.oid FROM rel r JOIN pg_attrdef a ON a.adrelid = r.oid
         WHERE a.adbin::text ~ time_is_read
@@ -325,7 +333,8 @@ BEGIN
                 AND b.pronargs = f.pronargs AND b.provariadic = 0))
     UNION ALL SELECT 'F', '', f.oid FROM fun f WHERE f.has_body AND f.is_users
     -- It may ask what the session has drawn, which the coordinator does not know of values that the router gave.
-    UNION ALL SELECT 'H', '', f.oid FROM fun f WHERE f.is_users AND coalesce(f.sqlbody, f.prosrc) ~* '(currval|lastval)'
+    UNION ALL SELECT DISTINCT 'H', pgherd.sequences_asked(coalesce(f.sqlbody, f.prosrc)), f.oid FROM fun f
+        WHERE f.is_users AND coalesce(f.sqlbody, f.prosrc) ~* '(currval|lastval)'
     UNION ALL SELECT 'S' || f.lanname || ' ' || f.proname, coalesce(f.sqlbody, f.prosrc), f.oid FROM fun f
         WHERE f.lanname IN ('sql', 'plpgsql') AND f.is_users
             AND (f.prosrc ~* E'tablesample|\\monly\\M' OR f.prosqlbody::text ~ ':tablesample [{]' OR f.sqlbody ~ E'\\mONLY\\M')

@@ -2263,9 +2263,10 @@ REVOKE SELECT ON pgherd.secret, pgherd.remote_definition, pgherd.remote_command,
 REVOKE SELECT ON pgherd.operation, pgherd.operation_step FROM PUBLIC;
 INSERT INTO pgherd.schema_version (version) VALUES (32) ON CONFLICT DO NOTHING;
 
--- What currval gives: what the router has drawn for the session, or the coordinator since, unless that `is_last`; NULL where there is
--- neither. Who may not ask is told so, but where it is the router that asks.
-CREATE OR REPLACE FUNCTION pgherd.current_value(sequence regclass, drawn bigint, is_last bool DEFAULT false) RETURNS bigint
+-- What currval gives: what the router has drawn for the session, unless the coordinator has drawn since: then it says something else
+-- than `before`. NULL where there is neither. Who may not ask is told so, but where it is the router that asks.
+DROP FUNCTION IF EXISTS pgherd.current_value(regclass, bigint, bool);
+CREATE OR REPLACE FUNCTION pgherd.current_value(sequence regclass, drawn bigint, before bigint DEFAULT NULL, is_last bool DEFAULT false) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     here bigint;
@@ -2279,7 +2280,7 @@ BEGIN
                 RAISE;
             END IF;
     END;
-    RETURN CASE WHEN is_last THEN drawn ELSE greatest(here, drawn) END;
+    RETURN CASE WHEN is_last OR here IS NULL OR here = before THEN drawn ELSE here END;
 END
 $$;
 
@@ -2299,6 +2300,6 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     here bigint := pgherd.last_value_here();
 BEGIN
-    RETURN CASE WHEN here IS NOT DISTINCT FROM before THEN pgherd.current_value(sequence, drawn, true) ELSE lastval() END;
+    RETURN CASE WHEN here IS NOT DISTINCT FROM before THEN pgherd.current_value(sequence, drawn, NULL, true) ELSE lastval() END;
 END
 $$;

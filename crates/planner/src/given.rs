@@ -5,9 +5,9 @@ use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use pgherd_catalog::{Column, ColumnDefault};
-use pgherd_sql::Statement;
+use pgherd_catalog::{Column, ColumnDefault, NameSet};
 use pgherd_sql::ast::*;
+use pgherd_sql::{Edits, Statement};
 
 use crate::context::{BACKEND_PID, Context, asks_for_pid, quote_literal};
 use crate::plan::{Plan, Tier};
@@ -59,8 +59,8 @@ pub struct LastDrawn {
     /// The sequence's name, as a literal.
     pub name: Arc<str>,
     pub value: i64,
-    /// The coordinator may have drawn since, for the same session: then it has more.
-    pub is_doubtful: bool,
+    /// The coordinator may have drawn since, for the same session: what its `currval` was before, if there was any.
+    pub doubt: Option<Option<i64>>,
 }
 
 /// What was drawn last of all, by the router.
@@ -137,26 +137,12 @@ pub(crate) fn session_literals<'a>(
             && let [sequence] = call.args.as_slice()
             && !drawn.is_empty()
         {
-            let sequence = format!("({})", sequence.span.of(text));
-            let mut sql = format!("(CASE {sequence}::pg_catalog.regclass");
-            for LastDrawn { name, value, is_doubtful } in drawn {
-                let is_last = !*is_doubtful && !draws;
-                sql.push_str(&format!(
-                    " WHEN pg_catalog.to_regclass({name}) THEN pgherd.current_value({sequence}, {value}, {is_last})"
-                ));
-            }
-            return Some(format!("{sql} ELSE pg_catalog.currval({sequence}) END)"));
+            return Some(current_value(sequence.span.of(text), drawn, draws));
         }
         let call = argumentless(expr)?;
         let literal = |text: Option<String>| text.map_or_else(|| "NULL".to_owned(), |text| quote_literal(&text));
         match call.name.as_str() {
-            LAST_VALUE => last_drawn.map(|LastOne { name, value, doubt }| match doubt {
-                None => format!("pgherd.current_value(pg_catalog.to_regclass({name}), {value}, true)"),
-                Some(before) => {
-                    let before = before.map_or_else(|| "NULL".to_owned(), |before| before.to_string());
-                    format!("pgherd.last_value(pg_catalog.to_regclass({name}), {value}, {before})")
-                }
-            }),
+            LAST_VALUE => last_drawn.map(last_value),
             BACKEND_PID => pid.map(|pid| format!("({pid}::pg_catalog.int4)")),
             CLIENT_ADDRESS => {
                 address.map(|end| format!("({}::pg_catalog.inet)", literal(end.0.map(|a| address_text(&a)))))
@@ -168,6 +154,49 @@ pub(crate) fn session_literals<'a>(
         }
     };
     any.then_some(value)
+}
+
+/// What stands for `currval(sequence)`. `draws`: the statement may do so before it asks.
+fn current_value(sequence: &str, drawn: &[LastDrawn], draws: bool) -> String {
+    let mut sql = format!("(CASE ({sequence})::pg_catalog.regclass");
+    for LastDrawn { name, value, doubt } in drawn {
+        let (before, is_last) = (number(doubt.flatten()), doubt.is_none() && !draws);
+        sql.push_str(&format!(
+            " WHEN pg_catalog.to_regclass({name}) THEN pgherd.current_value(({sequence}), {value}, {before}, {is_last})"
+        ));
+    }
+    format!("{sql} ELSE pg_catalog.currval(({sequence})) END)")
+}
+
+/// What stands for `lastval()`.
+fn last_value(LastOne { name, value, doubt }: &LastOne) -> String {
+    match doubt {
+        None => format!("pgherd.current_value(pg_catalog.to_regclass({name}), {value}, NULL, true)"),
+        Some(before) => format!("pgherd.last_value(pg_catalog.to_regclass({name}), {value}, {})", number(*before)),
+    }
+}
+
+fn number(value: Option<i64>) -> String {
+    value.map_or_else(|| "NULL".to_owned(), |value| value.to_string())
+}
+
+/// A body that asks for what the router has drawn, with what stands for that; none: it does not ask.
+pub fn body_with_drawn(body: &str, drawn: &[LastDrawn], last_drawn: Option<&LastOne>) -> Option<String> {
+    let lower = body.to_ascii_lowercase();
+    let mut edits = Edits::new();
+    if !drawn.is_empty() && lower.contains(CURRENT_VALUE) {
+        for (call, sequence) in pgherd_sql::calls_in_body(body, CURRENT_VALUE) {
+            edits.replace(call, current_value(sequence.of(body), drawn, true));
+        }
+    }
+    if let Some(last) = last_drawn.filter(|_| lower.contains(LAST_VALUE)) {
+        for (call, between) in pgherd_sql::calls_in_body(body, LAST_VALUE) {
+            if between.of(body).trim().is_empty() {
+                edits.replace(call, last_value(last));
+            }
+        }
+    }
+    if edits.is_empty() { None } else { edits.apply(body).ok().map(|text| text.as_written()) }
 }
 
 /// A client's address as `inet_client_addr()` has it.
@@ -209,6 +238,7 @@ pub(crate) fn may_be_given(name: &str) -> bool {
 #[derive(Debug)]
 pub(crate) struct GivenValues<'a> {
     gives: Gives<'a>,
+    asked_inside: NameSet,
     values: RefCell<Vec<Given>>,
 }
 
@@ -220,7 +250,8 @@ impl<'a> GivenValues<'a> {
         gives: Gives<'a>,
         session: &SessionView<'_>,
     ) -> Option<GivenValues<'a>> {
-        let given = GivenValues { gives, values: RefCell::default() };
+        let given =
+            GivenValues { gives, asked_inside: names.snapshot.asked_inside.clone(), values: RefCell::default() };
         let own = |schema: &Option<String>, name: &str| {
             names.is_users(&names.snapshot.user_functions, schema.as_deref(), name)
         };
@@ -279,17 +310,32 @@ impl<'a> GivenValues<'a> {
         self.gives.parameters + 1 + index as u16
     }
 
+    /// Whoever asks inside of something what was drawn would not hear of it.
+    fn may_draw(&self, sql: &str) -> bool {
+        self.gives.draws && !is_asked_inside(&self.asked_inside, sql)
+    }
+
     /// The parameter for the next value of a sequence.
     pub fn draw(&self, sql: &str) -> Option<u16> {
-        self.gives.draws.then(|| self.number(Given::Drawn(sql.to_owned())))
+        self.may_draw(sql).then(|| self.number(Given::Drawn(sql.to_owned())))
     }
 
     /// The parameter for a column that gets the next value of a sequence; none: its default is more than that.
     pub fn drawn(&self, column: &Column) -> Option<u16> {
-        let sql = insert::default_sql(column).filter(|_| self.gives.draws)?;
+        let sql = insert::default_sql(column).filter(|sql| self.may_draw(sql))?;
         let has_sequence = matches!(column.default, ColumnDefault::Identity { .. } | ColumnDefault::Sequence { .. });
         (has_sequence && is_next_value(&sql)).then(|| self.number(Given::Drawn(sql)))
     }
+}
+
+/// Whether a body, a view or a default may ask for what was drawn from the sequence that an expression names.
+pub fn is_asked_inside(asked: &NameSet, sql: &str) -> bool {
+    if asked.is_empty() || asked.contains("") {
+        return !asked.is_empty();
+    }
+    let quoted = sql.find('\'').zip(sql.rfind('\'')).and_then(|(first, last)| sql.get(first + 1..last));
+    let name = quoted.unwrap_or_default().replace('"', "").to_lowercase();
+    asked.contains(name.rsplit('.').next().unwrap_or_default())
 }
 
 /// `nextval('s'::regclass)`, or the same of an identity column, and nothing else.

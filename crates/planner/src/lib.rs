@@ -38,7 +38,8 @@ pub use context::fix_session;
 pub use ddl::*;
 pub use early::compute_first;
 pub use given::{
-    ClientEnd, Given, Gives, LastDrawn, LastOne, address_text, asks_drawn, asks_session, is_next_value, moves_sequences,
+    ClientEnd, Given, Gives, LastDrawn, LastOne, address_text, asks_drawn, asks_session, body_with_drawn,
+    is_asked_inside, is_next_value, moves_sequences,
 };
 pub use insert::{
     default_at, default_reads_now, default_sql, differs_by_row, evaluation_type, expression_at, time_default,

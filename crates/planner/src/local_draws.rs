@@ -14,8 +14,7 @@ impl Context<'_> {
     pub fn with_local_draws(&self, plan: &Plan) -> Option<Plan> {
         let Tree::Insert(insert) = &self.statement.tree else { return None };
         let Tier::Coordinator { in_block, rides: false, .. } = plan.tier else { return None };
-        // Whoever asks there what was drawn would not hear of it.
-        let given = self.given.as_ref().filter(|_| plan.leaves_draws_only && !self.snapshot.asks_drawn_inside)?;
+        let given = self.given.as_ref().filter(|_| plan.leaves_draws_only)?;
         let target = &insert.target;
         let path = self.session.search_path;
         let name = self.snapshot.resolve_other(target.schema.as_deref(), &target.name, path)?;

@@ -95,7 +95,6 @@ pub fn settle(snapshot: &mut Snapshot) {
     // Those of our own tables count.
     snapshot.local_triggers = true;
     snapshot.time_is_read_inside = has('N') || has('M') && has('F');
-    snapshot.asks_drawn_inside = has('H');
     // Such a body is told with the names that tables have now.
     if !may_sample(snapshot) {
         snapshot.sampling_functions = NameSet::default();
@@ -147,6 +146,7 @@ fn put(snapshot: &mut Snapshot, oid: Oid, (kind, name): &NameRow, there: bool) {
         'G' => &mut snapshot.body_settings,
         'L' => &mut snapshot.leaving_functions,
         'C' => &mut snapshot.constraining_functions,
+        'H' => &mut snapshot.asked_inside,
         'X' | 'W' => {
             let set = if *kind == 'X' { &mut snapshot.changing_triggers } else { &mut snapshot.firing_before };
             _ = if there { set.insert(oid) } else { set.remove(&oid) };

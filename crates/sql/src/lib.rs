@@ -29,7 +29,7 @@ pub use lift::{Lifter, Literal, LiteralKind, liftable, write_value};
 pub use outline::Outline;
 pub use own::*;
 pub use references::Qualifier;
-pub use routine::{Piece, RoutineBody, Variable, read_routine};
+pub use routine::{Piece, RoutineBody, Variable, calls_in_body, read_routine};
 pub use samples::{OnlyNamed, Sampling, do_literals, executed_texts, only_named, samplings, strings_have_word};
 pub use splice::*;
 pub use statement::*;

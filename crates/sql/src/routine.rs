@@ -43,6 +43,24 @@ pub struct Variable {
     pub type_name: Option<String>,
 }
 
+/// The calls of a built-in function in a body, as they are written and with what stands between the brackets.
+pub fn calls_in_body(body: &str, function: &str) -> Vec<(Span, Span)> {
+    let Some(tokens) = Tokens::scan(body) else { return Vec::new() };
+    let list = &tokens.list;
+    let text = |at: usize| list.get(at).map_or("", |tok| &body[tok.start..tok.end]);
+    let is_call = |at: usize| text(at).eq_ignore_ascii_case(function) && text(at + 1) == "(";
+    let calls = (0..list.len()).filter(|at| is_call(*at)).filter_map(|at| {
+        let first = match at.checked_sub(1).map(text) {
+            Some(".") if at > 1 && text(at - 2).eq_ignore_ascii_case("pg_catalog") => at - 2,
+            Some(".") => return None,
+            _ => at,
+        };
+        let (open, close) = (list.get(at + 1)?, list.get(list.get(at + 1)?.mate as usize)?);
+        (close.start >= open.end).then(|| (Span::new(list[first].start, close.end), Span::new(open.end, close.start)))
+    });
+    calls.collect()
+}
+
 /// Reads a body; the reason where it is not known what it does.
 pub fn read_routine(body: &str, language: &str) -> Result<RoutineBody, String> {
     match language {

@@ -466,7 +466,10 @@ impl Session {
             self.open_implicit_block();
         }
         let written = match kind {
-            StatementKind::Do { .. } => super::written_anew(call.prepared.text(), "", &self.catalog())?,
+            StatementKind::Do { .. } => {
+                let written = super::written_anew(call.prepared.text(), "", &self.catalog())?;
+                self.block_with_drawn(written.as_deref().unwrap_or(call.prepared.text())).or(written)
+            }
             _ => None,
         };
         let again = match &written {

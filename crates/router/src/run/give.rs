@@ -1,6 +1,7 @@
 //! Values that the router gives a statement as parameters behind the client's own: what only the session knows, and the
 //! next values of sequences.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use bytes::Bytes;
 use pgherd_catalog::{COORDINATOR_GROUP, ColumnDefault, Table, qualified};
 use pgherd_planner::{Given, LastDrawn, LastOne};
 use pgherd_sql::ast::Tree;
-use pgherd_sql::{Statement, StatementKind};
+use pgherd_sql::{Edits, Statement, StatementKind};
 
 use super::Call;
 use crate::error::{Failure, Result};
@@ -176,8 +177,8 @@ impl Session {
     pub(crate) fn note_drawn(&mut self, sequence: &Arc<str>, value: i64) {
         let is_it = |known: &&mut LastDrawn| Arc::ptr_eq(&known.name, sequence) || *known.name == **sequence;
         match self.drawn.iter_mut().find(is_it) {
-            Some(known) => (known.value, known.is_doubtful) = (value, false),
-            None => self.drawn.push(LastDrawn { name: sequence.clone(), value, is_doubtful: false }),
+            Some(known) => (known.value, known.doubt) = (value, None),
+            None => self.drawn.push(LastDrawn { name: sequence.clone(), value, doubt: None }),
         }
         self.last_drawn = Some(LastOne { name: sequence.clone(), value, doubt: None });
     }
@@ -186,7 +187,26 @@ impl Session {
     pub(super) fn note_evaluated(&mut self, sql: &str, value: Option<&[u8]>) {
         let value = value.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
         if let Some(value) = value.filter(|_| pgherd_planner::is_next_value(sql)) {
-            self.note_drawn(&name_of_sequence(sql), value);
+            self.note_drawn_there(sql, value);
+        }
+    }
+
+    /// The coordinator has drawn it. Where bodies may ask for it, it is the connection that knows, and stays the session's.
+    fn note_drawn_there(&mut self, sql: &str, value: i64) {
+        let name = name_of_sequence(sql);
+        if pgherd_planner::is_asked_inside(&self.catalog().asked_inside, sql) {
+            self.pin = true;
+            self.drawn.retain(|known| known.name != name);
+            self.last_drawn = None;
+        } else {
+            self.note_drawn(&name, value);
+        }
+    }
+
+    /// Before a statement that writes on the coordinator what may draw by itself, where bodies may ask for that.
+    pub(super) fn keep_draws_there(&mut self, statement: &Statement) {
+        if !self.catalog().asked_inside.is_empty() && statement.has_modifying && self.may_hide_draws(statement) {
+            self.pin = true;
         }
     }
 
@@ -206,7 +226,7 @@ impl Session {
         let found = self.collect_on(COORDINATOR_GROUP, &query).await?;
         for (at, sql) in drawn.iter().enumerate() {
             if let Some(value) = found.text(0, at).and_then(|text| text.parse().ok()) {
-                self.note_drawn(&name_of_sequence(sql), value);
+                self.note_drawn_there(sql, value);
             }
         }
         Ok(())
@@ -214,16 +234,40 @@ impl Session {
 
     /// Before the coordinator runs what may draw from sequences: what it has drawn last so far.
     pub(super) async fn doubt_last_drawn(&mut self) -> Result<()> {
-        if self.last_drawn.as_ref().is_none_or(|last| last.doubt.is_some()) || self.txn.block == Block::Failed {
+        let is_certain = self.last_drawn.as_ref().is_some_and(|last| last.doubt.is_none());
+        if !(is_certain || self.drawn.iter().any(|known| known.doubt.is_none())) || self.txn.block == Block::Failed {
             return Ok(());
         }
         self.join(COORDINATOR_GROUP).await?;
-        let found = self.collect_on(COORDINATOR_GROUP, "SELECT pgherd.last_value_here()").await?;
-        let before = found.text(0, 0).and_then(|value| value.parse().ok());
+        self.forget_draws_of_others();
+        let mut query = "SELECT pgherd.last_value_here()".to_owned();
+        for known in &self.drawn {
+            let _ = write!(query, ", pgherd.current_value(pg_catalog.to_regclass({}), NULL)", known.name);
+        }
+        let found = self.collect_on(COORDINATOR_GROUP, &query).await?;
+        let number = |column| found.text(0, column).and_then(|value| value.parse().ok());
         if let Some(last) = &mut self.last_drawn {
-            last.doubt = Some(before);
+            last.doubt.get_or_insert(number(0));
+        }
+        for (at, known) in self.drawn.iter_mut().enumerate() {
+            known.doubt.get_or_insert(number(at + 1));
         }
         Ok(())
+    }
+
+    /// A DO block that asks for what the router has drawn; none: it does not.
+    pub(super) fn block_with_drawn(&self, text: &str) -> Option<String> {
+        if self.drawn.is_empty() && self.last_drawn.is_none() {
+            return None;
+        }
+        let mut edits = Edits::new();
+        for (span, body) in pgherd_sql::do_literals(text) {
+            let body = body.as_deref().unwrap_or_default();
+            if let Some(body) = pgherd_planner::body_with_drawn(body, &self.drawn, self.last_drawn.as_ref()) {
+                edits.replace(span, quote_literal(&body));
+            }
+        }
+        if edits.is_empty() { None } else { edits.apply(text).ok().map(|text| text.as_written()) }
     }
 
     /// The same of a statement that failed: it may have drawn, or moved a sequence, before that.
@@ -232,7 +276,7 @@ impl Session {
         self.note_draws_there(call, false);
         for known in drawn {
             if !self.drawn.iter().any(|kept| kept.name == known.name) {
-                self.drawn.push(LastDrawn { is_doubtful: true, ..known });
+                self.drawn.push(LastDrawn { doubt: known.doubt.or(Some(None)), ..known });
             }
         }
         self.last_drawn = self.last_drawn.take().or(last);
@@ -265,7 +309,7 @@ impl Session {
         }
         let hides = || statement.has_modifying && !draws && self.may_hide_draws(statement);
         if !self.drawn.is_empty() && (by_call || hides()) {
-            self.drawn.iter_mut().for_each(|known| known.is_doubtful = true);
+            self.drawn.iter_mut().for_each(|known| _ = known.doubt.get_or_insert(None));
         }
     }
 

@@ -127,7 +127,7 @@ impl Session {
         let lacks_types = !is_coordinators && !self.workers_have_types(call).await?;
         self.take_snapshots_for(&plan).await?;
         let is_workers = matches!(plan.tier, Tier::Route(_) | Tier::Scatter(_) | Tier::InsertRows(_) | Tier::Refuse(_));
-        if self.last_drawn.is_some()
+        if (self.last_drawn.is_some() || !self.drawn.is_empty())
             && (lacks_types || !is_workers)
             && plan.given.is_empty()
             && call.prepared.statement.as_ref().is_some_and(|statement| self.may_draw_there(statement))
@@ -161,6 +161,9 @@ impl Session {
                 }
                 self.note_session_calls(call);
                 let is_given = !plan.given.is_empty();
+                if let Some(statement) = call.prepared.statement.as_ref().filter(|_| !is_given) {
+                    self.keep_draws_there(statement);
+                }
                 let sql = match &plan.tier {
                     Tier::Coordinator { sql, .. } if is_given => sql.clone(),
                     _ => Box::pin(self.coordinator_text(call)).await?,
@@ -220,10 +223,9 @@ impl Session {
             Tier::InsertSelect(insert) => {
                 let result = Box::pin(self.run_insert_select(call, &plan, insert)).await;
                 self.note_draws_there(call, true);
-                if result.is_ok() {
-                    Box::pin(self.note_inserted(&plan.tables)).await?;
-                }
-                result
+                // What was drawn stays drawn, whatever the workers have found wrong with the rows.
+                let noted = Box::pin(self.note_inserted(&plan.tables)).await;
+                result.and_then(|completion| noted.map(|()| completion))
             }
             Tier::ReplicateWrite { sql, reads } => Box::pin(self.run_replicate(call, &plan, sql, *reads)).await,
             Tier::ReplicateRows { table, sql, returning } => {
