@@ -153,3 +153,27 @@ SELECT currval('asked_down'), lastval();
 INSERT INTO asked_m(v) SELECT 'x' FROM generate_series(1,2);
 SELECT currval('asked_down'), lastval();
 SELECT * FROM asked_n ORDER BY 1;
+
+-- What is called draws from another one.
+CREATE SEQUENCE asked_other;
+CREATE FUNCTION asked_next() RETURNS bigint LANGUAGE sql AS $$ SELECT nextval('asked_other') $$;
+CREATE FUNCTION asked_none() RETURNS int LANGUAGE plpgsql AS $$ BEGIN RETURN 1; END $$;
+CREATE TABLE asked_p (k int, id bigserial, v bigint);
+--@ cluster: SELECT create_distributed_table('asked_p', 'k')
+INSERT INTO asked_p (k, v) SELECT g, g FROM generate_series(1, 3) g;
+INSERT INTO asked_p (k, v) VALUES (4, 4);
+INSERT INTO asked_p (k, v) VALUES (5, asked_none()), (6, asked_none());
+SELECT currval('asked_p_id_seq'), lastval();
+INSERT INTO asked_p (k, v) VALUES (7, 7);
+INSERT INTO asked_p (k, id, v) VALUES (8, -1, asked_none());
+SELECT currval('asked_p_id_seq'), lastval();
+INSERT INTO asked_p (k, v) VALUES (9, 7);
+INSERT INTO asked_p (k, id, v) VALUES (10, -2, asked_next());
+SELECT currval('asked_p_id_seq'), lastval() = currval('asked_other');
+INSERT INTO asked_p (k, v) VALUES (11, 7);
+SELECT setval('asked_other', 50), nextval('asked_other');
+SELECT currval('asked_p_id_seq'), lastval() = currval('asked_other');
+INSERT INTO asked_p (k, v) VALUES (12, 7);
+SELECT asked_next(), asked_none();
+SELECT currval('asked_p_id_seq'), lastval() = currval('asked_other');
+SELECT k, id, v FROM asked_p ORDER BY k, id;

@@ -191,7 +191,7 @@ impl Session {
         }
     }
 
-    /// The coordinator has drawn it. Where bodies may ask for it, it is the connection that knows, and stays the session's.
+    /// The coordinator has drawn it. Where bodies may ask for it, the connection knows, and stays the session's.
     fn note_drawn_there(&mut self, sql: &str, value: i64) {
         let name = name_of_sequence(sql);
         if pgherd_planner::is_asked_inside(&self.catalog().asked_inside, sql) {
@@ -284,9 +284,16 @@ impl Session {
 
     /// Whether the coordinator may draw for a statement that it runs.
     pub(super) fn may_draw_there(&self, statement: &Statement) -> bool {
+        self.calls_what_draws(statement) || statement.has_modifying && self.may_hide_draws(statement)
+    }
+
+    /// By a call that it has.
+    pub(super) fn calls_what_draws(&self, statement: &Statement) -> bool {
         let catalog = self.catalog();
-        let calls = statement.calls.iter().any(|(_, name)| catalog.user_functions.contains(name));
-        calls || statement.has_modifying && self.may_hide_draws(statement)
+        // Of a sequence that it names nothing is kept.
+        let moves_others = || self.drawn.iter().any(|known| !names_sequence(&statement.text, &known.name));
+        statement.calls.iter().any(|(_, name)| catalog.user_functions.contains(name))
+            || pgherd_planner::moves_sequences(statement) && moves_others()
     }
 
     /// After a statement that the coordinator ran, which may have drawn from sequences, or have moved them.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use pgherd_catalog::{COORDINATOR_GROUP, FIRST_USER_OID, GroupId, Snapshot, Table};
 use pgherd_planner::{Combine, Now, Plan, Refusal, Route, Scatter, Tier};
 use pgherd_sql::ast::Tree;
-use pgherd_sql::{Splice, StatementKind};
+use pgherd_sql::{Splice, Statement, StatementKind};
 use pgherd_wire::frame::Frame;
 
 use super::request::{Announce, End, Errors, Request, Rows, tells_origin};
@@ -126,11 +126,15 @@ impl Session {
         let is_coordinators = matches!(plan.tier, Tier::Coordinator { .. } | Tier::Federate { .. } | Tier::Refuse(_));
         let lacks_types = !is_coordinators && !self.workers_have_types(call).await?;
         self.take_snapshots_for(&plan).await?;
-        let is_workers = matches!(plan.tier, Tier::Route(_) | Tier::Scatter(_) | Tier::InsertRows(_) | Tier::Refuse(_));
+        let may_draw_there = |statement: &Statement| match &plan.tier {
+            _ if lacks_types => self.may_draw_there(statement),
+            Tier::Route(_) | Tier::Scatter(_) | Tier::Refuse(_) => false,
+            Tier::InsertRows(insert) => insert.needs_coordinator && self.calls_what_draws(statement),
+            _ => self.may_draw_there(statement),
+        };
         if (self.last_drawn.is_some() || !self.drawn.is_empty())
-            && (lacks_types || !is_workers)
             && plan.given.is_empty()
-            && call.prepared.statement.as_ref().is_some_and(|statement| self.may_draw_there(statement))
+            && call.prepared.statement.as_ref().is_some_and(may_draw_there)
         {
             Box::pin(self.doubt_last_drawn()).await?;
         }
