@@ -2263,6 +2263,15 @@ REVOKE SELECT ON pgherd.secret, pgherd.remote_definition, pgherd.remote_command,
 REVOKE SELECT ON pgherd.operation, pgherd.operation_step FROM PUBLIC;
 INSERT INTO pgherd.schema_version (version) VALUES (32) ON CONFLICT DO NOTHING;
 
+-- A sequence by its name; NULL where there is none, or the role may not look for it.
+CREATE OR REPLACE FUNCTION pgherd.sequence_named(name text) RETURNS regclass LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN pg_catalog.to_regclass(name);
+EXCEPTION WHEN insufficient_privilege THEN
+    RETURN NULL;
+END
+$$;
+
 -- What currval gives: what the router has drawn for the session, unless the coordinator has drawn since: then it says something else
 -- than `before`. NULL where there is neither. Who may not ask is told so, but where it is the router that asks.
 DROP FUNCTION IF EXISTS pgherd.current_value(regclass, bigint, bool);

@@ -162,7 +162,7 @@ fn current_value(sequence: &str, drawn: &[LastDrawn], draws: bool) -> String {
     for LastDrawn { name, value, doubt } in drawn {
         let (before, is_last) = (number(doubt.flatten()), doubt.is_none() && !draws);
         sql.push_str(&format!(
-            " WHEN pg_catalog.to_regclass({name}) THEN pgherd.current_value(({sequence}), {value}, {before}, {is_last})"
+            " WHEN pgherd.sequence_named({name}) THEN pgherd.current_value(({sequence}), {value}, {before}, {is_last})"
         ));
     }
     format!("{sql} ELSE pg_catalog.currval(({sequence})) END)")
@@ -171,8 +171,8 @@ fn current_value(sequence: &str, drawn: &[LastDrawn], draws: bool) -> String {
 /// What stands for `lastval()`.
 fn last_value(LastOne { name, value, doubt }: &LastOne) -> String {
     match doubt {
-        None => format!("pgherd.current_value(pg_catalog.to_regclass({name}), {value}, NULL, true)"),
-        Some(before) => format!("pgherd.last_value(pg_catalog.to_regclass({name}), {value}, {})", number(*before)),
+        None => format!("pgherd.current_value(pgherd.sequence_named({name}), {value}, NULL, true)"),
+        Some(before) => format!("pgherd.last_value(pgherd.sequence_named({name}), {value}, {})", number(*before)),
     }
 }
 

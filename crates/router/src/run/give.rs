@@ -242,7 +242,7 @@ impl Session {
         self.forget_draws_of_others();
         let mut query = "SELECT pgherd.last_value_here()".to_owned();
         for known in &self.drawn {
-            let _ = write!(query, ", pgherd.current_value(pg_catalog.to_regclass({}), NULL)", known.name);
+            let _ = write!(query, ", pgherd.current_value(pgherd.sequence_named({}), NULL)", known.name);
         }
         let found = self.collect_on(COORDINATOR_GROUP, &query).await?;
         let number = |column| found.text(0, column).and_then(|value| value.parse().ok());
