@@ -27,14 +27,22 @@ pub struct Options {
     pub workers: u32,
     /// Only these suites; empty is all.
     pub only: Vec<String>,
+    /// A suite that cannot be prepared is passed over, even if it was asked for: there is no network, or no compiler.
+    pub may_lack: bool,
     /// Write the list of known differences anew instead of judging by it.
     pub write_known: bool,
 }
 
 /// From words like `workers=2`.
 pub fn options(words: impl Iterator<Item = String>) -> Result<Options> {
-    let mut options =
-        Options { program: String::new(), out: PathBuf::new(), workers: 2, only: Vec::new(), write_known: false };
+    let mut options = Options {
+        program: String::new(),
+        out: PathBuf::new(),
+        workers: 2,
+        only: Vec::new(),
+        may_lack: false,
+        write_known: false,
+    };
     for word in words {
         let (name, value) = word.split_once('=').ok_or_else(|| format!("not name=value: {word}"))?;
         match name {
@@ -80,7 +88,7 @@ pub fn run(options: &Options) -> Result<String> {
         let began = Instant::now();
         let [plain, router] = match run_suite(suite, &sides, &options.out) {
             Ok(Ran::Results(both)) => both,
-            Ok(Ran::NotPrepared { why, is_known }) if is_known && options.only.is_empty() => {
+            Ok(Ran::NotPrepared { why, is_known }) if options.may_lack || (is_known && options.only.is_empty()) => {
                 tell(format!("{suite:<16} not run: {}", why.lines().last().unwrap_or_default()));
                 continue;
             }
