@@ -75,8 +75,8 @@ pub struct Connection {
     pub prepared: Statements,
     /// The session behind this connection may have state of unknown kind: DISCARD ALL before anyone else uses it.
     pub tainted: bool,
-    /// The session that may have drawn from sequences here: what `currval` says is for it alone.
-    pub drew: Option<i32>,
+    /// Who may have drawn from sequences here: what `currval` says is for it alone.
+    pub drew: Option<u64>,
     /// The caller's own mark, given when the connection was opened.
     pub label: Option<String>,
     broken: bool,

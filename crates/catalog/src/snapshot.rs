@@ -104,8 +104,6 @@ pub struct Snapshot {
     pub user_types: NameSet,
     /// Names of relations with a rule other than a view's own: a write to one may run anything, and return rows.
     pub ruled_relations: NameSet,
-    /// True when some local relation has a user trigger or rule, so that a write to a local table may do anything.
-    pub local_triggers: bool,
     /// True when some relation of the coordinator's own, or a reference table, has an AFTER trigger of the user's.
     pub after_triggers: bool,
     /// Tables with triggers of the user's for UPDATE or DELETE that run before a row is changed, or for a statement.

@@ -1,7 +1,6 @@
 -- What definitions have changed, and the catalog that routers hold (docs/decisions/0024): they read again what has changed since
 -- they read last, and no more. Only on the coordinator.
 
--- What belongs to other objects is told with the relation that it is of, where that is still there.
 -- Of which sequences a text asks what was drawn last: the last part of each name, in lower case; an empty one: of any.
 CREATE OR REPLACE FUNCTION pgherd.sequences_asked(body text) RETURNS SETOF text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -9,6 +8,7 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM regexp_matches(body, E'(currval|lastval)(?:\\s*[(]\\s*\'([^\']+)\')?', 'gi') m
 $$;
 
+-- What belongs to other objects is told with the relation that it is of, where that is still there.
 CREATE OR REPLACE FUNCTION pgherd.note_changes() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

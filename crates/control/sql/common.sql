@@ -21,9 +21,9 @@ DECLARE
     found int;
 BEGIN
     SELECT max(version) INTO found FROM pgherd.schema_version;
-    IF found > 32 THEN
+    IF found > 33 THEN
         RAISE EXCEPTION USING ERRCODE = '55000',
-            MESSAGE = format('schema "pgherd" of this database has version %s, newer than this program''s version 32', found),
+            MESSAGE = format('schema "pgherd" of this database has version %s, newer than this program''s version 33', found),
             HINT = 'Use the newer program.';
     END IF;
 END

@@ -2261,7 +2261,7 @@ REVOKE SELECT ON pgherd.secret, pgherd.remote_definition, pgherd.remote_command,
     pgherd.waiting_session FROM PUBLIC;
 -- Other people's statements: the views show each his own.
 REVOKE SELECT ON pgherd.operation, pgherd.operation_step FROM PUBLIC;
-INSERT INTO pgherd.schema_version (version) VALUES (32) ON CONFLICT DO NOTHING;
+INSERT INTO pgherd.schema_version (version) VALUES (33) ON CONFLICT DO NOTHING;
 
 -- A sequence by its name; NULL where there is none, or the role may not look for it.
 CREATE OR REPLACE FUNCTION pgherd.sequence_named(name text) RETURNS regclass LANGUAGE plpgsql STABLE AS $$
@@ -2304,11 +2304,13 @@ END
 $$;
 
 -- What lastval gives where the router has drawn last, unless the coordinator has drawn since: then it says something else than `before`.
-CREATE OR REPLACE FUNCTION pgherd.last_value(sequence regclass, drawn bigint, before bigint) RETURNS bigint
+-- The rest is what current_value is given.
+DROP FUNCTION IF EXISTS pgherd.last_value(regclass, bigint, bigint);
+CREATE OR REPLACE FUNCTION pgherd.last_value(sequence regclass, drawn bigint, current_before bigint, is_last bool, before bigint) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     here bigint := pgherd.last_value_here();
 BEGIN
-    RETURN CASE WHEN here IS NOT DISTINCT FROM before THEN pgherd.current_value(sequence, drawn, NULL, true) ELSE lastval() END;
+    RETURN CASE WHEN here IS NOT DISTINCT FROM before THEN pgherd.current_value(sequence, drawn, current_before, is_last) ELSE lastval() END;
 END
 $$;

@@ -200,7 +200,7 @@ $$;
 GRANT EXECUTE ON FUNCTION pgherd.check_pass(text, text, text), pgherd.table_rights(text, text) TO PUBLIC;
 GRANT SELECT ON ALL TABLES IN SCHEMA pgherd TO PUBLIC;
 REVOKE SELECT ON pgherd.secret, pgherd.placement_epoch FROM PUBLIC;
-INSERT INTO pgherd.schema_version (version) VALUES (32) ON CONFLICT DO NOTHING;
+INSERT INTO pgherd.schema_version (version) VALUES (33) ON CONFLICT DO NOTHING;
 
 -- Cursors ------------------------------------------------------------------------------------------------------------
 

@@ -868,3 +868,141 @@ fn bodies_know_what_was_drawn() {
     });
     compare("inside", &said[0], &said[1]);
 }
+
+/// Each a session's statements, of which the last asks: what the coordinator draws for some of them, the router for
+/// others.
+const DRAWN_BY_BOTH: &[&[&str]] = &[
+    &[
+        "INSERT INTO orders (k) SELECT g FROM generate_series(1, 3) g",
+        "INSERT INTO orders (k) VALUES (9)",
+        "INSERT INTO orders (k, id) SELECT g, 1000000 + nextval('apart') FROM generate_series(1, 3) g",
+        "SELECT currval('orders_id_seq'), currval('apart')",
+    ],
+    &[
+        "INSERT INTO orders (k) SELECT g FROM generate_series(1, 3) g",
+        "INSERT INTO orders (k) VALUES (9)",
+        "INSERT INTO orders (k, id) SELECT g, 2000000 + (random() * 1e9)::int FROM generate_series(1, 3) g",
+        "SELECT currval('orders_id_seq'), lastval()",
+    ],
+    &[
+        "INSERT INTO orders (k) VALUES (9)",
+        "SELECT nextval('apart')",
+        "INSERT INTO orders (k, id) SELECT g, 3000000 + (random() * 1e9)::int FROM generate_series(1, 3) g",
+        "SELECT lastval(), currval('apart')",
+    ],
+    &["INSERT INTO spread (k, n) VALUES (nextval('keys'), nextval('apart'))", "SELECT currval('apart'), lastval()"],
+    &[
+        "INSERT INTO spread (k, n) VALUES (nextval('keys'), 1), (nextval('keys'), nextval('apart'))",
+        "SELECT currval('apart'), currval('keys'), lastval()",
+    ],
+    &[
+        "INSERT INTO spread (k, n) SELECT nextval('keys'), nextval('apart') FROM generate_series(1, 2)",
+        "SELECT currval('apart'), currval('keys'), lastval()",
+    ],
+    &["INSERT INTO audit (what) VALUES ('a'), ('b')", "SELECT currval('audit_id_seq'), lastval()"],
+    &["INSERT INTO audit (what) SELECT 's' FROM spread WHERE k < 4", "SELECT currval('audit_id_seq')"],
+    &["INSERT INTO audit (what) SELECT 's' FROM generate_series(1, 3)", "SELECT lastval()"],
+    &["INSERT INTO audit (what) VALUES ('a')", "INSERT INTO audit (what) VALUES ('b'), ('c')", "SELECT lastval()"],
+    &[
+        "INSERT INTO orders (k) VALUES (1)",
+        "SELECT setval('orders_id_seq', currval('orders_id_seq') + 5000)",
+        "SELECT lastval(), currval('orders_id_seq')",
+    ],
+    &[
+        "INSERT INTO orders (k) VALUES (1)",
+        "SELECT setval(pg_get_serial_sequence('orders', 'id'), currval('orders_id_seq') + 7000)",
+        "SELECT lastval(), currval('orders_id_seq')",
+    ],
+    &[
+        "INSERT INTO orders (k) VALUES (1)",
+        "SELECT setval('orders_id_seq', currval('orders_id_seq') + 10, false)",
+        "SELECT lastval() - currval('orders_id_seq')",
+    ],
+    &["SELECT setval('apart', nextval('apart') + 10, false)", "SELECT currval('apart'), lastval()"],
+    &[
+        "INSERT INTO audit (what) SELECT 'u' FROM generate_series(1, 3)",
+        "INSERT INTO orders (k) SELECT id FROM audit WHERE id < 3",
+        "SELECT lastval() - currval('orders_id_seq')",
+    ],
+    &[
+        "INSERT INTO orders (k) SELECT generate_series(1, 3)",
+        "INSERT INTO defaulted (k) SELECT k FROM orders WHERE k < 3",
+        "SELECT lastval() - currval('defaulted_n_seq')",
+    ],
+    &[
+        "INSERT INTO orders (k) VALUES (1)",
+        "SELECT 1 / (k - k), nextval('orders_id_seq') FROM spread JOIN audit ON k = id WHERE k = 1",
+        "SELECT lastval() - currval('orders_id_seq')",
+    ],
+    &[
+        "INSERT INTO orders (k) VALUES (1)",
+        "SELECT nextval('orders_id_seq') FROM audit WHERE id < 0",
+        "SELECT lastval() - currval('orders_id_seq')",
+    ],
+    &["INSERT INTO two (k) VALUES (1), (2)", "SELECT currval('own_seq'), lastval()"],
+    &[
+        "INSERT INTO two (k) VALUES (1)",
+        "INSERT INTO two (k, c) VALUES (1, 'own'), (2, 'own')",
+        "SELECT currval('own_seq'), lastval()",
+    ],
+    &["INSERT INTO two (k, a, b, c) VALUES (1, 1, 1, DEFAULT)", "SELECT currval('own_seq'), lastval()"],
+    &["INSERT INTO spread (k, v) VALUES (nextval('keys'), pg_try_advisory_lock_shared(7)::text)", LOCKS],
+];
+
+const LOCKS: &str =
+    "SELECT count(*) > 0 FROM pg_locks l WHERE locktype = 'advisory' AND objid = 7 AND pid = pg_backend_pid()";
+
+/// Another session does the same between each two statements, and a third one what draws from all. `users`: with a
+/// function of a user's, connections that have run anything are cleaned.
+fn drawn_by_both(users: bool) {
+    let (_plain, sides) = sides();
+    let said = sides.each_ref().map(|side| {
+        let name = format!("drawn_by_both_{users}");
+        let mut client = begin(side, &name);
+        client.run("CREATE SEQUENCE apart; CREATE SEQUENCE keys START 1000").unwrap();
+        if users {
+            client.run("CREATE FUNCTION of_user() RETURNS int LANGUAGE sql AS 'SELECT 1'").unwrap();
+        }
+        if side.is_cluster {
+            client.run(&format!("ALTER DATABASE {name} SET pgherd.sequence_lease = 1")).unwrap();
+        }
+        let mut all = Vec::new();
+        for (number, script) in DRAWN_BY_BOTH.iter().enumerate() {
+            for way in 0..3 {
+                let (mut one, mut two, mut third) =
+                    (side.connect(&name).unwrap(), side.connect(&name).unwrap(), side.connect(&name).unwrap());
+                if way == 2 {
+                    one.run("BEGIN").unwrap();
+                }
+                for statement in *script {
+                    for (client, is_one) in [(&mut one, true), (&mut two, false)] {
+                        if way == 2 && is_one {
+                            client.run("SAVEPOINT a").unwrap();
+                        }
+                        let reply = match way {
+                            0 => client.simple(statement, None).unwrap(),
+                            _ => client.extended(statement, &[], &[], None).unwrap(),
+                        };
+                        if way == 2 && is_one && reply.error().is_some() {
+                            client.run("ROLLBACK TO a").unwrap();
+                        }
+                        all.push(format!("{number} {way} {statement}: {}", WAYS.told(&reply)));
+                    }
+                    for draw in ["INSERT INTO audit (what) VALUES ('z'), ('z')", "INSERT INTO two (k) VALUES (3), (4)"]
+                    {
+                        third.run(draw).unwrap();
+                    }
+                    third.run("SELECT nextval('apart'), nextval('keys'), nextval('orders_id_seq')").unwrap();
+                }
+            }
+        }
+        all
+    });
+    compare("drawn by both", &said[0], &said[1]);
+}
+
+#[test]
+fn what_router_and_coordinator_draw_is_one_sessions() {
+    drawn_by_both(false);
+    drawn_by_both(true);
+}

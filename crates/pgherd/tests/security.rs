@@ -164,6 +164,58 @@ fn workers_run_commands_as_who_asks_and_for_nobody_else() {
     assert_eq!(high.value("SELECT sizes()").unwrap(), "t");
 }
 
+/// Who owns a database says what operators mean there, to those who have its path: not to the router's own account.
+#[test]
+fn the_path_of_a_database_is_not_the_routers() {
+    let mut admin = Client::connect(&cluster().target).unwrap();
+    let _ = admin.simple("CREATE ROLE low LOGIN", None).unwrap();
+    admin.run("CREATE DATABASE security_path OWNER low").unwrap();
+    let target = Target { user: "low".to_owned(), password: None, ..cluster().target.with_database("security_path") };
+    let mut low = Client::connect(&target).unwrap();
+    low.run("CREATE SCHEMA mine").unwrap();
+    low.run("CREATE TABLE mine.called (by_whom text)").unwrap();
+    // Whatever has been asked of the database's server as another role is noted, where that role lets itself be asked.
+    for (operator, left, right) in [
+        ("~~*", "text", "text"),
+        ("~~", "text", "text"),
+        ("=", "name", "name"),
+        ("<>", "name", "text"),
+        ("<=", "timestamptz", "timestamptz"),
+        ("=", "text", "text"),
+        ("<>", "text", "text"),
+        ("~", "text", "text"),
+        ("=", "int4", "int4"),
+    ] {
+        let name = format!("f{}", operator.bytes().map(|byte| byte.to_string()).collect::<String>());
+        low.run(&format!(
+            "CREATE OR REPLACE FUNCTION mine.{name}({left}, {right}) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN \
+             INSERT INTO mine.called SELECT current_user WHERE NOT current_user OPERATOR(pg_catalog.=) 'low'; \
+             RETURN true; END $$"
+        ))
+        .unwrap();
+        low.run(&format!(
+            "CREATE OPERATOR mine.{operator} (LEFTARG = {left}, RIGHTARG = {right}, FUNCTION = mine.{name})"
+        ))
+        .unwrap();
+    }
+    low.run("ALTER DATABASE security_path SET search_path = mine, pg_catalog").unwrap();
+    low.run("ALTER DATABASE security_path SET datestyle = 'German'").unwrap();
+    // What the router asks there by itself: for the first client, at each start, for transactions over several servers.
+    let mut coordinator = cluster().target.clone();
+    coordinator.port = admin.value("SELECT setting FROM pg_settings WHERE name = 'port'").unwrap().parse().unwrap();
+    let router = Router::start(env!("CARGO_BIN_EXE_pgherd"), &coordinator, &[]).unwrap();
+    for target in [&cluster().target, &router.target] {
+        let target = Target { user: "low".to_owned(), password: None, ..target.with_database("security_path") };
+        let mut low = Client::connect_with(&target, &[("datestyle", "German")]).unwrap();
+        low.run("CREATE TABLE IF NOT EXISTS mine.spread (k int4)").unwrap();
+        let _ = low.simple("SELECT public.create_distributed_table('mine.spread', 'k')", None).unwrap();
+        low.run("INSERT INTO mine.spread SELECT pg_catalog.generate_series(1, 20)").unwrap();
+        low.run("BEGIN; UPDATE mine.spread SET k = k; COMMIT").unwrap();
+        let _ = low.simple("SELECT * FROM pg_catalog.pg_stat_activity", None).unwrap();
+        assert_eq!(low.value("SELECT pg_catalog.count(*) FROM mine.called").unwrap(), "0");
+    }
+}
+
 #[test]
 fn what_is_the_routers_is_out_of_reach() {
     let (mut high, low) = prepared(&cluster().target, "security_own");

@@ -85,6 +85,26 @@ fn deadlocks_across_servers_end_as_on_one() {
     }
 }
 
+/// One that lasts does not hide the others.
+#[test]
+fn deadlocks_that_have_nothing_to_do_with_each_other_all_end() {
+    let cluster = Cluster::start(env!("CARGO_BIN_EXE_pgherd"), 2).unwrap();
+    let side = cluster.side();
+    prepare(&side);
+    let began = std::time::Instant::now();
+    let pairs: Vec<_> = (0..4)
+        .map(|n| {
+            let target = side.target.clone();
+            std::thread::spawn(move || in_a_ring(&[&target, &target], &[2 * n + 1, 2 * n + 2]))
+        })
+        .collect();
+    for pair in pairs {
+        let outcome = pair.join().unwrap();
+        assert_eq!(outcome.iter().filter(|code| code.is_some()).count(), 1, "{outcome:?}");
+    }
+    eprintln!("ended after {:?}", began.elapsed());
+}
+
 /// Each router sees what its own sessions wait for; who waits for whom, none sees alone.
 #[test]
 fn deadlocks_of_several_routers_end_as_on_one() {

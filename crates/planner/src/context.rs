@@ -431,7 +431,7 @@ impl<'a> Context<'a> {
     }
 
     pub fn needs_coordinator_block(&self) -> bool {
-        self.statement.has_modifying && self.snapshot.local_triggers
+        self.statement.has_modifying
             || self
                 .statement
                 .calls

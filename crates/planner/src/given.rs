@@ -63,12 +63,11 @@ pub struct LastDrawn {
     pub doubt: Option<Option<i64>>,
 }
 
-/// What was drawn last of all, by the router.
+/// The sequence from which the router has drawn last of all: one of those of [`LastDrawn`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LastOne {
     /// The sequence's name, as a literal.
     pub name: Arc<str>,
-    pub value: i64,
     /// The coordinator may have drawn since: what its `lastval` was before, if there was any.
     pub doubt: Option<Option<i64>>,
 }
@@ -111,6 +110,39 @@ pub fn moves_sequences(statement: &Statement) -> bool {
     statement.calls.iter().any(|(_, name)| matches!(name.as_str(), "nextval" | "setval"))
 }
 
+/// The last parts of the names of the sequences that a statement draws from or moves; none: it computes them.
+pub fn sequences_moved(statement: &Statement) -> Option<Vec<String>> {
+    let mut names = Some(Vec::new());
+    statement.tree.walk_all(&mut |_, expr| {
+        let ExprKind::Call(call) = &expr.kind else { return };
+        if !matches!(call.name.as_str(), "nextval" | "setval") {
+            return;
+        }
+        let name = call.args.first().and_then(|arg| match &arg.kind {
+            ExprKind::Cast { expr, .. } => constant_text(expr),
+            _ => constant_text(arg),
+        });
+        names = names.take().zip(name).map(|(mut names, name)| {
+            names.push(last_part(name));
+            names
+        });
+    });
+    let calls = statement.calls.iter().filter(|(_, name)| matches!(name.as_str(), "nextval" | "setval")).count();
+    names.filter(|names| names.len() == calls)
+}
+
+fn constant_text(expr: &Expr) -> Option<&str> {
+    match &expr.kind {
+        ExprKind::Const(Const::String(text)) => Some(text),
+        _ => None,
+    }
+}
+
+/// The last part of a name, in lower case and without quotes: more than one name may have it.
+pub fn last_part(name: &str) -> String {
+    name.rsplit('.').next().unwrap_or_default().trim_matches(['"', '\'']).to_lowercase()
+}
+
 /// What a text for one session has in place of calls that only the session can answer.
 pub(crate) fn session_literals<'a>(
     statement: &'a Statement,
@@ -127,10 +159,11 @@ pub(crate) fn session_literals<'a>(
     let port = session.client.filter(|_| is_called(CLIENT_PORT));
     let drawn: &[LastDrawn] = if is_called(CURRENT_VALUE) { session.drawn } else { &[] };
     let last_drawn = session.last_drawn.filter(|_| is_called(LAST_VALUE));
+    let last_value = last_drawn.and_then(|last| last_value(last, session.drawn));
     // It may draw itself before it asks.
     let draws = matches!(statement.tree, Tree::Insert(_)) || statement.calls.iter().any(|(_, name)| name == "nextval");
     let text = statement.text.as_str();
-    let any = pid.is_some() || address.is_some() || port.is_some() || last_drawn.is_some() || !drawn.is_empty();
+    let any = pid.is_some() || address.is_some() || port.is_some() || last_value.is_some() || !drawn.is_empty();
     let value = move |expr: &Expr| {
         if let ExprKind::Call(call) = &expr.kind
             && call.name == CURRENT_VALUE
@@ -142,7 +175,7 @@ pub(crate) fn session_literals<'a>(
         let call = argumentless(expr)?;
         let literal = |text: Option<String>| text.map_or_else(|| "NULL".to_owned(), |text| quote_literal(&text));
         match call.name.as_str() {
-            LAST_VALUE => last_drawn.map(last_value),
+            LAST_VALUE => last_value.clone(),
             BACKEND_PID => pid.map(|pid| format!("({pid}::pg_catalog.int4)")),
             CLIENT_ADDRESS => {
                 address.map(|end| format!("({}::pg_catalog.inet)", literal(end.0.map(|a| address_text(&a)))))
@@ -168,12 +201,14 @@ fn current_value(sequence: &str, drawn: &[LastDrawn], draws: bool) -> String {
     format!("{sql} ELSE pg_catalog.currval(({sequence})) END)")
 }
 
-/// What stands for `lastval()`.
-fn last_value(LastOne { name, value, doubt }: &LastOne) -> String {
-    match doubt {
-        None => format!("pgherd.current_value(pgherd.sequence_named({name}), {value}, NULL, true)"),
-        Some(before) => format!("pgherd.last_value(pgherd.sequence_named({name}), {value}, {})", number(*before)),
-    }
+/// What stands for `lastval()`: what `currval` gives of the sequence drawn from last.
+fn last_value(last: &LastOne, drawn: &[LastDrawn]) -> Option<String> {
+    let LastDrawn { name, value, doubt } = drawn.iter().find(|known| known.name == last.name)?;
+    let current = format!("pgherd.sequence_named({name}), {value}, {}, {}", number(doubt.flatten()), doubt.is_none());
+    Some(match last.doubt {
+        None => format!("pgherd.current_value({current})"),
+        Some(before) => format!("pgherd.last_value({current}, {})", number(before)),
+    })
 }
 
 fn number(value: Option<i64>) -> String {
@@ -189,10 +224,10 @@ pub fn body_with_drawn(body: &str, drawn: &[LastDrawn], last_drawn: Option<&Last
             edits.replace(call, current_value(sequence.of(body), drawn, true));
         }
     }
-    if let Some(last) = last_drawn.filter(|_| lower.contains(LAST_VALUE)) {
+    if let Some(value) = last_drawn.filter(|_| lower.contains(LAST_VALUE)).and_then(|last| last_value(last, drawn)) {
         for (call, between) in pgherd_sql::calls_in_body(body, LAST_VALUE) {
             if between.of(body).trim().is_empty() {
-                edits.replace(call, last_value(last));
+                edits.replace(call, value.clone());
             }
         }
     }
@@ -333,9 +368,22 @@ pub fn is_asked_inside(asked: &NameSet, sql: &str) -> bool {
     if asked.is_empty() || asked.contains("") {
         return !asked.is_empty();
     }
-    let quoted = sql.find('\'').zip(sql.rfind('\'')).and_then(|(first, last)| sql.get(first + 1..last));
-    let name = quoted.unwrap_or_default().replace('"', "").to_lowercase();
-    asked.contains(name.rsplit('.').next().unwrap_or_default())
+    asked.contains(&last_part(&name_of_sequence(sql)))
+}
+
+/// The name of the sequence that an expression draws from, as a literal: all that is in quotes.
+pub fn name_of_sequence(sql: &str) -> Arc<str> {
+    let quotes = sql.find('\'').zip(sql.rfind('\''));
+    Arc::from(quotes.and_then(|(first, last)| sql.get(first..=last)).unwrap_or("NULL"))
+}
+
+/// The names of those that a default draws from.
+pub fn sequences_of_default(sql: &str) -> Vec<Arc<str>> {
+    if is_next_value(sql) {
+        return vec![name_of_sequence(sql)];
+    }
+    let calls = pgherd_sql::calls_in_body(sql, "nextval");
+    calls.into_iter().map(|(_, argument)| name_of_sequence(argument.of(sql))).filter(|name| **name != *"NULL").collect()
 }
 
 /// `nextval('s'::regclass)`, or the same of an identity column, and nothing else.

@@ -39,7 +39,8 @@ pub use ddl::*;
 pub use early::compute_first;
 pub use given::{
     ClientEnd, Given, Gives, LastDrawn, LastOne, address_text, asks_drawn, asks_session, body_with_drawn,
-    is_asked_inside, is_next_value, moves_sequences,
+    is_asked_inside, is_next_value, last_part, moves_sequences, name_of_sequence, sequences_moved,
+    sequences_of_default,
 };
 pub use insert::{
     default_at, default_reads_now, default_sql, differs_by_row, evaluation_type, expression_at, time_default,

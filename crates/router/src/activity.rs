@@ -4,11 +4,10 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::SystemTime;
 
 use serde::Serialize;
 
-use crate::deadlock::{Waits, all_waits};
 use crate::session::time_text;
 use crate::shared::Shared;
 
@@ -133,23 +132,9 @@ struct Row {
     here: Vec<i32>,
 }
 
-/// The lock waits of a moment ago: a statement may ask for each row.
-async fn recent_waits(shared: &Shared) -> Waits {
-    const RECENT: Duration = Duration::from_millis(100);
-    let known = shared.waits.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    match known {
-        Some((at, waits)) if at.elapsed() < RECENT => waits,
-        _ => {
-            let waits = all_waits(shared).await;
-            *shared.waits.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), waits.clone()));
-            waits
-        }
-    }
-}
-
 /// All sessions as JSON, with the sessions that each waits for on some server.
 pub async fn sessions(shared: &Shared) -> String {
-    let waits = recent_waits(shared).await;
+    let waits = shared.waits.of(shared).await;
     let coordinator = shared.own_target("").address;
     let rows: Vec<Row> = shared
         .cancel_states()

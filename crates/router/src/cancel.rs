@@ -74,7 +74,7 @@ impl CancelState {
     pub async fn break_deadlock(&self, statement: Option<u64>) {
         let targets = {
             let mut state = self.lock();
-            if state.repeats != statement {
+            if state.repeats != statement || self.phase.load(Ordering::Acquire) == IDLE {
                 return;
             }
             self.deadlock.store(true, Ordering::Release);
@@ -113,7 +113,10 @@ impl CancelState {
 
     /// A statement is about to leave on a lane, or a message to be dealt with; it may have been under way already.
     pub fn begin(&self) {
-        let _ = self.phase.compare_exchange(IDLE, BUSY, Ordering::AcqRel, Ordering::Acquire);
+        if self.phase.compare_exchange(IDLE, BUSY, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            // One that an earlier statement was too quick for.
+            self.deadlock.store(false, Ordering::Release);
+        }
     }
 
     /// The client has its answer.

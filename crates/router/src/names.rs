@@ -92,8 +92,6 @@ pub fn settle(snapshot: &mut Snapshot) {
     snapshot.has_deferred_triggers = has('E');
     snapshot.has_stable_readers = has('Q');
     snapshot.after_triggers = has('A');
-    // Those of our own tables count.
-    snapshot.local_triggers = true;
     snapshot.time_is_read_inside = has('N') || has('M') && has('F');
     // Such a body is told with the names that tables have now.
     if !may_sample(snapshot) {

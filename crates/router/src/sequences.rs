@@ -67,10 +67,20 @@ impl Leases {
         inserters.insert((role.to_owned(), table.to_owned()), (version, may));
     }
 
-    /// Somebody may have moved a sequence, or have drawn from it elsewhere.
+    /// Somebody may have moved any sequence, or have drawn from it elsewhere.
     pub fn forget(&self) {
+        self.forget_those(|_| true);
+    }
+
+    /// The same of those whose default expressions are meant.
+    pub fn forget_those(&self, is_meant: impl Fn(&str) -> bool) {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.values().for_each(|lease| lease.forget());
+        known.iter().filter(|((_, sql), _)| is_meant(sql)).for_each(|(_, lease)| lease.forget());
+    }
+
+    /// Nobody has drawn, or is about to.
+    pub fn is_empty(&self) -> bool {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 }
 
@@ -180,6 +190,18 @@ mod tests {
         assert_eq!(lease.take(2), None);
         assert_eq!(draw(&lease, 2, 108, 4), (1, Some(108)));
         assert_eq!(draw(&lease, 2, 109, 4), (2, Some(109)));
+    }
+
+    #[test]
+    fn only_what_is_meant_is_forgotten() {
+        let leases = Leases::default();
+        let (one, other) = (leases.of("a", "nextval('s'::regclass)"), leases.of("a", "nextval('t'::regclass)"));
+        assert!(!leases.is_empty());
+        for lease in [&one, &other] {
+            assert!(lease.put(&lease.wanted(1, 8), 1, &[1, 2]).is_some());
+        }
+        leases.forget_those(|sql| sql.contains("'s'"));
+        assert_eq!((next(&one, 1), next(&other, 1)), (None, Some(2)));
     }
 
     #[test]

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::Instant;
 
 use pgherd_backend::{Address, Budget, Credentials, Pool, PoolLimits, Target, connections_of};
 use pgherd_catalog::{COORDINATOR_GROUP, GroupId, Node, Snapshot, SnapshotId};
@@ -17,7 +16,7 @@ use crate::cancel::CancelState;
 use crate::client::Link;
 use crate::conversions::Conversions;
 use crate::database::Database;
-use crate::deadlock::Waits;
+use crate::deadlock::RecentWaits;
 use crate::describe::{Described, StatementCache};
 use crate::error::{Failure, Result};
 use crate::finish;
@@ -48,8 +47,8 @@ pub struct Shared {
     /// One entry per database that a client asked for, loaded on first use.
     pub databases: tokio::sync::Mutex<HashMap<String, Arc<Database>>>,
     cancels: RwLock<HashMap<i32, Cancellable>>,
-    /// Who has waited for whom, when somebody last asked.
-    pub waits: Mutex<Option<(Instant, Waits)>>,
+    /// Who waits for whom, for those who ask.
+    pub waits: RecentWaits,
     /// Snapshots that sessions have exported, by the coordinator's name for them.
     exported: Mutex<HashMap<String, Arc<BTreeMap<GroupId, String>>>>,
     pub(crate) callers: Callers,
@@ -73,6 +72,8 @@ pub struct Shared {
     pub budget: Arc<Budget>,
     /// Of this machine.
     pub cores: usize,
+    /// What other routers know this one by.
+    pub number: u64,
     /// Secret of this process, for the SCRAM exchange with users that do not exist.
     pub mock_secret: [u8; 32],
 }
@@ -100,11 +101,14 @@ impl Shared {
     pub fn new(config: ServeConfig) -> std::result::Result<Self, getrandom::Error> {
         let mut mock_secret = [0; 32];
         getrandom::fill(&mut mock_secret)?;
+        let mut number = [0; 8];
+        getrandom::fill(&mut number)?;
         Ok(Shared {
             databases: tokio::sync::Mutex::default(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             cancels: RwLock::default(),
-            waits: Mutex::default(),
+            waits: RecentWaits::default(),
+            number: u64::from_ne_bytes(number),
             exported: Mutex::default(),
             callers: Callers::default(),
             clients: AtomicUsize::new(0),
@@ -207,9 +211,10 @@ impl Shared {
             user: url.user.clone(),
             database: database.to_owned(),
             credentials: url.credentials(),
-            // Whatever the database or the role has by default.
+            // Whatever the database or the role has by default. Who owns a database chooses the path there.
             parameters: [
                 ("application_name", "pgherd router"),
+                ("search_path", "pg_catalog, pg_temp"),
                 ("default_transaction_isolation", "read committed"),
                 ("default_transaction_read_only", "off"),
                 ("statement_timeout", "0"),

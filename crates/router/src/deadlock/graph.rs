@@ -15,17 +15,22 @@ pub enum Waiter {
 
 pub type Graph = BTreeMap<Waiter, BTreeSet<Waiter>>;
 
-/// The members of one cycle, or none.
-pub fn cycle(graph: &Graph) -> BTreeSet<Waiter> {
+/// The members of each cycle; those that meet are one.
+pub fn cycles(graph: &Graph) -> Vec<BTreeSet<Waiter>> {
+    let mut found: Vec<BTreeSet<Waiter>> = Vec::new();
     for start in graph.keys() {
+        if found.iter().any(|members| members.contains(start)) {
+            continue;
+        }
         // Everything that `start` waits for, directly or not; a cycle through it leads back.
         let reached = reached(graph, start);
         if reached.contains(start) {
             // Of these, the ones that lead back to it.
-            return reached.into_iter().filter(|from| self::reached(graph, from).contains(start)).cloned().collect();
+            let leads_back = |from: &&Waiter| self::reached(graph, from).contains(start);
+            found.push(reached.into_iter().filter(leads_back).cloned().collect());
         }
     }
-    BTreeSet::new()
+    found
 }
 
 /// What `from` waits for, directly or not.
@@ -70,19 +75,22 @@ mod tests {
         graph
     }
 
-    fn check(edges: &[(i32, i32)], expected: &[i32]) {
+    fn check(edges: &[(i32, i32)], expected: &[&[i32]]) {
         let edges: Vec<_> = edges.iter().map(|(from, to)| (session(*from), session(*to))).collect();
-        let expected: BTreeSet<Waiter> = expected.iter().copied().map(session).collect();
-        assert_eq!(cycle(&graph(&edges)), expected, "{edges:?}");
+        let expected: Vec<BTreeSet<Waiter>> =
+            expected.iter().map(|members| members.iter().copied().map(session).collect()).collect();
+        assert_eq!(cycles(&graph(&edges)), expected, "{edges:?}");
     }
 
     #[test]
-    fn a_cycle_is_found_and_a_queue_is_not() {
+    fn cycles_are_found_and_queues_are_not() {
         check(&[], &[]);
         check(&[(1, 2), (2, 3)], &[]);
-        check(&[(1, 2), (2, 1)], &[1, 2]);
-        check(&[(1, 2), (2, 3), (3, 2)], &[2, 3]);
-        check(&[(5, 4), (4, 6), (6, 5), (7, 5)], &[4, 5, 6]);
+        check(&[(1, 2), (2, 1)], &[&[1, 2]]);
+        check(&[(1, 2), (2, 3), (3, 2)], &[&[2, 3]]);
+        check(&[(5, 4), (4, 6), (6, 5), (7, 5)], &[&[4, 5, 6]]);
+        check(&[(1, 2), (2, 1), (3, 1), (4, 5), (5, 4), (8, 4), (8, 9), (9, 8)], &[&[1, 2], &[4, 5], &[8, 9]]);
+        check(&[(1, 2), (2, 1), (2, 3), (3, 2)], &[&[1, 2, 3]]);
     }
 
     #[test]

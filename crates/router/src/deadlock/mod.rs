@@ -1,34 +1,40 @@
 //! Deadlocks that no single server can see: session A waits on one worker for B, which waits on another for A. The lock
 //! waits of all servers are joined into one graph, of this router's sessions, of those of other routers where they may
-//! be part of it, and of processes that nobody is known to use. A cycle that is there twice in a row costs one of the
-//! sessions its statement, with PostgreSQL's own SQLSTATE, or none, where a statement can be run again without its
+//! be part of it, and of processes that nobody is known to use. A cycle that stays, of the same statements, costs one of
+//! the sessions its statement, with PostgreSQL's own SQLSTATE, or none, where a statement can be run again without its
 //! client's knowing. What is on one server only, PostgreSQL finds by itself.
 //!
-//! Prepared transactions are not in the graph.
+//! Prepared transactions are not in the graph. Routers hear of each other where they have the same database by default.
 
 mod graph;
 mod others;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pgherd_backend::{Address, BackendError, Connection, connect};
 use tokio::sync::watch;
 
 use crate::shared::Shared;
-use graph::{Graph, Waiter, between, cycle};
+use graph::{Graph, Waiter, between};
 use others::{Others, Processes};
 
 /// Shorter than PostgreSQL's own `deadlock_timeout`, by which a server picks one who cannot start again.
 const INTERVAL: Duration = Duration::from_millis(400);
-const SECOND_LOOK: Duration = Duration::from_secs(1);
-/// The second look, where a mistake would cost nobody anything.
-const AGAIN: Duration = Duration::from_millis(100);
-/// How long a server may take to say who waits there.
-const DEADLINE: Duration = Duration::from_secs(5);
-/// Waiting backends with those they wait for.
-const WAITS: &str = "SELECT a.pid, pg_catalog.array_to_string(pg_catalog.pg_blocking_pids(a.pid), ',') \
+/// For how long a cycle is there before it costs somebody a statement.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The same where a mistake would cost nobody anything.
+const HASTE: Duration = Duration::from_millis(100);
+/// How long a server may take to say who waits there, from the first message of a new connection on.
+const DEADLINE: Duration = Duration::from_secs(2);
+/// How long one that took longer is not asked.
+const LEFT_OUT: Duration = Duration::from_secs(10);
+/// How long a connection is kept that nobody has asked anything.
+const KEPT: Duration = Duration::from_secs(60);
+/// Waiting backends with those they wait for, and since when their statements have run.
+const WAITS: &str = "SELECT coalesce(a.leader_pid, a.pid), pg_catalog.array_to_string(pg_catalog.pg_blocking_pids(a.pid), ','), \
+                         a.query_start \
                      FROM pg_catalog.pg_stat_activity a WHERE a.wait_event_type = 'Lock'";
 
 /// Which of this router's sessions wait for which.
@@ -37,33 +43,57 @@ pub type Waits = BTreeMap<i32, BTreeSet<i32>>;
 pub fn spawn(shared: Arc<Shared>, mut shutdown: watch::Receiver<bool>) {
     tokio::spawn(async move {
         let mut detector = Detector::new(&shared);
-        let mut seen = None;
+        let mut seen: BTreeMap<Cycle, Instant> = BTreeMap::new();
         let mut interval = INTERVAL;
         loop {
             tokio::select! {
                 () = tokio::time::sleep(interval) => {}
                 _ = shutdown.wait_for(|stop| *stop) => return,
             }
-            let (found, repeatable) = detector.look(&shared).await;
-            let Some(victim) = victim(&repeatable, &found) else {
-                (seen, interval) = (None, INTERVAL);
-                continue;
-            };
-            let statement = repeatable.get(&victim).copied();
-            let again = seen.take() == Some((found.clone(), statement));
-            interval = match statement {
-                _ if again => INTERVAL,
-                Some(_) => AGAIN,
-                None => SECOND_LOOK,
-            };
-            if !again {
-                seen = Some((found, statement));
-            } else if let Some(state) = detector.own(&victim).and_then(|pid| shared.cancel_state(pid)) {
-                tracing::info!("deadlock between {found:?}");
-                state.break_deadlock(statement).await;
+            let Found { cycles, repeatable } = detector.look(&shared).await;
+            seen.retain(|cycle, _| cycles.contains(cycle));
+            interval = INTERVAL;
+            for cycle in cycles {
+                let Some(victim) = victim(&repeatable, &cycle.members) else { continue };
+                let Some(state) = detector.own(&victim).and_then(|pid| shared.cancel_state(pid)) else { continue };
+                let statement = repeatable.get(&victim).copied();
+                let patience = if statement.is_some() { HASTE } else { PATIENCE };
+                let since = *seen.entry(cycle.clone()).or_insert_with(Instant::now);
+                match patience.checked_sub(since.elapsed()).filter(|left| !left.is_zero()) {
+                    Some(left) => interval = interval.min(left),
+                    None => {
+                        tracing::info!("deadlock between {:?}", cycle.members);
+                        state.break_deadlock(statement).await;
+                        seen.remove(&cycle);
+                    }
+                }
             }
         }
     });
+}
+
+/// What a look has found.
+struct Found {
+    cycles: Vec<Cycle>,
+    /// Whose statements can be run again, with their numbers (0 for another router's).
+    repeatable: BTreeMap<Waiter, u64>,
+}
+
+/// The same one as long as the same statements wait.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Cycle {
+    members: BTreeSet<Waiter>,
+    waits: BTreeSet<Wait>,
+    /// Of this router's statements that can be run again.
+    numbers: Vec<u64>,
+}
+
+/// That one process waits for another, and when its statement began, as the server writes it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Wait {
+    from: Process,
+    to: Process,
+    began: String,
 }
 
 /// Who of a cycle pays: one that runs its statement again, or else the youngest, which has the least to lose. All
@@ -73,20 +103,25 @@ fn victim(repeatable: &BTreeMap<Waiter, u64>, cycle: &BTreeSet<Waiter>) -> Optio
     sessions.clone().rfind(|session| repeatable.contains_key(*session)).or(sessions.next_back()).cloned()
 }
 
-/// The lock waits between sessions of this router, wherever they are.
-pub async fn all_waits(shared: &Shared) -> Waits {
-    let mut detector = Detector::new(shared);
-    let owners = detector.owners(&processes(shared));
-    let edges = detector.edges(shared, &addresses(&owners)).await;
-    let mut waits = Waits::new();
-    for (from, to) in edges.iter().map(|edge| ends(&owners, edge)) {
-        if let (Some(from), Some(to)) = (detector.own(&from), detector.own(&to))
-            && from != to
+/// The lock waits between sessions of this router, wherever they are, as of a moment ago: a statement may ask for each
+/// row. Who asks at the same time waits for the same answer.
+#[derive(Default)]
+pub struct RecentWaits(tokio::sync::Mutex<Option<(Detector, Instant, Waits)>>);
+
+impl RecentWaits {
+    pub async fn of(&self, shared: &Shared) -> Waits {
+        const RECENT: Duration = Duration::from_millis(100);
+        let mut known = self.0.lock().await;
+        if let Some((_, at, waits)) = &*known
+            && at.elapsed() < RECENT
         {
-            waits.entry(from).or_default().insert(to);
+            return waits.clone();
         }
+        let mut detector = known.take().map_or_else(|| Detector::new(shared), |(detector, ..)| detector);
+        let waits = detector.waits_here(shared).await;
+        *known = Some((detector, Instant::now(), waits.clone()));
+        waits
     }
-    waits
 }
 
 /// A server's process.
@@ -105,16 +140,16 @@ fn addresses(owners: &HashMap<Process, Waiter>) -> BTreeSet<Address> {
 }
 
 /// Both ends of a lock wait, as whom they are known to serve.
-fn ends(owners: &HashMap<Process, Waiter>, (from, to): &(Process, Process)) -> (Waiter, Waiter) {
+fn ends(owners: &HashMap<Process, Waiter>, wait: &Wait) -> (Waiter, Waiter) {
     let known = |process: &Process| {
         owners.get(process).cloned().unwrap_or_else(|| Waiter::Process(process.0.clone(), process.1))
     };
-    (known(from), known(to))
+    (known(&wait.from), known(&wait.to))
 }
 
-fn graph(owners: &HashMap<Process, Waiter>, edges: &[(Process, Process)]) -> Graph {
+fn graph(owners: &HashMap<Process, Waiter>, waits: &[Wait]) -> Graph {
     let mut graph = Graph::new();
-    for (from, to) in edges.iter().map(|edge| ends(owners, edge)) {
+    for (from, to) in waits.iter().map(|wait| ends(owners, wait)) {
         if from != to {
             graph.entry(from).or_default().insert(to);
         }
@@ -126,18 +161,20 @@ struct Detector {
     /// Which router this is, among several.
     router: u64,
     coordinator: Address,
-    connections: HashMap<Address, Connection>,
+    /// With when they were asked last.
+    connections: HashMap<Address, (Connection, Instant)>,
+    /// Servers that did not answer in time, and when that was.
+    silent: HashMap<Address, Instant>,
     others: Others,
 }
 
 impl Detector {
     fn new(shared: &Shared) -> Detector {
-        let mut router = [0; 8];
-        router.copy_from_slice(&shared.mock_secret[..8]);
         Detector {
-            router: u64::from_ne_bytes(router),
+            router: shared.number,
             coordinator: shared.own_target("").address,
             connections: HashMap::new(),
+            silent: HashMap::new(),
             others: Others::default(),
         }
     }
@@ -161,8 +198,21 @@ impl Detector {
         sessions.iter().flat_map(of).collect()
     }
 
-    /// A cycle, if there is one, and whose statements can be run again, with their numbers (0 for another router's).
-    async fn look(&mut self, shared: &Shared) -> (BTreeSet<Waiter>, BTreeMap<Waiter, u64>) {
+    /// Who of this router's sessions waits for whom.
+    async fn waits_here(&mut self, shared: &Shared) -> Waits {
+        let owners = self.owners(&processes(shared));
+        let mut waits = Waits::new();
+        for (from, to) in self.waits(shared, &addresses(&owners)).await.iter().map(|wait| ends(&owners, wait)) {
+            if let (Some(from), Some(to)) = (self.own(&from), self.own(&to))
+                && from != to
+            {
+                waits.entry(from).or_default().insert(to);
+            }
+        }
+        waits
+    }
+
+    async fn look(&mut self, shared: &Shared) -> Found {
         let mut repeatable: BTreeMap<Waiter, u64> = BTreeMap::new();
         for (session, state) in shared.cancel_states() {
             if let Some(number) = state.repeats() {
@@ -170,20 +220,21 @@ impl Detector {
             }
         }
         let sessions = processes(shared);
-        let spread: BTreeSet<i32> =
-            sessions.iter().filter(|(_, used)| used.len() > 1).map(|(session, _)| *session).collect();
         let mut owners = self.owners(&sessions);
         // Nobody else's session closes a cycle over servers without one of ours that is on several.
-        let asked = match spread.is_empty() {
-            true => BTreeSet::new(),
-            false => addresses(&owners),
+        let asked = match sessions.values().any(|used| used.len() > 1) {
+            true => addresses(&owners),
+            false => BTreeSet::new(),
         };
-        let mut edges = self.edges(shared, &asked).await;
-        let alone = graph(&owners, &edges);
-        let suspects = between(&alone);
-        let suspects = spread.iter().filter(|pid| suspects.contains(&self.session(**pid)));
-        let ours: BTreeMap<i32, (bool, Processes)> = suspects
-            .map(|pid| (*pid, (repeatable.contains_key(&self.session(*pid)), self.told(&sessions[pid]))))
+        let mut waits = self.waits(shared, &asked).await;
+        let alone = graph(&owners, &waits);
+        // All routers see the same of whom they choose from.
+        let ours: BTreeMap<i32, (bool, Processes)> = between(&alone)
+            .into_iter()
+            .filter_map(|waiter| {
+                let pid = self.own(waiter)?;
+                Some((pid, (repeatable.contains_key(waiter), self.told(&sessions[&pid]))))
+            })
             .collect();
         let told = match self.exchange(shared, &ours).await {
             Ok(told) => told,
@@ -192,21 +243,33 @@ impl Detector {
                 Vec::new()
             }
         };
-        if told.is_empty() {
-            return (cycle(&alone), repeatable);
-        }
-        for session in told {
-            let waiter = Waiter::Session { router: session.router, pid: session.pid };
-            for (address, pid) in session.processes {
-                owners.insert((address.unwrap_or_else(|| self.coordinator.clone()), pid), waiter.clone());
+        if !told.is_empty() {
+            for session in told {
+                let waiter = Waiter::Session { router: session.router, pid: session.pid };
+                for (address, pid) in session.processes {
+                    owners.insert((address.unwrap_or_else(|| self.coordinator.clone()), pid), waiter.clone());
+                }
+                if session.repeats {
+                    repeatable.insert(waiter, 0);
+                }
             }
-            if session.repeats {
-                repeatable.insert(waiter, 0);
-            }
+            // None of ours may be on a server where others wait for each other.
+            let more = addresses(&owners).difference(&asked).cloned().collect();
+            waits.extend(self.waits(shared, &more).await);
         }
-        // None of ours may be on a server where others wait for each other.
-        edges.extend(self.edges(shared, &addresses(&owners).difference(&asked).cloned().collect()).await);
-        (cycle(&graph(&owners, &edges)), repeatable)
+        self.connections.retain(|_, (_, asked)| asked.elapsed() < KEPT);
+        let cycles = graph::cycles(&graph(&owners, &waits)).into_iter().map(|members| {
+            let is_inside = |wait: &&Wait| {
+                let (from, to) = ends(&owners, wait);
+                from != to && members.contains(&from) && members.contains(&to)
+            };
+            Cycle {
+                waits: waits.iter().filter(is_inside).cloned().collect(),
+                numbers: members.iter().filter_map(|member| repeatable.get(member).copied()).collect(),
+                members,
+            }
+        });
+        Found { cycles: cycles.collect(), repeatable }
     }
 
     fn told(&self, used: &[Process]) -> Processes {
@@ -222,47 +285,73 @@ impl Detector {
             return Ok(Vec::new());
         }
         let address = self.coordinator.clone();
-        let mut connection = self.connection(shared, &address).await?;
-        let told = tokio::time::timeout(DEADLINE, self.others.exchange(&mut connection, self.router, ours));
-        let told = told.await.unwrap_or_else(|_| Err(too_late(&address)))?;
-        self.connections.insert(address, connection);
+        let kept = self.connections.remove(&address);
+        let told = tokio::time::timeout(DEADLINE, async {
+            let mut connection = connection(shared, &address, kept).await?;
+            Ok((self.others.exchange(&mut connection, self.router, ours).await?, connection))
+        });
+        let (told, connection) = told.await.unwrap_or_else(|_| Err(too_late(&address)))?;
+        self.connections.insert(address, (connection, Instant::now()));
         Ok(told)
     }
 
-    /// The lock waits on these servers.
-    async fn edges(&mut self, shared: &Shared, addresses: &BTreeSet<Address>) -> Vec<(Process, Process)> {
-        let mut edges = Vec::new();
-        for address in addresses {
-            match self.waits(shared, address).await {
-                Ok(waits) => {
-                    edges.extend(waits.into_iter().map(|(from, to)| ((address.clone(), from), (address.clone(), to))))
+    /// The lock waits on these servers, which are asked side by side.
+    async fn waits(&mut self, shared: &Shared, addresses: &BTreeSet<Address>) -> Vec<Wait> {
+        self.silent.retain(|_, since| since.elapsed() < LEFT_OUT);
+        let asked = addresses.iter().filter(|address| !self.silent.contains_key(*address));
+        let asked: Vec<_> = asked.map(|address| (address.clone(), self.connections.remove(address))).collect();
+        let answers = asked.into_iter().map(|(address, kept)| async move {
+            (tokio::time::timeout(DEADLINE, waits_at(shared, &address, kept)).await, address)
+        });
+        let mut all = Vec::new();
+        for (answer, address) in futures_util::future::join_all(answers).await {
+            match answer {
+                Ok(Ok((waits, connection))) => {
+                    all.extend(waits);
+                    self.connections.insert(address, (connection, Instant::now()));
                 }
-                Err(error) => tracing::debug!("lock waits of {address}: {error}"),
+                Ok(Err(error)) => tracing::debug!("lock waits of {address}: {error}"),
+                Err(_) => {
+                    tracing::debug!("lock waits of {address}: no answer");
+                    self.silent.insert(address, Instant::now());
+                }
             }
         }
-        edges
+        all
     }
+}
 
-    async fn connection(&mut self, shared: &Shared, address: &Address) -> Result<Connection, BackendError> {
-        match self.connections.remove(address) {
-            Some(connection) if connection.is_idle() => Ok(connection),
-            _ => connect(&shared.own_target_at(address)).await,
-        }
+/// One that was kept, or a new one.
+async fn connection(
+    shared: &Shared,
+    address: &Address,
+    kept: Option<(Connection, Instant)>,
+) -> Result<Connection, BackendError> {
+    match kept {
+        Some((connection, _)) if connection.is_idle() => Ok(connection),
+        _ => connect(&shared.own_target_at(address)).await,
     }
+}
 
-    async fn waits(&mut self, shared: &Shared, address: &Address) -> Result<Vec<(i32, i32)>, BackendError> {
-        let mut connection = self.connection(shared, address).await?;
-        let result = tokio::time::timeout(DEADLINE, connection.query(WAITS)).await;
-        let result = result.unwrap_or_else(|_| Err(too_late(address)))?;
-        self.connections.insert(address.clone(), connection);
-        let mut out = Vec::new();
-        for row in 0..result.rows.len() {
-            let Some(waiting) = result.text(row, 0).and_then(|t| t.parse().ok()) else { continue };
-            let blocking = result.text(row, 1).unwrap_or_default();
-            out.extend(blocking.split(',').filter_map(|pid| pid.parse().ok()).map(|pid: i32| (waiting, pid)));
-        }
-        Ok(out)
+async fn waits_at(
+    shared: &Shared,
+    address: &Address,
+    kept: Option<(Connection, Instant)>,
+) -> Result<(Vec<Wait>, Connection), BackendError> {
+    let mut connection = connection(shared, address, kept).await?;
+    let result = connection.query(WAITS).await?;
+    let mut waits = Vec::new();
+    for row in 0..result.rows.len() {
+        let Some(waiting) = result.text(row, 0).and_then(|text| text.parse().ok()) else { continue };
+        let began = result.text(row, 2).unwrap_or_default();
+        let blocking = result.text(row, 1).unwrap_or_default();
+        waits.extend(blocking.split(',').filter_map(|pid| pid.parse().ok()).map(|pid: i32| Wait {
+            from: (address.clone(), waiting),
+            to: (address.clone(), pid),
+            began: began.to_owned(),
+        }));
     }
+    Ok((waits, connection))
 }
 
 fn too_late(address: &Address) -> BackendError {

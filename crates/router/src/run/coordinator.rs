@@ -11,6 +11,7 @@ use pgherd_sql::ast::Tree;
 use pgherd_sql::{Edits, Span, Splice, Statement, StatementKind};
 use pgherd_wire::backend;
 
+use super::give::Draws;
 use super::repeat::{announces, calls_what_writes, locks};
 use super::request::{Announce, Errors};
 use super::{Call, Completion};
@@ -341,8 +342,7 @@ impl Session {
             self.keep_moment_of_returned(call).await?;
         }
         let modifies = call.prepared.statement.as_ref().is_some_and(|s| s.has_modifying);
-        let runs_triggers = modifies && self.catalog().local_triggers;
-        if calls_function || runs_triggers && self.txn.block != Block::None {
+        if calls_function || modifies && self.txn.block != Block::None {
             self.notice_temporary_tables().await?;
         }
         Ok(completion)
@@ -494,7 +494,7 @@ impl Session {
             self.begin_own_transactions().await?;
         }
         let completion = self.run_on_coordinator(call, text, !announces).await;
-        self.note_draws_there(call, false);
+        self.forget_leases_after(call, Draws::Shown);
         self.end_own_transactions().await;
         let completion = completion?;
         if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {

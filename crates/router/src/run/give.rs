@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use pgherd_catalog::{COORDINATOR_GROUP, ColumnDefault, Table, qualified};
-use pgherd_planner::{Given, LastDrawn, LastOne};
+use pgherd_catalog::{COORDINATOR_GROUP, Table, qualified};
+use pgherd_planner::{Field, Given, InsertRows, LastDrawn, LastOne, Plan, name_of_sequence};
 use pgherd_sql::ast::Tree;
 use pgherd_sql::{Edits, Statement, StatementKind};
 
@@ -146,6 +146,8 @@ impl Session {
                 // The own transaction may hold what another connection waits for.
                 Err(failure) if failure.sqlstate() == "55P03" && self.coordinator_takes_part() => {
                     self.join(COORDINATOR_GROUP).await?;
+                    self.forget_draws_of_others();
+                    self.note_may_draw();
                     let drawn = self.collect_on(COORDINATOR_GROUP, &format!("SELECT {sql}")).await?;
                     lease.forget();
                     return Ok(drawn.text(0, 0).and_then(|value| value.parse().ok()));
@@ -175,32 +177,38 @@ impl Session {
 
     /// What `currval` and `lastval` give from now on: the coordinator's connections know nothing of it.
     pub(crate) fn note_drawn(&mut self, sequence: &Arc<str>, value: i64) {
+        self.note_current(sequence, value);
+        self.last_drawn = Some(LastOne { name: sequence.clone(), doubt: None });
+    }
+
+    fn note_current(&mut self, sequence: &Arc<str>, value: i64) {
         let is_it = |known: &&mut LastDrawn| Arc::ptr_eq(&known.name, sequence) || *known.name == **sequence;
         match self.drawn.iter_mut().find(is_it) {
             Some(known) => (known.value, known.doubt) = (value, None),
             None => self.drawn.push(LastDrawn { name: sequence.clone(), value, doubt: None }),
         }
-        self.last_drawn = Some(LastOne { name: sequence.clone(), value, doubt: None });
     }
 
     /// The coordinator has evaluated a column's default.
     pub(super) fn note_evaluated(&mut self, sql: &str, value: Option<&[u8]>) {
         let value = value.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
         if let Some(value) = value.filter(|_| pgherd_planner::is_next_value(sql)) {
-            self.note_drawn_there(sql, value);
+            self.note_drawn_there(&name_of_sequence(sql), value, true);
         }
     }
 
     /// The coordinator has drawn it. Where bodies may ask for it, the connection knows, and stays the session's.
-    fn note_drawn_there(&mut self, sql: &str, value: i64) {
-        let name = name_of_sequence(sql);
-        if pgherd_planner::is_asked_inside(&self.catalog().asked_inside, sql) {
-            self.pin = true;
-            self.drawn.retain(|known| known.name != name);
-            self.last_drawn = None;
-        } else {
-            self.note_drawn(&name, value);
+    fn note_drawn_there(&mut self, name: &Arc<str>, value: i64, is_last: bool) {
+        if !pgherd_planner::is_asked_inside(&self.catalog().asked_inside, name) {
+            self.note_current(name, value);
+            if is_last {
+                self.last_drawn = Some(LastOne { name: name.clone(), doubt: None });
+            }
+            return;
         }
+        self.pin = true;
+        self.drawn.retain(|known| known.name != *name);
+        self.last_drawn.take_if(|last| is_last || last.name == *name);
     }
 
     /// Before a statement that writes on the coordinator what may draw by itself, where bodies may ask for that.
@@ -210,47 +218,71 @@ impl Session {
         }
     }
 
-    /// The coordinator has inserted into these tables, by its own connection, which may be another one next time.
-    pub(super) async fn note_inserted(&mut self, tables: &[Arc<Table>]) -> Result<()> {
-        let columns = tables.iter().flat_map(|table| table.columns.iter());
-        let drawn: Vec<String> = columns
-            .filter(|c| matches!(c.default, ColumnDefault::Sequence { .. } | ColumnDefault::Identity { .. }))
-            .filter_map(pgherd_planner::default_sql)
-            .filter(|sql| pgherd_planner::is_next_value(sql))
-            .collect();
-        if drawn.is_empty() || !self.txn.participants.contains_key(&COORDINATOR_GROUP) {
+    /// The coordinator has inserted into a table whose columns have these sequences, by a connection which may be
+    /// another one next time.
+    pub(super) async fn note_inserted(&mut self, names: &[Arc<str>]) -> Result<()> {
+        let is_there = self.txn.participants.contains_key(&COORDINATOR_GROUP) && self.txn.block != Block::Failed;
+        if names.is_empty() || !is_there || self.pin {
             return Ok(());
         }
-        let values = drawn.iter().map(|sql| format!("pgherd.current_value({}, NULL)", name_of_sequence(sql)));
-        let query = format!("SELECT {}", values.collect::<Vec<_>>().join(", "));
+        let mut query = "SELECT pgherd.last_value_here()".to_owned();
+        for name in names {
+            let _ = write!(query, ", pgherd.current_value(pgherd.sequence_named({name}), NULL)");
+        }
         let found = self.collect_on(COORDINATOR_GROUP, &query).await?;
-        for (at, sql) in drawn.iter().enumerate() {
-            if let Some(value) = found.text(0, at).and_then(|text| text.parse().ok()) {
-                self.note_drawn_there(sql, value);
+        let number = |column| found.text(0, column).and_then(|value| value.parse::<i64>().ok());
+        let last = number(0);
+        let has_drawn = self.last_drawn.as_ref().is_none_or(|known| known.doubt != Some(last));
+        for (at, name) in names.iter().enumerate() {
+            let Some(value) = number(at + 1) else { continue };
+            let is_old = |known: &LastDrawn| known.name == *name && known.doubt == Some(Some(value));
+            if !self.drawn.iter().any(is_old) {
+                self.note_drawn_there(name, value, has_drawn && last == Some(value));
             }
         }
         Ok(())
     }
 
+    /// The sequences of a table of the coordinator's own into which a statement inserts, and whether nothing else is
+    /// drawn from.
+    pub(super) async fn draws_of_local(&mut self, call: &Call<'_>) -> Result<(Vec<Arc<str>>, bool)> {
+        let catalog = self.catalog();
+        let Some(Tree::Insert(insert)) = call.prepared.statement.as_ref().map(|statement| &statement.tree) else {
+            return Ok((Vec::new(), false));
+        };
+        if catalog.local_draws.is_empty() {
+            return Ok((Vec::new(), false));
+        }
+        let (target, path) = (&insert.target, self.search_path().await?);
+        let Some(table) = catalog.resolve_other(target.schema.as_deref(), &target.name, &path) else {
+            return Ok((Vec::new(), false));
+        };
+        let draws = catalog.local_draws.get(&table).into_iter().flat_map(|draws| draws.iter());
+        let names = draws.flat_map(|draw| pgherd_planner::sequences_of_default(&draw.sql)).collect();
+        Ok((names, insert.with.is_none() && catalog.drawing_targets.contains(&table)))
+    }
+
     /// Before the coordinator runs what may draw from sequences: what it has drawn last so far.
     pub(super) async fn doubt_last_drawn(&mut self) -> Result<()> {
-        let is_certain = self.last_drawn.as_ref().is_some_and(|last| last.doubt.is_none());
-        if !(is_certain || self.drawn.iter().any(|known| known.doubt.is_none())) || self.txn.block == Block::Failed {
+        let certain: Vec<usize> =
+            self.drawn.iter().enumerate().filter(|(_, known)| known.doubt.is_none()).map(|(at, _)| at).collect();
+        let is_last_certain = self.last_drawn.as_ref().is_some_and(|last| last.doubt.is_none());
+        if certain.is_empty() && !is_last_certain || self.txn.block == Block::Failed {
             return Ok(());
         }
         self.join(COORDINATOR_GROUP).await?;
         self.forget_draws_of_others();
         let mut query = "SELECT pgherd.last_value_here()".to_owned();
-        for known in &self.drawn {
-            let _ = write!(query, ", pgherd.current_value(pgherd.sequence_named({}), NULL)", known.name);
+        for at in &certain {
+            let _ = write!(query, ", pgherd.current_value(pgherd.sequence_named({}), NULL)", self.drawn[*at].name);
         }
         let found = self.collect_on(COORDINATOR_GROUP, &query).await?;
         let number = |column| found.text(0, column).and_then(|value| value.parse().ok());
         if let Some(last) = &mut self.last_drawn {
             last.doubt.get_or_insert(number(0));
         }
-        for (at, known) in self.drawn.iter_mut().enumerate() {
-            known.doubt.get_or_insert(number(at + 1));
+        for (column, at) in certain.into_iter().enumerate() {
+            self.drawn[at].doubt = Some(number(column + 1));
         }
         Ok(())
     }
@@ -270,18 +302,6 @@ impl Session {
         if edits.is_empty() { None } else { edits.apply(text).ok().map(|text| text.as_written()) }
     }
 
-    /// The same of a statement that failed: it may have drawn, or moved a sequence, before that.
-    pub(super) fn doubt_draws_there(&mut self, call: &Call<'_>) {
-        let (drawn, last) = (self.drawn.clone(), self.last_drawn.clone());
-        self.note_draws_there(call, false);
-        for known in drawn {
-            if !self.drawn.iter().any(|kept| kept.name == known.name) {
-                self.drawn.push(LastDrawn { doubt: known.doubt.or(Some(None)), ..known });
-            }
-        }
-        self.last_drawn = self.last_drawn.take().or(last);
-    }
-
     /// Whether the coordinator may draw for a statement that it runs.
     pub(super) fn may_draw_there(&self, statement: &Statement) -> bool {
         self.calls_what_draws(statement) || statement.has_modifying && self.may_hide_draws(statement)
@@ -290,33 +310,37 @@ impl Session {
     /// By a call that it has.
     pub(super) fn calls_what_draws(&self, statement: &Statement) -> bool {
         let catalog = self.catalog();
-        // Of a sequence that it names nothing is kept.
-        let moves_others = || self.drawn.iter().any(|known| !names_sequence(&statement.text, &known.name));
-        statement.calls.iter().any(|(_, name)| catalog.user_functions.contains(name))
-            || pgherd_planner::moves_sequences(statement) && moves_others()
+        pgherd_planner::moves_sequences(statement)
+            || statement.calls.iter().any(|(_, name)| catalog.user_functions.contains(name))
     }
 
-    /// After a statement that the coordinator ran, which may have drawn from sequences, or have moved them.
-    pub(super) fn note_draws_there(&mut self, call: &Call<'_>, draws: bool) {
+    /// After a statement that the coordinator ran: of what it may have drawn from, or have moved, nothing is handed out
+    /// any more.
+    pub(super) fn forget_leases_after(&mut self, call: &Call<'_>, draws: Draws<'_>) {
         let Some(statement) = &call.prepared.statement else { return };
+        if self.db.leases.is_empty() {
+            return;
+        }
         let catalog = self.catalog();
-        let draws_in = |name: &str| name == "nextval" || catalog.user_functions.contains(name);
-        let moves = |name: &str| name == "setval" || draws_in(name);
-        let by_call = statement.calls.iter().any(|(_, name)| moves(name))
-            || matches!(statement.kind, StatementKind::Do { .. } | StatementKind::Call);
-        if by_call || draws || statement.has_modifying && catalog.local_triggers {
-            self.db.leases.forget();
-        }
-        let calls = |wanted: &str| statement.calls.iter().any(|(_, name)| name == wanted);
-        if calls("nextval") || calls("setval") {
-            let text = &statement.text;
-            let moved = |known: &LastDrawn| names_sequence(text, &known.name);
-            self.last_drawn.take_if(|last| calls("nextval") || names_sequence(text, &last.name));
-            self.drawn.retain(|known| !moved(known));
-        }
-        let hides = || statement.has_modifying && !draws && self.may_hide_draws(statement);
-        if !self.drawn.is_empty() && (by_call || hides()) {
-            self.drawn.iter_mut().for_each(|known| _ = known.doubt.get_or_insert(None));
+        let moved = pgherd_planner::sequences_moved(statement);
+        let is_any = match draws {
+            Draws::Any => true,
+            Draws::Shown => statement.has_modifying && self.may_hide_draws(statement),
+            Draws::Of(_) => false,
+        };
+        let runs_any = matches!(statement.kind, StatementKind::Do { .. } | StatementKind::Call)
+            || statement.calls.iter().any(|(_, name)| catalog.user_functions.contains(name));
+        match moved.filter(|_| !is_any && !runs_any) {
+            None => self.db.leases.forget(),
+            Some(mut names) => {
+                if let Draws::Of(own) = draws {
+                    names.extend(own.iter().map(|name| pgherd_planner::last_part(name)));
+                }
+                if !names.is_empty() {
+                    let last_part = |sql: &str| pgherd_planner::last_part(&name_of_sequence(sql));
+                    self.db.leases.forget_those(|sql| names.contains(&last_part(sql)));
+                }
+            }
         }
     }
 
@@ -338,14 +362,34 @@ impl Session {
     }
 }
 
-/// The sequence's name as a literal: all that is in quotes.
-fn name_of_sequence(sql: &str) -> Arc<str> {
-    let quotes = sql.find('\'').zip(sql.rfind('\''));
-    Arc::from(quotes.and_then(|(first, last)| sql.get(first..=last)).unwrap_or("NULL"))
+/// What a statement may have drawn from besides what it calls.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Draws<'a> {
+    /// What the table that it writes draws from by itself.
+    Shown,
+    /// These sequences.
+    Of(&'a [Arc<str>]),
+    /// Any.
+    Any,
 }
 
-/// Whether a text has the last part of a sequence's name in it.
-fn names_sequence(text: &str, literal: &str) -> bool {
-    let name = literal.trim_matches('\'').rsplit('.').next().unwrap_or_default();
-    text.contains(name.trim_matches('"'))
+/// The sequences of a table's columns.
+pub(super) fn draws_of(table: &Table) -> Vec<Arc<str>> {
+    let defaults = table.columns.iter().filter_map(pgherd_planner::default_sql);
+    defaults.flat_map(|sql| pgherd_planner::sequences_of_default(&sql)).collect()
+}
+
+/// The table into which a statement inserts, of those that its plan has.
+pub(super) fn inserted<'a>(call: &Call<'_>, plan: &'a Plan) -> Option<&'a Arc<Table>> {
+    let Some(Tree::Insert(insert)) = call.prepared.statement.as_ref().map(|statement| &statement.tree) else {
+        return None;
+    };
+    plan.tables.first().filter(|table| table.name == insert.target.name)
+}
+
+/// The coordinator draws for columns whose values do not tell what was drawn.
+pub(super) fn hides_draws(insert: &InsertRows) -> bool {
+    let hides = |sql: &str| sql.contains("nextval") && !pgherd_planner::is_next_value(sql);
+    let is_opaque = |field: &Field| matches!(field, Field::Evaluate { sql, .. } if hides(sql));
+    insert.rows.iter().flat_map(|row| &row.fields).any(is_opaque)
 }

@@ -17,6 +17,7 @@ use pgherd_wire::frame::Frame;
 
 use super::combine::text_array;
 use super::copy_in::CopyIn;
+use super::give::{draws_of, hides_draws};
 use super::request::{Announce, Errors, Heard, Request, Rows, fields_of};
 use super::returning::{Marked, Returned};
 use super::{Call, Completion};
@@ -272,6 +273,11 @@ impl Session {
         self.join(COORDINATOR_GROUP).await?;
         self.forget_draws_of_others();
         self.mark_writer(COORDINATOR_GROUP);
+        let draws_only =
+            |field: &Field| !matches!(field, Field::Evaluate { sql, .. } if !pgherd_planner::is_next_value(sql));
+        if !insert.rows.iter().flat_map(|row| &row.fields).all(draws_only) {
+            self.taint_coordinator(call);
+        }
         let types = self.param_types(call).await?;
         // A subquery may take a sample, a default ask for the session's process.
         let samples = call.prepared.statement.as_ref().is_some_and(|s| !s.samples.is_empty());
@@ -289,23 +295,23 @@ impl Session {
         if let Err(failure) = self.run_request(COORDINATOR_GROUP, &request, Rows::Keep(&mut kept), errors).await {
             return Err(self.explain_key(call, failure).await);
         }
+        let hides_draws = hides_draws(insert);
         for raw in kept {
             let mut fields = fields_of(&pgherd_wire::frame::Frame { raw })?.into_iter();
             let index = fields.next().flatten().and_then(|f| std::str::from_utf8(&f).ok()?.parse::<usize>().ok());
             let Some(index) = index.filter(|i| *i < computed.len()) else { continue };
             let row: BTreeMap<usize, Option<Bytes>> = positions[index].iter().copied().zip(fields).collect();
             for position in &positions[index] {
-                if let Some(Field::Evaluate { sql, .. }) = insert.rows[index].fields.get(*position) {
+                if let Some(Field::Evaluate { sql, .. }) = insert.rows[index].fields.get(*position)
+                    && !hides_draws
+                {
                     self.note_evaluated(sql, row.get(position).and_then(Option::as_deref));
                 }
             }
             computed[index] = row;
         }
-        let hides = |sql: &str| sql.contains("nextval") && !pgherd_planner::is_next_value(sql);
-        let is_opaque = |field: &Field| matches!(field, Field::Evaluate { sql, .. } if hides(sql));
-        if insert.rows.iter().flat_map(|row| &row.fields).any(is_opaque) {
-            self.last_drawn = None;
-            Box::pin(self.note_inserted(std::slice::from_ref(&insert.table))).await?;
+        if hides_draws {
+            Box::pin(self.note_inserted(&draws_of(&insert.table))).await?;
         }
         if !self.catalog().body_settings.is_empty() {
             // Values and defaults may call what sets some.
@@ -383,6 +389,7 @@ impl Session {
         self.join(COORDINATOR_GROUP).await?;
         self.forget_draws_of_others();
         self.mark_writer(COORDINATOR_GROUP);
+        self.taint_coordinator(call);
         let sql = match &inner {
             Some(statement) => self.coordinator_text_with(statement, Some(call), &[]).await?.as_written(),
             None => sql,

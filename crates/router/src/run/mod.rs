@@ -329,7 +329,7 @@ impl Session {
                 }
                 let result = Box::pin(self.run_copy(call, info)).await;
                 if info.from {
-                    self.note_draws_there(call, true);
+                    self.forget_leases_after(call, give::Draws::Any);
                 }
                 result
             }

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use pgherd_catalog::{COORDINATOR_GROUP, FIRST_USER_OID, GroupId, Snapshot, Table};
@@ -10,6 +11,7 @@ use pgherd_sql::ast::Tree;
 use pgherd_sql::{Splice, Statement, StatementKind};
 use pgherd_wire::frame::Frame;
 
+use super::give::{Draws, draws_of, hides_draws, inserted};
 use super::request::{Announce, End, Errors, Request, Rows, tells_origin};
 use super::routines::lacks_copy;
 use super::shard_key::Parameters;
@@ -129,7 +131,10 @@ impl Session {
         let may_draw_there = |statement: &Statement| match &plan.tier {
             _ if lacks_types => self.may_draw_there(statement),
             Tier::Route(_) | Tier::Scatter(_) | Tier::Refuse(_) => false,
-            Tier::InsertRows(insert) => insert.needs_coordinator && self.calls_what_draws(statement),
+            Tier::InsertRows(insert) => {
+                insert.needs_coordinator && (self.calls_what_draws(statement) || hides_draws(insert))
+            }
+            Tier::ReplicateWrite { .. } | Tier::Stage(_) => self.calls_what_draws(statement),
             _ => self.may_draw_there(statement),
         };
         if (self.last_drawn.is_some() || !self.drawn.is_empty())
@@ -182,10 +187,13 @@ impl Session {
                 let completion = Box::pin(self.run_coordinator_plan(call, &sql, writes, *in_block)).await;
                 self.kept_there = None;
                 self.cursors.changes.calls_stable_readers = None;
-                if !is_given {
-                    match &completion {
-                        Ok(_) => self.note_draws_there(call, false),
-                        Err(_) => self.doubt_draws_there(call),
+                if *rides {
+                    // It has been proved to draw from nothing.
+                } else if !is_given {
+                    let (own, is_all) = Box::pin(self.draws_of_local(call)).await?;
+                    self.forget_leases_after(call, if is_all { Draws::Of(&own) } else { Draws::Shown });
+                    if matches!(&completion, Ok(Completion::Tag(_))) {
+                        Box::pin(self.note_inserted(&own)).await?;
                     }
                 } else if fresh && matches!(&completion, Err(failure) if failure.sqlstate() == "42501") {
                     // A right to the columns that are named now: the statement itself may need none.
@@ -199,10 +207,13 @@ impl Session {
             }
             Tier::Federate { copies, .. } => {
                 let result = Box::pin(self.run_federated(call, &plan, copies)).await;
-                self.note_draws_there(call, plan.writes);
-                let kind = call.prepared.statement.as_ref().map(|statement| &statement.kind);
-                if matches!(kind, Some(StatementKind::Insert)) && result.is_ok() {
-                    Box::pin(self.note_inserted(&plan.tables)).await?;
+                self.forget_leases_after(call, if plan.writes { Draws::Any } else { Draws::Shown });
+                if matches!(&result, Ok(Completion::Tag(_))) {
+                    let own = match inserted(call, &plan) {
+                        Some(target) => draws_of(target),
+                        None => Box::pin(self.draws_of_local(call)).await?.0,
+                    };
+                    Box::pin(self.note_inserted(&own)).await?;
                 }
                 result
             }
@@ -218,17 +229,30 @@ impl Session {
                 }
                 result
             }
-            Tier::Stage(stage) => Box::pin(self.run_stage(call, &plan, stage, fresh)).await,
+            Tier::Stage(stage) => {
+                let result = Box::pin(self.run_stage(call, &plan, stage, fresh)).await;
+                if matches!(&result, Ok(Completion::Tag(_))) && plan.writes {
+                    let (own, _) = Box::pin(self.draws_of_local(call)).await?;
+                    self.forget_leases_after(call, Draws::Of(&own));
+                    Box::pin(self.note_inserted(&own)).await?;
+                }
+                result
+            }
             Tier::InsertRows(insert) => {
+                if insert.needs_coordinator {
+                    self.note_session_calls(call);
+                }
                 let result = Box::pin(self.run_insert_rows(call, &plan, insert)).await;
-                self.note_draws_there(call, insert.needs_coordinator);
+                let own = if insert.needs_coordinator { draws_of(&insert.table) } else { Vec::new() };
+                self.forget_leases_after(call, Draws::Of(&own));
                 result
             }
             Tier::InsertSelect(insert) => {
+                self.note_session_calls(call);
                 let result = Box::pin(self.run_insert_select(call, &plan, insert)).await;
-                self.note_draws_there(call, true);
+                self.forget_leases_after(call, Draws::Any);
                 // What was drawn stays drawn, whatever the workers have found wrong with the rows.
-                let noted = Box::pin(self.note_inserted(&plan.tables)).await;
+                let noted = Box::pin(self.note_inserted(&draws_of(&insert.table))).await;
                 result.and_then(|completion| noted.map(|()| completion))
             }
             Tier::ReplicateWrite { sql, reads } => Box::pin(self.run_replicate(call, &plan, sql, *reads)).await,
@@ -804,20 +828,23 @@ impl Session {
 
     /// The session may draw from sequences on the coordinator now.
     pub(super) fn note_may_draw(&mut self) {
-        let pid = self.pid();
-        if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
+        static MARKS: AtomicU64 = AtomicU64::new(1);
+        let own = self.draws_mark;
+        if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP)
+            && participant.lease.drew != Some(own)
+        {
+            self.draws_mark = MARKS.fetch_add(1, Ordering::Relaxed);
             // Of two sessions nobody's, as long as it has not been forgotten in between.
-            let others = participant.lease.drew.is_some_and(|of| of != pid);
-            participant.lease.drew = Some(if others { 0 } else { pid });
+            participant.lease.drew = Some(if participant.lease.drew.is_some() { 0 } else { self.draws_mark });
         }
     }
 
     /// Before a statement that may draw from sequences on the coordinator, or asks what was drawn: what other sessions
-    /// have drawn over this connection is none of its business.
+    /// have drawn over this connection is none of its business, nor what itself has before it came to another one.
     pub(super) fn forget_draws_of_others(&mut self) {
-        let pid = self.pid();
+        let own = self.draws_mark;
         if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP)
-            && participant.lease.drew.is_some_and(|of| of != pid)
+            && participant.lease.drew.is_some_and(|of| of != own)
         {
             participant.lease.add_step("DISCARD SEQUENCES");
             participant.lease.drew = None;

@@ -152,6 +152,8 @@ pub struct Session {
     pub(crate) drawn: Vec<pgherd_planner::LastDrawn>,
     /// The same of any sequence.
     pub(crate) last_drawn: Option<pgherd_planner::LastOne>,
+    /// What the coordinator's connection is marked with on which it drew last.
+    pub(crate) draws_mark: u64,
     /// Where its client is.
     client_end: pgherd_planner::ClientEnd,
     /// The statement at hand leaves nothing on the coordinator's connection that others would see, and is kept there
@@ -266,6 +268,7 @@ impl Session {
             moved: false,
             drawn: Vec::new(),
             last_drawn: None,
+            draws_mark: 0,
             client_end,
             kept_there: None,
             gives_nothing: false,

@@ -37,6 +37,7 @@ pub struct Seed {
     generation: u64,
     drawn: Vec<pgherd_planner::LastDrawn>,
     last_drawn: Option<pgherd_planner::LastOne>,
+    draws_mark: u64,
 }
 
 struct StatementSeed {
@@ -134,6 +135,7 @@ impl Session {
             generation: self.generation,
             drawn: self.drawn,
             last_drawn: self.last_drawn,
+            draws_mark: self.draws_mark,
         })
     }
 
@@ -151,7 +153,7 @@ impl Session {
         session.server_version = Rc::from(seed.server_version.as_str());
         session.initial = Rc::new(seed.initial);
         session.generation = seed.generation;
-        (session.drawn, session.last_drawn) = (seed.drawn, seed.last_drawn);
+        (session.drawn, session.last_drawn, session.draws_mark) = (seed.drawn, seed.last_drawn, seed.draws_mark);
         session.thread.add_link(session.pid, &session.client.link, &session.cancel);
         // Nobody is asked for it: a server that does not answer must not hold up a statement that does not need it.
         let path = seed.search_path.map(Rc::new);
