@@ -27,7 +27,8 @@ MEMORY = "/dev/shm"
 MEMORY_MIN_BYTES = 10 << 30
 
 # Seconds where nothing is known yet: the long ones.
-KNOWN = {"differential": 430, "corpus": 120, "definitions": 110, "guides": 75, "fuzz": 60, "commit_faults": 50}
+KNOWN = {"differential": 430, "corpus": 120, "definitions": 110, "guides": 75, "fuzz": 60, "commit_faults": 50,
+         "tools": 250}
 
 
 def options(words):
