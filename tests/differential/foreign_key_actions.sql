@@ -603,3 +603,28 @@ CREATE TABLE "in here".one AS EXECUTE of_one (3);
 CREATE TABLE "in here".four AS EXECUTE of_one (4);
 SELECT * FROM "in here".four;
 DEALLOCATE of_one;
+-- What is written otherwise may be the same key.
+CREATE COLLATION any_case_of_key (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+CREATE TABLE word (x text COLLATE any_case_of_key PRIMARY KEY, n int);
+--@ cluster: SELECT create_distributed_table('word', 'x')
+CREATE TABLE said (a int, b text COLLATE any_case_of_key REFERENCES word (x));
+INSERT INTO word VALUES ('abc', 1), ('def', 2), ('ghi', 3);
+INSERT INTO said VALUES (1, 'abc'), (2, 'ABC'), (3, 'def');
+UPDATE word SET x = 'ABC' WHERE x = 'abc';
+--@ error: 23503
+UPDATE word SET x = 'ABCD' WHERE x = 'abc';
+UPDATE word SET x = upper(x);
+SELECT * FROM word ORDER BY n;
+DROP TABLE said, word;
+CREATE TABLE step (i int PRIMARY KEY, n int);
+--@ cluster: SELECT create_distributed_table('step', 'i')
+INSERT INTO step VALUES (1, 1), (2, 2), (3, 3);
+CREATE TABLE computed (a int PRIMARY KEY, b int GENERATED ALWAYS AS (a * 2) STORED REFERENCES step);
+INSERT INTO computed (a) VALUES (1);
+--@ only: from 17
+ALTER TABLE computed ALTER b SET EXPRESSION AS (a * 3);
+--@ only: from 17
+--@ error: 23503
+ALTER TABLE computed ALTER b SET EXPRESSION AS (a * 30);
+SELECT a FROM computed;
+DROP TABLE computed, step;

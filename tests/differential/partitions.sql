@@ -649,3 +649,50 @@ SELECT * FROM wise() WITH ORDINALITY ORDER BY ordinality;
 RESET enable_partitionwise_join;
 DROP FUNCTION wise;
 DROP TABLE wise_a, wise_b;
+
+-- What a partition has for itself, and its parent otherwise.
+CREATE TABLE own_kept (k int NOT NULL, d int DEFAULT 1, g bigint GENERATED ALWAYS AS (k * 2) STORED) PARTITION BY RANGE (k);
+--@ cluster: SELECT create_distributed_table('own_kept', 'k')
+CREATE TABLE own_kept_1 PARTITION OF own_kept FOR VALUES FROM (0) TO (10);
+CREATE TABLE own_kept_2 PARTITION OF own_kept (d DEFAULT 5) FOR VALUES FROM (10) TO (20);
+CREATE TABLE own_kept_3 PARTITION OF own_kept FOR VALUES FROM (20) TO (30) PARTITION BY LIST (k);
+CREATE TABLE own_kept_4 PARTITION OF own_kept_3 DEFAULT;
+ALTER TABLE ONLY own_kept ALTER d SET DEFAULT 7;
+INSERT INTO own_kept (k) VALUES (1), (11), (21);
+INSERT INTO own_kept_1 (k) VALUES (2);
+INSERT INTO own_kept_2 (k) VALUES (12);
+INSERT INTO own_kept_3 (k) VALUES (22);
+INSERT INTO own_kept_4 (k) VALUES (23);
+ALTER TABLE ONLY own_kept_3 ALTER d DROP DEFAULT;
+INSERT INTO own_kept_3 (k) VALUES (24);
+INSERT INTO own_kept_4 (k) VALUES (25);
+ALTER TABLE own_kept ALTER d SET DEFAULT 9;
+INSERT INTO own_kept_1 (k) VALUES (3);
+INSERT INTO own_kept_2 (k) VALUES (13);
+INSERT INTO own_kept_4 (k) VALUES (26);
+ALTER TABLE own_kept_2 ALTER d DROP DEFAULT;
+INSERT INTO own_kept_2 (k) VALUES (14);
+INSERT INTO own_kept (k) VALUES (15);
+--@ error: 23502
+ALTER TABLE own_kept ALTER d TYPE numeric, ALTER d SET DEFAULT 2.5, ALTER d SET NOT NULL;
+DELETE FROM own_kept WHERE d IS NULL;
+ALTER TABLE own_kept ALTER d TYPE numeric, ALTER d SET DEFAULT 2.5, ALTER d SET NOT NULL;
+INSERT INTO own_kept_2 (k) VALUES (16);
+INSERT INTO own_kept_4 (k) VALUES (27);
+SELECT tableoid::regclass::text AS t, * FROM own_kept ORDER BY k;
+--@ only: from 17
+ALTER TABLE own_kept_1 ALTER g SET EXPRESSION AS (k * 10);
+INSERT INTO own_kept (k) VALUES (4);
+SELECT k, g FROM own_kept ORDER BY k;
+--@ only: from 17
+ALTER TABLE ONLY own_kept ALTER g SET EXPRESSION AS (k * 4);
+INSERT INTO own_kept (k) VALUES (5), (17), (28);
+SELECT k, g FROM own_kept ORDER BY k;
+--@ only: from 17
+ALTER TABLE own_kept_3 ALTER g SET EXPRESSION AS (k + 1);
+SELECT k, g FROM own_kept ORDER BY k;
+--@ only: from 17
+ALTER TABLE own_kept ALTER g SET EXPRESSION AS (k * 3);
+INSERT INTO own_kept (k) VALUES (6), (18), (29);
+SELECT k, g FROM own_kept ORDER BY k;
+DROP TABLE own_kept;

@@ -294,6 +294,11 @@ BEGIN
                 FROM pg_constraint s WHERE s.oid = k.oid) END, referring)) WITH ORDINALITY c(name, at));
     END IF;
     EXECUTE format('SELECT 1 FROM %s x WHERE %s LIMIT 1', k.conrelid::regclass, condition) INTO is_there USING old_row;
+    IF is_there IS NOT NULL AND action = 'a' AND NOT deletes THEN
+        -- What is written otherwise may be the same key.
+        EXECUTE format('SELECT 1 FROM %s x WHERE %s AND NOT (%s) LIMIT 1', k.conrelid::regclass, condition,
+            replace(condition, '($1).', '($2).')) INTO is_there USING old_row, new_row;
+    END IF;
     IF is_there IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = '23503',
             MESSAGE = format('update or delete on table "%s" violates foreign key constraint "%s" on table "%s"',

@@ -515,23 +515,33 @@ impl Site<'_> {
             let (old, new) = (quote_ident(&old.name), quote_ident(&new.name));
             out.push(format!("ALTER TABLE {table} RENAME COLUMN {old} TO {new}"));
         }
+        let mut own = Vec::new();
         for (old, new) in &kept {
-            match follows {
-                false => actions.extend(alter_column(old, new, hints)),
+            let altered = match follows {
+                false => alter_column(old, new, hints),
                 true => {
                     let old = Column {
                         type_name: new.type_name.clone(),
                         collation_oid: new.collation_oid,
                         generated: new.generated.clone(),
-                        generation_expression: new.generation_expression.clone(),
                         ..(*old).clone()
                     };
-                    actions.extend(alter_column(&old, new, Hints::default()));
+                    alter_column(&old, new, Hints { sets_expression: hints.sets_expression, ..Hints::default() })
                 }
-            }
+            };
+            actions.extend(altered.handed_down);
+            own.extend(altered.own);
+        }
+        // A table with partitions of users' has none of ours: what each of those has for itself, its description says.
+        let only = if self.is_reference || !self.leaves.is_empty() { "" } else { "ONLY " };
+        if only.is_empty() {
+            actions.append(&mut own);
         }
         if !actions.is_empty() {
             out.push(format!("ALTER TABLE {table} {}", actions.join(", ")));
+        }
+        if !own.is_empty() {
+            out.push(format!("ALTER TABLE {only}{table} {}", own.join(", ")));
         }
         let is_checked = |(old, new): &&(&Column, &Column)| {
             old.not_null && old.not_null_unchecked && new.not_null && !new.not_null_unchecked
@@ -771,19 +781,26 @@ fn is_retyped(old: &Column, new: &Column, hints: Hints<'_>) -> bool {
 }
 
 /// Subcommands of ALTER TABLE.
-fn alter_column(old: &Column, new: &Column, hints: Hints<'_>) -> Vec<String> {
+#[derive(Default)]
+struct Altered {
+    handed_down: Vec<String>,
+    /// What partitions of users' may have otherwise.
+    own: Vec<String>,
+}
+
+fn alter_column(old: &Column, new: &Column, hints: Hints<'_>) -> Altered {
     let alter = format!("ALTER COLUMN {}", quote_ident(&new.name));
     let default = |c: &Column| c.default.clone().filter(|_| !c.default_on_coordinator);
     let using = hints.using.iter().find(|(column, _)| *column == old.name).map(|(_, expression)| expression);
     let retyped = is_retyped(old, new, hints);
-    let mut out = Vec::new();
+    let (mut out, mut own) = (Vec::new(), Vec::new());
     if old.generated != new.generated && new.generated.is_empty() {
         out.push(format!("{alter} DROP EXPRESSION"));
     }
     // A default that has no cast to the new type would stand in the way.
     let redefault = default(old) != default(new);
     if default(old).is_some() && redefault {
-        out.push(format!("{alter} DROP DEFAULT"));
+        if retyped { &mut out } else { &mut own }.push(format!("{alter} DROP DEFAULT"));
     }
     if retyped {
         let collation = new.collation.as_ref().map(|c| format!(" COLLATE {c}")).unwrap_or_default();
@@ -791,7 +808,7 @@ fn alter_column(old: &Column, new: &Column, hints: Hints<'_>) -> Vec<String> {
         out.push(format!("{alter} TYPE {}{collation}{using}", new.type_name));
     }
     if redefault && let Some(default) = default(new) {
-        out.push(format!("{alter} SET DEFAULT {default}"));
+        own.push(format!("{alter} SET DEFAULT {default}"));
     }
     if hints.sets_expression
         && !new.generated.is_empty()
@@ -799,7 +816,7 @@ fn alter_column(old: &Column, new: &Column, hints: Hints<'_>) -> Vec<String> {
         && !retyped
         && let Some(expression) = &new.generation_expression
     {
-        out.push(format!("{alter} SET EXPRESSION AS ({expression})"));
+        own.push(format!("{alter} SET EXPRESSION AS ({expression})"));
     }
     match (old.not_null, new.not_null) {
         (true, false) => out.push(format!("{alter} DROP NOT NULL")),
@@ -811,7 +828,7 @@ fn alter_column(old: &Column, new: &Column, hints: Hints<'_>) -> Vec<String> {
         // (Where it becomes checked: by a statement of its own.)
         _ => {}
     }
-    out
+    Altered { handed_down: out, own }
 }
 
 /// Settings of a column that each partition has for itself. `old` None: the column is new.

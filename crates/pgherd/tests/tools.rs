@@ -1,5 +1,5 @@
-//! A part of `make drivers`: tools of each language, two where they are quick. What languages and registries do not give
-//! here is passed over, and said; Python, which other tests need as well, is not.
+//! A part of `make drivers`: tools of each language, two where they are quick. What languages and registries do not
+//! give here is passed over, and said; Python, which other tests need as well, is not.
 
 #![allow(clippy::unwrap_used)]
 

@@ -34,7 +34,7 @@ pub struct CheckedKeys {
     pub filled: Vec<NewColumnKey>,
     /// The constraints of VALIDATE CONSTRAINT.
     pub validated: Vec<String>,
-    /// The columns that get another type.
+    /// The columns that get another type, or are computed otherwise.
     pub retyped: Vec<String>,
 }
 
@@ -73,6 +73,7 @@ pub fn checked_keys(text: &str) -> CheckedKeys {
             Some(NodeEnum::ColumnDef(_)) if command.subtype == pb::AlterTableType::AtAlterColumnType as i32 => {
                 found.retyped.push(command.name);
             }
+            _ if command.subtype == pb::AlterTableType::AtSetExpression as i32 => found.retyped.push(command.name),
             Some(NodeEnum::ColumnDef(column)) => {
                 let constraints = column.constraints.iter().filter_map(|each| match &each.node {
                     Some(NodeEnum::Constraint(constraint)) => Some(constraint),
@@ -163,7 +164,7 @@ mod tests {
                     ADD COLUMN d int DEFAULT 1 CONSTRAINT k REFERENCES u ON DELETE CASCADE DEFERRABLE NOT NULL, \
                     VALIDATE CONSTRAINT v, \
                     ADD CONSTRAINT w FOREIGN KEY (a) REFERENCES t NOT VALID, ADD CHECK (a > 0), \
-                    ALTER COLUMN e TYPE bigint USING e + 1, \
+                    ALTER COLUMN e TYPE bigint USING e + 1, ALTER f SET EXPRESSION AS (e * 2), \
                     ADD CONSTRAINT x FOREIGN KEY (a) REFERENCES t MATCH FULL DEFERRABLE /* later */ ;";
         let found = checked_keys(text);
         let written = |end: usize| text[..end].rsplit(", ADD").next().unwrap_or_default().to_owned();
@@ -183,7 +184,7 @@ mod tests {
         let plain =
             ("t", "REFERENCES t", " COLUMN n int REFERENCES t".to_owned(), ", ADD FOREIGN KEY (\"n\") REFERENCES t");
         assert_eq!(filled, [plain, ("u", "CONSTRAINT k REFERENCES u ON DELETE CASCADE DEFERRABLE ", whole, alone)]);
-        assert_eq!((found.validated, found.retyped), (vec!["v".to_owned()], vec!["e".to_owned()]));
+        assert_eq!((found.validated, found.retyped), (vec!["v".to_owned()], vec!["e".to_owned(), "f".to_owned()]));
     }
 
     #[test]

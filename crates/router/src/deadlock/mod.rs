@@ -1,7 +1,7 @@
 //! Deadlocks that no single server can see: session A waits on one worker for B, which waits on another for A. The lock
-//! waits of all servers are joined into one graph, of this router's sessions, of those of other routers where they may
-//! be part of it, and of processes that nobody is known to use. A cycle that stays, of the same statements, costs one of
-//! the sessions its statement, with PostgreSQL's own SQLSTATE, or none, where a statement can be run again without its
+//! waits of all servers are joined into one graph, of this router's sessions, of those of other routers where they may be
+//! part of it, and of processes that nobody is known to use. A cycle that stays, of the same statements, costs one of the
+//! sessions its statement, with PostgreSQL's own SQLSTATE, or none, where a statement can be run again without its
 //! client's knowing. What is on one server only, PostgreSQL finds by itself.
 //!
 //! Prepared transactions are not in the graph. Routers hear of each other where they have the same database by default.
@@ -33,8 +33,8 @@ const LEFT_OUT: Duration = Duration::from_secs(10);
 /// How long a connection is kept that nobody has asked anything.
 const KEPT: Duration = Duration::from_secs(60);
 /// Waiting backends with those they wait for, and since when their statements have run.
-const WAITS: &str = "SELECT coalesce(a.leader_pid, a.pid), pg_catalog.array_to_string(pg_catalog.pg_blocking_pids(a.pid), ','), \
-                         a.query_start \
+const WAITS: &str = "SELECT coalesce(a.leader_pid, a.pid), \
+                         pg_catalog.array_to_string(pg_catalog.pg_blocking_pids(a.pid), ','), a.query_start \
                      FROM pg_catalog.pg_stat_activity a WHERE a.wait_event_type = 'Lock'";
 
 /// Which of this router's sessions wait for which.

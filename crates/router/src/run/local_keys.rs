@@ -42,7 +42,8 @@ impl Session {
         inside: bool,
     ) -> Result<Option<AddedKeys>> {
         let does = |what: &str| info.subcommands.iter().any(|subcommand| subcommand == what);
-        let (validates, retypes) = (does("validate_constraint"), does("alter_column_type"));
+        let validates = does("validate_constraint");
+        let retypes = does("alter_column_type") || does("set_expression");
         let refers = text.to_ascii_lowercase().contains("references");
         if info.tag != "ALTER TABLE" || !(validates || retypes || refers) || self.catalog().by_oid.is_empty() {
             return Ok(None);

@@ -36,6 +36,10 @@ impl Session {
     fn prepared_statements_sql(&self) -> String {
         let with_results = self.server_major() >= RESULT_TYPES_SINCE;
         let (results, null) = if with_results { (" result_types,", " NULL::pg_catalog.regtype[],") } else { ("", "") };
+        let (known, given) = match with_results {
+            true => ("coalesce(result_types, pgherd_results),", ", result_types AS pgherd_results"),
+            false => ("", ""),
+        };
         let columns =
             format!("name, statement, prepare_time, parameter_types,{results} from_sql, generic_plans, custom_plans");
         // What the coordinator has under the client's names is shown with the client's text.
@@ -43,7 +47,7 @@ impl Session {
         let mut sql = format!(
             "(SELECT {columns} FROM pg_catalog.pg_prepared_statements WHERE from_sql AND \
              pg_catalog.left(name, {}) <> '{OWN_SCHEMA}_execute_' AND name NOT IN ({there}) UNION ALL \
-             SELECT name, statement, prepare_time, parameter_types,{results} from_sql, \
+             SELECT name, statement, prepare_time, parameter_types,{known} from_sql, \
              coalesce(generic, generic_plans), coalesce(custom, custom_plans) FROM (VALUES \
              (NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.timestamptz, \
              NULL::pg_catalog.regtype[],{null} NULL::pg_catalog.bool, 0::pg_catalog.int8, 0::pg_catalog.int8)",
@@ -69,7 +73,7 @@ impl Session {
         let _ = write!(
             sql,
             ") pgherd_v ({columns}) LEFT JOIN (SELECT name AS pgherd_name, generic_plans AS generic, \
-             custom_plans AS custom FROM pg_catalog.pg_prepared_statements WHERE name IN ({there})) pgherd_p \
+             custom_plans AS custom{given} FROM pg_catalog.pg_prepared_statements WHERE name IN ({there})) pgherd_p \
              ON pgherd_name = name WHERE name IS NOT NULL)"
         );
         sql
