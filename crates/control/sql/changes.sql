@@ -313,8 +313,9 @@ BEGIN
             l.lanname NOT IN ('c', 'internal') AS has_body, pg_get_function_sqlbody(p.oid) AS sqlbody
         FROM unnest(which) w(oid) JOIN pg_proc p ON p.oid = w.oid JOIN pg_language l ON l.oid = p.prolang
         WHERE p.oid >= 16384
-            -- Triggers of ours come and go with tables, and nobody calls them.
-            AND NOT (p.pronamespace = 'pgherd'::regnamespace AND p.prorettype = 'trigger'::regtype)
+            -- Triggers of ours, and what they call for a key, come and go with tables, and nobody else calls them.
+            AND NOT (p.pronamespace = 'pgherd'::regnamespace
+                AND (p.prorettype = 'trigger'::regtype OR p.proname LIKE E'key\\_lookup\\_%'))
     ), body AS MATERIALIZED (
         SELECT f.oid, f.proname, b.body, b.body ~ E'\\m((next|curr|last|set)val|setseed|lo_open)\\M'
                 OR b.body ~ E'\\mpg_(try_)?advisory_(un)?lock(_shared)?\\M' OR c.computes AS direct, c.computes

@@ -1,8 +1,8 @@
-//! Deadlocks that no single server can see: session A waits on one worker for B, which waits on another for A. The lock
-//! waits of all servers are joined into one graph, of this router's sessions, of those of other routers where they may be
-//! part of it, and of processes that nobody is known to use. A cycle that stays, of the same statements, costs one of the
-//! sessions its statement, with PostgreSQL's own SQLSTATE, or none, where a statement can be run again without its
-//! client's knowing. What is on one server only, PostgreSQL finds by itself.
+//! Deadlocks that no single server can see: session A waits on one worker for B, which waits on another for A. The
+//! lock waits of all servers are joined into one graph, of this router's sessions, of those of other routers where
+//! they may be part of it, and of processes that nobody is known to use. A cycle that stays, of the same statements,
+//! costs one of the sessions its statement, with PostgreSQL's own SQLSTATE, or none, where a statement can be run
+//! again without its client's knowing. What is on one server only, PostgreSQL finds by itself.
 //!
 //! Prepared transactions are not in the graph. Routers hear of each other where they have the same database by default.
 
