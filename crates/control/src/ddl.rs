@@ -533,15 +533,14 @@ impl Site<'_> {
             own.extend(altered.own);
         }
         // A table with partitions of users' has none of ours: what each of those has for itself, its description says.
-        let only = if self.is_reference || !self.leaves.is_empty() { "" } else { "ONLY " };
-        if only.is_empty() {
+        if self.is_reference || !self.leaves.is_empty() {
             actions.append(&mut own);
         }
         if !actions.is_empty() {
             out.push(format!("ALTER TABLE {table} {}", actions.join(", ")));
         }
         if !own.is_empty() {
-            out.push(format!("ALTER TABLE {only}{table} {}", own.join(", ")));
+            out.push(format!("ALTER TABLE ONLY {table} {}", own.join(", ")));
         }
         let is_checked = |(old, new): &&(&Column, &Column)| {
             old.not_null && old.not_null_unchecked && new.not_null && !new.not_null_unchecked
@@ -781,7 +780,6 @@ fn is_retyped(old: &Column, new: &Column, hints: Hints<'_>) -> bool {
 }
 
 /// Subcommands of ALTER TABLE.
-#[derive(Default)]
 struct Altered {
     handed_down: Vec<String>,
     /// What partitions of users' may have otherwise.

@@ -107,28 +107,28 @@ pub fn asks_drawn(statement: &Statement) -> bool {
 
 /// The statement draws from a sequence, or moves it.
 pub fn moves_sequences(statement: &Statement) -> bool {
-    statement.calls.iter().any(|(_, name)| matches!(name.as_str(), "nextval" | "setval"))
+    statement.calls.iter().any(|(_, name)| moves_sequence(name))
+}
+
+fn moves_sequence(function: &str) -> bool {
+    matches!(function, "nextval" | "setval")
 }
 
 /// The last parts of the names of the sequences that a statement draws from or moves; none: it computes them.
 pub fn sequences_moved(statement: &Statement) -> Option<Vec<String>> {
-    let mut names = Some(Vec::new());
+    let mut names = Vec::new();
     statement.tree.walk_all(&mut |_, expr| {
-        let ExprKind::Call(call) = &expr.kind else { return };
-        if !matches!(call.name.as_str(), "nextval" | "setval") {
-            return;
+        if let ExprKind::Call(call) = &expr.kind
+            && moves_sequence(&call.name)
+        {
+            names.extend(call.args.first().and_then(|arg| match &arg.kind {
+                ExprKind::Cast { expr, .. } => constant_text(expr),
+                _ => constant_text(arg),
+            }));
         }
-        let name = call.args.first().and_then(|arg| match &arg.kind {
-            ExprKind::Cast { expr, .. } => constant_text(expr),
-            _ => constant_text(arg),
-        });
-        names = names.take().zip(name).map(|(mut names, name)| {
-            names.push(last_part(name));
-            names
-        });
     });
-    let calls = statement.calls.iter().filter(|(_, name)| matches!(name.as_str(), "nextval" | "setval")).count();
-    names.filter(|names| names.len() == calls)
+    let calls = statement.calls.iter().filter(|(_, name)| moves_sequence(name)).count();
+    (names.len() == calls).then(|| names.into_iter().map(last_part).collect())
 }
 
 fn constant_text(expr: &Expr) -> Option<&str> {
@@ -138,9 +138,11 @@ fn constant_text(expr: &Expr) -> Option<&str> {
     }
 }
 
-/// The last part of a name, in lower case and without quotes: more than one name may have it.
+/// The last part of a name, or of a literal of one, in lower case and without quotes, as `pgherd.sequences_asked` has
+/// it: more than one name may.
 pub fn last_part(name: &str) -> String {
-    name.rsplit('.').next().unwrap_or_default().trim_matches(['"', '\'']).to_lowercase()
+    let name = name.trim_matches('\'').replace('"', "").to_lowercase();
+    name.rsplit('.').next().unwrap_or_default().to_owned()
 }
 
 /// What a text for one session has in place of calls that only the session can answer.
@@ -379,6 +381,10 @@ pub fn name_of_sequence(sql: &str) -> Arc<str> {
 
 /// The names of those that a default draws from.
 pub fn sequences_of_default(sql: &str) -> Vec<Arc<str>> {
+    // Most draw from none, and are not parsed.
+    if !["nextval", "next_identity"].iter().any(|function| sql.contains(function)) {
+        return Vec::new();
+    }
     if is_next_value(sql) {
         return vec![name_of_sequence(sql)];
     }
@@ -485,5 +491,22 @@ pub(crate) fn replacements<'e>(context: &'e Context<'_>) -> Option<Box<Replaceme
             let literals = session_literals(context.statement, &names, context.session)?;
             Some(Box::new(literals))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_compared_as_the_catalog_has_them() {
+        for (text, expected) in
+            [("'s'", "s"), ("public.\"Odd\"", "odd"), ("'public.\"a\"\"b\"'", "ab"), ("'\"x.y\"'", "y")]
+        {
+            assert_eq!(last_part(text), expected, "{text}");
+        }
+        let asked: NameSet = ["ab".to_owned()].into_iter().collect();
+        assert!(is_asked_inside(&asked, "nextval('public.\"a\"\"b\"'::regclass)"));
+        assert!(!is_asked_inside(&asked, "nextval('a'::regclass)"));
     }
 }

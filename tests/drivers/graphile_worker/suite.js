@@ -1,5 +1,6 @@
 // What an application does with the queue, in parts that are named by the first argument.
 'use strict';
+const { EventEmitter } = require('events');
 const { Logger, makeWorkerUtils, parseCronItems, run, runOnce } = require('graphile-worker');
 const { Pool } = require('pg');
 
@@ -12,16 +13,18 @@ const rows = async (text, values) => (await pool.query({ text, values, rowMode: 
 // Says nothing: it would tell times and names of workers.
 const logger = new Logger(() => () => {});
 const done = [];
+// Jobs that fail have been tried so often that the next time is in hours, not in seconds that a slow machine takes.
+const TRIED = 8;
 const tasks = {
   note: async (payload, { job }) => void done.push([payload, job.attempts, job.key]),
   fails: async (payload, { job }) => {
     done.push(['try', payload.n, job.attempts]);
-    if (job.attempts <= payload.n) throw new Error(`attempt ${job.attempts}`);
+    if (job.attempts <= TRIED + payload.n) throw new Error(`attempt ${job.attempts}`);
   },
   // Those of a batch that fail are tried again.
   batch: async (payload, { job }) => {
     done.push(payload.map(({ n }) => n));
-    return payload.map(({ n }) => (n % 2 && job.attempts < 2 ? Promise.reject(new Error(`odd ${n}`)) : null));
+    return payload.map(({ n }) => (n % 2 && job.attempts === TRIED + 1 ? Promise.reject(new Error(`odd ${n}`)) : null));
   },
   // Reads and writes with the worker's own connections, and adds a job.
   bill: async ({ tenant, id }, { withPgClient, addJob }) => {
@@ -131,13 +134,14 @@ const parts = {
   failures: async () => {
     const utils = await makeWorkerUtils({ pgPool: pool, logger });
     const made = [];
-    for (const n of [0, 1, 2]) made.push((await utils.addJob('fails', { n }, { maxAttempts: 2 })).id);
+    for (const n of [0, 1, 2]) made.push((await utils.addJob('fails', { n }, { maxAttempts: TRIED + 2 })).id);
     made.push((await utils.addJob('batch', [{ n: 1 }, { n: 2 }, { n: 3 }])).id);
+    await pool.query('UPDATE graphile_worker._private_jobs SET attempts = $1 WHERE id = ANY ($2)', [TRIED, made]);
     await worked('worked');
     show('failed', await jobs());
     show(
       'backed off',
-      await rows('SELECT count(*)::int FROM graphile_worker.jobs WHERE run_at > now() AND attempts = 1'),
+      await rows('SELECT count(*)::int FROM graphile_worker.jobs WHERE run_at > now() AND attempts = $1', [TRIED + 1]),
     );
     await utils.rescheduleJobs(made, { runAt: new Date(0) });
     await worked('once more');
@@ -203,11 +207,13 @@ const parts = {
 
   woken: async () => {
     // It would not look by itself for long.
-    const runner = await run({ ...options, concurrency: 2, pollInterval: 60000 });
+    const events = new EventEmitter();
+    const listens = new Promise(resolve => events.once('pool:listen:success', resolve));
+    const runner = await run({ ...options, events, concurrency: 2, pollInterval: 60000 });
     const until = async count => {
-      for (let n = 0; n < 200 && done.length < count; n++) await sleep(50);
+      for (let n = 0; n < 600 && done.length < count; n++) await sleep(50);
     };
-    await sleep(300);
+    await listens;
     await runner.addJob('note', { by: 'the runner' });
     await until(1);
     await pool.query(`SELECT graphile_worker.add_job('note', '{"by": "another"}')`);
@@ -229,7 +235,7 @@ const parts = {
     await (await run({ ...options, parsedCronItems: items })).stop();
     await pool.query(`UPDATE graphile_worker._private_known_crontabs SET last_execution = now() - interval '150 s'`);
     const runner = await run({ ...options, parsedCronItems: items });
-    for (let n = 0; n < 100 && !done.length; n++) await sleep(50);
+    for (let n = 0; n < 600 && !done.length; n++) await sleep(50);
     await runner.stop();
     await together(1);
     show('made up for', [done.length > 0, ...new Set(done.splice(0).map(([{ n }]) => n))]);

@@ -7,7 +7,7 @@ const show = (name, value) => console.log(name, JSON.stringify(value));
 const sleep = ms => new Promise(resolve => setTimeout(resolve, ms));
 const rows = async (text, values) => (await pool.query({ text, values, rowMode: 'array' })).rows;
 const until = async ready => {
-  for (let n = 0; n < 300; n++) {
+  for (let n = 0; n < 900; n++) {
     if (await ready()) return true;
     await sleep(100);
   }
@@ -268,7 +268,7 @@ const parts = {
     const seen = [];
     // It would not look by itself for long.
     await boss.work('woken', { pollingIntervalSeconds: 60 }, async ([job]) => void seen.push(job.data));
-    await sleep(700);
+    await sleep(2000);
     await boss.send('woken', { n: 1 });
     show('woken', [await until(() => seen.length === 1), seen]);
     await boss.stop();

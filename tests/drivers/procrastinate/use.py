@@ -92,9 +92,9 @@ async def woken():
     worker = asyncio.create_task(
         app.run_worker_async(fetch_job_polling_interval=600, install_signal_handlers=False, concurrency=2)
     )
-    await asyncio.sleep(1)
+    await asyncio.sleep(2)
     job = await told.defer_async(what="woken")
-    for _ in range(100):
+    for _ in range(600):
         if await manager.get_job_status_async(job) == jobs.Status.SUCCEEDED:
             break
         await asyncio.sleep(0.1)

@@ -25,7 +25,7 @@ type (
 
 func main() {
 	log.SetFlags(0)
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	// The server is the one that the environment names.
 	pool, err := pgxpool.New(ctx, "pool_max_conns=8")

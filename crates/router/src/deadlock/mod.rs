@@ -257,7 +257,6 @@ impl Detector {
             let more = addresses(&owners).difference(&asked).cloned().collect();
             waits.extend(self.waits(shared, &more).await);
         }
-        self.connections.retain(|_, (_, asked)| asked.elapsed() < KEPT);
         let cycles = graph::cycles(&graph(&owners, &waits)).into_iter().map(|members| {
             let is_inside = |wait: &&Wait| {
                 let (from, to) = ends(&owners, wait);
@@ -297,6 +296,7 @@ impl Detector {
 
     /// The lock waits on these servers, which are asked side by side.
     async fn waits(&mut self, shared: &Shared, addresses: &BTreeSet<Address>) -> Vec<Wait> {
+        self.connections.retain(|_, (_, asked)| asked.elapsed() < KEPT);
         self.silent.retain(|_, since| since.elapsed() < LEFT_OUT);
         let asked = addresses.iter().filter(|address| !self.silent.contains_key(*address));
         let asked: Vec<_> = asked.map(|address| (address.clone(), self.connections.remove(address))).collect();

@@ -578,13 +578,15 @@ impl Session {
 
     /// By itself, or by a view.
     pub(super) fn calls_user_function(&self, call: &Call<'_>) -> bool {
+        call.prepared.statement.as_ref().is_some_and(|statement| self.statement_calls_user_function(statement))
+    }
+
+    pub(super) fn statement_calls_user_function(&self, statement: &Statement) -> bool {
         let catalog = self.catalog();
-        call.prepared.statement.as_ref().is_some_and(|s| {
-            s.calls
-                .iter()
-                .any(|(schema, name)| schema.as_deref() != Some("pg_catalog") && catalog.user_functions.contains(name))
-                || s.relations.iter().any(|r| catalog.calling_views.contains(&r.name))
-        })
+        let is_users =
+            |schema: Option<&str>, name: &str| schema != Some("pg_catalog") && catalog.user_functions.contains(name);
+        statement.calls.iter().any(|(schema, name)| is_users(schema.as_deref(), name))
+            || statement.relations.iter().any(|relation| catalog.calling_views.contains(&relation.name))
     }
 
     /// Before a statement that may call what sets settings by names that it computes: those that it gives are among them.

@@ -1,17 +1,18 @@
 //! Values that the router gives a statement as parameters behind the client's own: what only the session knows, and the
 //! next values of sequences.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use pgherd_catalog::{COORDINATOR_GROUP, Table, qualified};
-use pgherd_planner::{Field, Given, InsertRows, LastDrawn, LastOne, Plan, name_of_sequence};
+use pgherd_planner::{Field, Given, InsertRows, LastDrawn, LastOne, Plan, Tier, name_of_sequence};
 use pgherd_sql::ast::Tree;
 use pgherd_sql::{Edits, Statement, StatementKind};
 
-use super::Call;
+use super::{Call, Completion};
 use crate::error::{Failure, Result};
 use crate::run::deadlock;
 use crate::sequences::Lease;
@@ -189,10 +190,9 @@ impl Session {
         }
     }
 
-    /// The coordinator has evaluated a column's default.
+    /// The coordinator has evaluated a column's default, which is the next value of a sequence.
     pub(super) fn note_evaluated(&mut self, sql: &str, value: Option<&[u8]>) {
-        let value = value.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
-        if let Some(value) = value.filter(|_| pgherd_planner::is_next_value(sql)) {
+        if let Some(value) = value.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok()) {
             self.note_drawn_there(&name_of_sequence(sql), value, true);
         }
     }
@@ -243,9 +243,33 @@ impl Session {
         Ok(())
     }
 
+    /// After a plan of which the coordinator has run the statement, or what is left of it: nothing that it may have
+    /// drawn from is handed out any more, and what an INSERT has drawn for its table is the session's.
+    pub(super) async fn note_run_there(
+        &mut self,
+        call: &Call<'_>,
+        plan: &Plan,
+        result: &Result<Completion>,
+    ) -> Result<()> {
+        let is_done = matches!(result, Ok(Completion::Tag(_)));
+        let (own, is_all) = match inserted(call, plan) {
+            Some(target) => (draws_of(target), false),
+            None if is_done => self.draws_of_local(call).await?,
+            None => (Vec::new(), false),
+        };
+        let draws = match &plan.tier {
+            Tier::Federate { .. } if plan.writes => Draws::Any,
+            Tier::Stage(_) => Draws::Of(&own),
+            _ if is_all => Draws::Of(&own),
+            _ => Draws::Shown,
+        };
+        self.forget_leases_after(call, draws);
+        if is_done { self.note_inserted(&own).await } else { Ok(()) }
+    }
+
     /// The sequences of a table of the coordinator's own into which a statement inserts, and whether nothing else is
     /// drawn from.
-    pub(super) async fn draws_of_local(&mut self, call: &Call<'_>) -> Result<(Vec<Arc<str>>, bool)> {
+    async fn draws_of_local(&mut self, call: &Call<'_>) -> Result<(Vec<Arc<str>>, bool)> {
         let catalog = self.catalog();
         let Some(Tree::Insert(insert)) = call.prepared.statement.as_ref().map(|statement| &statement.tree) else {
             return Ok((Vec::new(), false));
@@ -309,9 +333,7 @@ impl Session {
 
     /// By a call that it has.
     pub(super) fn calls_what_draws(&self, statement: &Statement) -> bool {
-        let catalog = self.catalog();
-        pgherd_planner::moves_sequences(statement)
-            || statement.calls.iter().any(|(_, name)| catalog.user_functions.contains(name))
+        pgherd_planner::moves_sequences(statement) || self.statement_calls_user_function(statement)
     }
 
     /// After a statement that the coordinator ran: of what it may have drawn from, or have moved, nothing is handed out
@@ -321,7 +343,6 @@ impl Session {
         if self.db.leases.is_empty() {
             return;
         }
-        let catalog = self.catalog();
         let moved = pgherd_planner::sequences_moved(statement);
         let is_any = match draws {
             Draws::Any => true,
@@ -329,7 +350,7 @@ impl Session {
             Draws::Of(_) => false,
         };
         let runs_any = matches!(statement.kind, StatementKind::Do { .. } | StatementKind::Call)
-            || statement.calls.iter().any(|(_, name)| catalog.user_functions.contains(name));
+            || self.statement_calls_user_function(statement);
         match moved.filter(|_| !is_any && !runs_any) {
             None => self.db.leases.forget(),
             Some(mut names) => {
@@ -380,16 +401,27 @@ pub(super) fn draws_of(table: &Table) -> Vec<Arc<str>> {
 }
 
 /// The table into which a statement inserts, of those that its plan has.
-pub(super) fn inserted<'a>(call: &Call<'_>, plan: &'a Plan) -> Option<&'a Arc<Table>> {
+fn inserted<'a>(call: &Call<'_>, plan: &'a Plan) -> Option<&'a Arc<Table>> {
     let Some(Tree::Insert(insert)) = call.prepared.statement.as_ref().map(|statement| &statement.tree) else {
         return None;
     };
     plan.tables.first().filter(|table| table.name == insert.target.name)
 }
 
+/// What the coordinator computes for rows, each once: first what is the next value of a sequence and nothing else.
+pub(super) fn computed_for(insert: &InsertRows) -> (HashSet<&str>, HashSet<&str>) {
+    let fields = insert.rows.iter().flat_map(|row| &row.fields);
+    let computed: HashSet<&str> = fields
+        .filter_map(|field| match field {
+            Field::Evaluate { sql, .. } => Some(sql.as_str()),
+            _ => None,
+        })
+        .collect();
+    computed.into_iter().partition(|sql| pgherd_planner::is_next_value(sql))
+}
+
 /// The coordinator draws for columns whose values do not tell what was drawn.
 pub(super) fn hides_draws(insert: &InsertRows) -> bool {
-    let hides = |sql: &str| sql.contains("nextval") && !pgherd_planner::is_next_value(sql);
-    let is_opaque = |field: &Field| matches!(field, Field::Evaluate { sql, .. } if hides(sql));
-    insert.rows.iter().flat_map(|row| &row.fields).any(is_opaque)
+    let (_, others) = computed_for(insert);
+    others.iter().any(|sql| sql.contains("nextval"))
 }

@@ -17,7 +17,7 @@ use pgherd_wire::frame::Frame;
 
 use super::combine::text_array;
 use super::copy_in::CopyIn;
-use super::give::{draws_of, hides_draws};
+use super::give::{computed_for, draws_of};
 use super::request::{Announce, Errors, Heard, Request, Rows, fields_of};
 use super::returning::{Marked, Returned};
 use super::{Call, Completion};
@@ -273,9 +273,9 @@ impl Session {
         self.join(COORDINATOR_GROUP).await?;
         self.forget_draws_of_others();
         self.mark_writer(COORDINATOR_GROUP);
-        let draws_only =
-            |field: &Field| !matches!(field, Field::Evaluate { sql, .. } if !pgherd_planner::is_next_value(sql));
-        if !insert.rows.iter().flat_map(|row| &row.fields).all(draws_only) {
+        let (next_values, others) = computed_for(insert);
+        let hides_draws = others.iter().any(|sql| sql.contains("nextval"));
+        if !others.is_empty() {
             self.taint_coordinator(call);
         }
         let types = self.param_types(call).await?;
@@ -295,7 +295,6 @@ impl Session {
         if let Err(failure) = self.run_request(COORDINATOR_GROUP, &request, Rows::Keep(&mut kept), errors).await {
             return Err(self.explain_key(call, failure).await);
         }
-        let hides_draws = hides_draws(insert);
         for raw in kept {
             let mut fields = fields_of(&pgherd_wire::frame::Frame { raw })?.into_iter();
             let index = fields.next().flatten().and_then(|f| std::str::from_utf8(&f).ok()?.parse::<usize>().ok());
@@ -304,6 +303,7 @@ impl Session {
             for position in &positions[index] {
                 if let Some(Field::Evaluate { sql, .. }) = insert.rows[index].fields.get(*position)
                     && !hides_draws
+                    && next_values.contains(sql.as_str())
                 {
                     self.note_evaluated(sql, row.get(position).and_then(Option::as_deref));
                 }

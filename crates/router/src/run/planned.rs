@@ -11,7 +11,7 @@ use pgherd_sql::ast::Tree;
 use pgherd_sql::{Splice, Statement, StatementKind};
 use pgherd_wire::frame::Frame;
 
-use super::give::{Draws, draws_of, hides_draws, inserted};
+use super::give::{Draws, draws_of, hides_draws};
 use super::request::{Announce, End, Errors, Request, Rows, tells_origin};
 use super::routines::lacks_copy;
 use super::shard_key::Parameters;
@@ -190,11 +190,7 @@ impl Session {
                 if *rides {
                     // It has been proved to draw from nothing.
                 } else if !is_given {
-                    let (own, is_all) = Box::pin(self.draws_of_local(call)).await?;
-                    self.forget_leases_after(call, if is_all { Draws::Of(&own) } else { Draws::Shown });
-                    if matches!(&completion, Ok(Completion::Tag(_))) {
-                        Box::pin(self.note_inserted(&own)).await?;
-                    }
+                    Box::pin(self.note_run_there(call, &plan, &completion)).await?;
                 } else if fresh && matches!(&completion, Err(failure) if failure.sqlstate() == "42501") {
                     // A right to the columns that are named now: the statement itself may need none.
                     self.undo_autocommit().await;
@@ -207,14 +203,7 @@ impl Session {
             }
             Tier::Federate { copies, .. } => {
                 let result = Box::pin(self.run_federated(call, &plan, copies)).await;
-                self.forget_leases_after(call, if plan.writes { Draws::Any } else { Draws::Shown });
-                if matches!(&result, Ok(Completion::Tag(_))) {
-                    let own = match inserted(call, &plan) {
-                        Some(target) => draws_of(target),
-                        None => Box::pin(self.draws_of_local(call)).await?.0,
-                    };
-                    Box::pin(self.note_inserted(&own)).await?;
-                }
+                Box::pin(self.note_run_there(call, &plan, &result)).await?;
                 result
             }
             Tier::Route(route) => {
@@ -231,10 +220,8 @@ impl Session {
             }
             Tier::Stage(stage) => {
                 let result = Box::pin(self.run_stage(call, &plan, stage, fresh)).await;
-                if matches!(&result, Ok(Completion::Tag(_))) && plan.writes {
-                    let (own, _) = Box::pin(self.draws_of_local(call)).await?;
-                    self.forget_leases_after(call, Draws::Of(&own));
-                    Box::pin(self.note_inserted(&own)).await?;
+                if plan.writes {
+                    Box::pin(self.note_run_there(call, &plan, &result)).await?;
                 }
                 result
             }

@@ -35,10 +35,14 @@ impl Session {
 
     fn prepared_statements_sql(&self) -> String {
         let with_results = self.server_major() >= RESULT_TYPES_SINCE;
-        let (results, null) = if with_results { (" result_types,", " NULL::pg_catalog.regtype[],") } else { ("", "") };
-        let (known, given) = match with_results {
-            true => ("coalesce(result_types, pgherd_results),", ", result_types AS pgherd_results"),
-            false => ("", ""),
+        let [results, null, known, given] = match with_results {
+            true => [
+                " result_types,",
+                " NULL::pg_catalog.regtype[],",
+                "coalesce(result_types, pgherd_results),",
+                ", result_types AS pgherd_results",
+            ],
+            false => [""; 4],
         };
         let columns =
             format!("name, statement, prepare_time, parameter_types,{results} from_sql, generic_plans, custom_plans");
