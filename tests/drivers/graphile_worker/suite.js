@@ -49,10 +49,13 @@ const together = async workers => {
     else await Promise.all([...Array(workers)].map(() => runOnce(options)));
   }
 };
-const worked = async name => {
+const worked = async (name, inOrder = true) => {
   await together(1);
-  show(name, done.splice(0));
+  const seen = done.splice(0);
+  show(name, inOrder ? seen : seen.map(each => JSON.stringify(each)).sort());
 };
+// Jobs of one time come in any order.
+const workedTogether = name => worked(name, false);
 const jobs = () =>
   rows(`SELECT j.task_identifier, p.payload, j.attempts, j.max_attempts, j.last_error ~ '^Error|^[a-z]+ ', j.key,
       j.revision, j.priority, j.queue_name, j.locked_at IS NOT NULL, j.run_at > now() + '1 hour'
@@ -116,7 +119,7 @@ const parts = {
       }
       await client.query(end);
       client.release();
-      await worked(end);
+      await workedTogether(end);
     }
     show('sales', await rows('SELECT tenant_id, id, lines, billed FROM sale ORDER BY tenant_id, id'));
     // Jobs that a trigger of a table adds.
@@ -128,7 +131,7 @@ const parts = {
       CREATE TRIGGER told AFTER INSERT OR UPDATE ON country FOR EACH ROW EXECUTE FUNCTION told();
       INSERT INTO country VALUES ('jp', '日本');
       UPDATE country SET name = name || '!'`);
-    await worked('triggered');
+    await workedTogether('triggered');
   },
 
   failures: async () => {
@@ -144,7 +147,7 @@ const parts = {
       await rows('SELECT count(*)::int FROM graphile_worker.jobs WHERE run_at > now() AND attempts = $1', [TRIED + 1]),
     );
     await utils.rescheduleJobs(made, { runAt: new Date(0) });
-    await worked('once more');
+    await workedTogether('once more');
     show('failed for good', await jobs());
     await worked('no more');
     await utils.release();
