@@ -54,7 +54,7 @@ impl Tier {
 
 fn write_scatter(f: &mut Formatter<'_>, scatter: &Scatter) -> fmt::Result {
     if let Some(list) = &scatter.keys {
-        writeln!(f, "keys: {}", keys(list))?;
+        writeln!(f, "keys: {}", keys(&list.values))?;
     }
     writeln!(f, "sql: {}", marked(&scatter.sql))?;
     if let Combine::Merge(merge) = &scatter.combine {

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use pgherd_catalog::{GroupId, Table};
+use pgherd_catalog::{GroupId, Oid, Table};
 use pgherd_sql::Splice;
+use pgherd_sql::ast::Span;
 
 use crate::given::Given;
 
@@ -130,13 +131,29 @@ pub struct RoutineCopy {
     pub signature: String,
 }
 
+/// Keys that a statement names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Keys {
+    pub values: Vec<KeyValue>,
+    pub listed: Option<Listed>,
+}
+
+/// A list that stands behind a column (`IN (…)`, `= ANY (…)`) and is all that its keys come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// From behind the column to its end.
+    pub span: Span,
+    /// The column's type.
+    pub type_oid: Oid,
+}
+
 /// One statement per worker.
 #[derive(Debug, Clone)]
 pub struct Scatter {
     /// A table whose placements say which workers take part (all distributed tables of the statement are colocated).
     pub table: Arc<Table>,
     /// Only the workers that own these keys are asked (`key IN (…)`); none: all.
-    pub keys: Option<Vec<KeyValue>>,
+    pub keys: Option<Keys>,
     /// What each worker runs.
     pub sql: Splice,
     pub combine: Combine,

@@ -239,7 +239,7 @@ impl Context<'_> {
         anchors: &[crate::analysis::ColumnId],
         level: usize,
         filter: Option<&Expr>,
-    ) -> Option<Vec<KeyValue>> {
+    ) -> Option<Keys> {
         let this = &self.analysis.levels[level];
         let facts = self.analysis.facts(this.env);
         for conjunct in filter?.conjuncts() {
@@ -254,10 +254,27 @@ impl Context<'_> {
                 if values.list.is_empty() {
                     return None;
                 }
-                return Some(values.list);
+                return Some(Keys { values: values.list, listed: self.listed(conjunct, this.scope) });
             }
         }
         None
+    }
+
+    /// Where the keys stand, if that is one list behind a column.
+    fn listed(&self, condition: &Expr, scope: usize) -> Option<Listed> {
+        let ExprKind::Op(op) = &condition.kind else { return None };
+        if !matches!(op.kind, OpKind::In | OpKind::Any) {
+            return None;
+        }
+        let left = op.left.as_ref()?;
+        let crate::analysis::Found::Column(id, true) = self.analysis.resolve_expr(left, scope) else { return None };
+        let type_oid = self.analysis.column(id)?.type_oid;
+        let span = Span::new(left.span.end, condition.span.end);
+        // The column may stand in brackets of its own.
+        let text = span.of(self.text());
+        let count = |bracket| text.matches(bracket).count();
+        let is_whole = text.starts_with(|c: char| c.is_whitespace() || c == '=') && text.ends_with(')');
+        (is_whole && count('(') == count(')')).then_some(Listed { span, type_oid })
     }
 
     fn key_list(

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pgherd_backend::lane::{LaneStatement, statement_name};
-use pgherd_backend::{BackendError, BlockPlace, Claim, Connection, Credentials, Lease};
+use pgherd_backend::{BackendError, BlockPlace, Claim, Connection, Credentials, Lease, QueryResult};
 use pgherd_catalog::{COORDINATOR_GROUP, ColocationId, GroupId, Snapshot};
 use pgherd_txn::{Action, Commit, Event, Gid, Outcome, Protocol};
 use pgherd_wire::frontend;
@@ -75,6 +75,8 @@ pub struct Participant {
     fenced: HashSet<ColocationId>,
     /// It was asked for its snapshot, and for nothing since.
     pub only_snapshot: bool,
+    /// It was asked what time it is, and for nothing else.
+    only_clock: bool,
     /// It holds a lock for others to wait for, or has something to tell them: not before the writers have committed.
     pub ends_last: bool,
     /// NOTIFY.
@@ -319,6 +321,32 @@ impl Session {
         Ok(())
     }
 
+    /// The coordinator's time, as that of the transaction; it has done nothing in it so far.
+    pub async fn ask_clock(&mut self) -> Result<QueryResult> {
+        self.join(COORDINATOR_GROUP).await?;
+        if self.definitions.is_asked() {
+            return self.collect_on(COORDINATOR_GROUP, CLOCK).await;
+        }
+        let kept = CLOCK_KEPT.with(Rc::clone);
+        let mut result = self.collect_kept(COORDINATOR_GROUP, &kept).await;
+        if let Err(Failure::Statement(fields)) = &result
+            && fields.sqlstate() == "26000"
+        {
+            // A body has deallocated everything there.
+            self.collect_on(COORDINATOR_GROUP, "ROLLBACK").await?;
+            if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
+                participant.lease.prepared.clear();
+                (participant.in_block, participant.told) = (false, 0);
+            }
+            self.join(COORDINATOR_GROUP).await?;
+            result = self.collect_on(COORDINATOR_GROUP, CLOCK).await;
+        }
+        if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
+            participant.only_clock = result.is_ok();
+        }
+        result
+    }
+
     /// The coordinator takes part, for a statement that makes settings.
     pub async fn join_making(&mut self) -> Result<()> {
         let joined = self.join(COORDINATOR_GROUP).await;
@@ -467,6 +495,7 @@ impl Session {
             in_block: false,
             fenced: HashSet::new(),
             only_snapshot: false,
+            only_clock: false,
             ends_last: false,
             announces: false,
         })
@@ -487,6 +516,7 @@ impl Session {
         let mut participant =
             self.txn.participants.remove(&group).ok_or_else(|| Failure::new("XX000", "participant is missing"))?;
         participant.only_snapshot = false;
+        participant.only_clock = false;
         self.txn.out.insert(group, participant.told);
         Ok(participant)
     }
@@ -1061,6 +1091,17 @@ impl Session {
     /// be serializable says now whether it is.
     async fn end_reading_coordinator(&mut self) -> Result<()> {
         let first = self.txn.holds || self.may_be_serializable();
+        if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP)
+            && (participant.only_clock && participant.in_block && !participant.wrote && !first)
+        {
+            // Nothing depends on it: the others end meanwhile.
+            participant.in_block = false;
+            participant.lease.send_query("COMMIT");
+            if participant.lease.flush().await.is_err() {
+                participant.lease.poison();
+            }
+            return Ok(());
+        }
         let others_wrote = self.txn.participants.values().any(|p| p.wrote);
         if let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP) {
             // What it has to tell is told when it decides, or after that.
@@ -1091,6 +1132,31 @@ impl Session {
         self.txn.committing = true;
         self.cancel.set_committing(true);
         self.end_reading_coordinator().await?;
+        let result = self.commit_others().await;
+        self.await_clock().await;
+        result
+    }
+
+    /// The answer of a coordinator that has only told the time.
+    async fn await_clock(&mut self) {
+        let awaited = self.awaited(COORDINATOR_GROUP);
+        let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP).filter(|p| p.only_clock) else {
+            return;
+        };
+        if participant.lease.is_broken() || participant.lease.in_flight == 0 {
+            return;
+        }
+        let ended = participant.lease.collect();
+        let ended = match awaited {
+            Some(awaited) => awaited.answer(ended).await,
+            None => Some(ended.await),
+        };
+        if !matches!(ended, Some(Ok(_))) {
+            participant.lease.poison();
+        }
+    }
+
+    async fn commit_others(&mut self) -> Result<()> {
         let participants: Vec<pgherd_txn::Participant> = self
             .txn
             .participants
@@ -1537,7 +1603,24 @@ async fn recycle(connection: &mut Connection) {
     }
 }
 
+/// The transaction's time, whatever the session's settings are.
+pub const CLOCK: &str =
+    "SELECT pg_catalog.to_char(pg_catalog.timezone('UTC', pg_catalog.now()), 'YYYY-MM-DD HH24:MI:SS.US') || '+00'";
+
 thread_local! {
+    static CLOCK_KEPT: Rc<LaneStatement> = {
+        let id = next_id() * 65_536;
+        Rc::new(LaneStatement {
+            id,
+            name: statement_name(id),
+            sql: CLOCK.to_owned(),
+            param_types: Vec::new(),
+            columns: None,
+            writes: false,
+            shares: false,
+        })
+    };
+
     /// Writes the commit record. It makes this commit synchronous, whatever the client chose for its own.
     pub static RECORD: Rc<LaneStatement> = {
         let id = next_id() * 65_536;

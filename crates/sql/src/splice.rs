@@ -55,6 +55,29 @@ impl Splice {
         out
     }
 
+    /// The same with another text for a range of what the user wrote; none: it does not stand there once, as it was
+    /// written.
+    pub fn replaced(&self, span: Span, new: &str) -> Option<Splice> {
+        let holds = |part: &Part| match part {
+            Part::Text { text, origin: Some(origin) } => {
+                Span::new(*origin, origin + text.len()).contains(span).then_some(*origin)
+            }
+            _ => None,
+        };
+        let mut found = self.parts.iter().enumerate().filter_map(|(at, part)| Some((at, holds(part)?)));
+        let (at, origin) = found.next()?;
+        if found.next().is_some() {
+            return None;
+        }
+        let Part::Text { text, .. } = &self.parts[at] else { return None };
+        let mut splice = Splice { parts: self.parts[..at].to_vec() };
+        splice.push_text(text.get(..span.start - origin)?, Some(origin));
+        splice.push_text(new, None);
+        splice.push_text(text.get(span.end - origin..)?, Some(span.end));
+        splice.parts.extend_from_slice(&self.parts[at + 1..]);
+        Some(splice)
+    }
+
     /// Maps a byte offset in the rendered text back to one in the user's statement.
     pub fn origin_of(&self, rendered: usize, name_of: impl Fn(u32) -> Option<String>) -> Option<usize> {
         let mut at = 0;
@@ -371,6 +394,20 @@ mod tests {
         let mut edits = Edits::new();
         edits.replace(span("b"), "c").insert(0, "/* */ ").insert_after(span("f(a)"), " as f").replace(span("a"), "1");
         assert_eq!(written(&edits).unwrap(), "/* */ select f(1) as f, c from t");
+    }
+
+    #[test]
+    fn a_range_that_stands_there_once_is_replaced() {
+        let mut edits = Edits::new();
+        edits.table(span("t"), 1, "t").replace(span("a"), "c");
+        let splice = edits.apply(TEXT).unwrap();
+        assert_eq!(splice.replaced(span(", b"), "").unwrap().as_written(), "select f(c) from t");
+        for other in ["a", "f(a)", "from t"] {
+            assert_eq!(splice.replaced(span(other), "x"), None, "{other}");
+        }
+        let mut twice = splice.clone();
+        twice.append(splice);
+        assert_eq!(twice.replaced(span(", b"), ""), None);
     }
 
     #[test]

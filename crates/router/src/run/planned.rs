@@ -611,7 +611,7 @@ impl Session {
         let Some(keys) = &scatter.keys else { return Ok(catalog.groups_of(&scatter.table)) };
         let types = self.param_types(call).await?;
         let mut groups = Vec::new();
-        for key in keys {
+        for key in &keys.values {
             let Some(found) = self.remainders_of(&scatter.table, key, parameters(call, &types)).await? else {
                 return Ok(catalog.groups_of(&scatter.table));
             };

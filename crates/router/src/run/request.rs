@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use pgherd_backend::lane::LaneStatement;
 use pgherd_backend::{Connection, QueryResult};
 use pgherd_catalog::{COORDINATOR_GROUP, FIRST_USER_OID, GroupId, OWN_SCHEMA, Snapshot, SnapshotId, Table};
 use pgherd_planner::RoutineCopy;
@@ -400,6 +401,21 @@ impl Session {
         let mut participant = self.take(group)?;
         participant.lease.send_query(sql);
         let result = self.collect_from(group, &mut participant, false).await;
+        self.put_back(group, participant);
+        result
+    }
+
+    /// The same of a statement without parameters that is kept there.
+    pub async fn collect_kept(&mut self, group: GroupId, statement: &LaneStatement) -> Result<QueryResult> {
+        let mut participant = self.take(group)?;
+        participant.lease.send_kept(statement, &[0; 6]);
+        participant.lease.send_sync();
+        let result = self.collect_from(group, &mut participant, false).await;
+        let kept = &mut participant.lease.prepared;
+        match &result {
+            Ok(_) => kept.insert(statement.id, statement.sql.len()),
+            Err(_) => kept.remove(statement.id),
+        }
         self.put_back(group, participant);
         result
     }

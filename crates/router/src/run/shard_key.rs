@@ -1,5 +1,7 @@
 //! Which shard a value of the distribution column belongs to: hashed here where that is certain, else by a server.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use pgherd_catalog::Table;
 use pgherd_catalog::hash::{self, Hashed, KeyType, remainder};
@@ -65,7 +67,8 @@ impl Session {
         let Some(value) = bound.bound.params.get(index).cloned().flatten() else { return Ok(Some(Vec::new())) };
         let element = bound.types.get(index).and_then(|oid| element_type(*oid));
         let Some(key_type) = element.and_then(|oid| table.key_type()?.for_parameter(oid)) else { return Ok(None) };
-        Ok(remainders(&value, bound.bound.is_binary(index), key_type, table.shards().len()))
+        let found = remainders(&value, bound.bound.is_binary(index), key_type, table.shards().len());
+        Ok(found.map(|found| found.into_iter().map(|(at, _)| at).collect()))
     }
 
     /// The remainder of a value that is put into the key column, which may change it first (`varchar(3)`).
@@ -233,21 +236,22 @@ pub fn element_type(array: u32) -> Option<u32> {
 const ELEMENTS_MAX: usize = 1000;
 
 /// Where the elements of an array are, each once. None: only a server can tell.
-pub fn remainders(value: &[u8], binary: bool, key_type: KeyType, shards: usize) -> Option<Vec<usize>> {
-    let mut found = Vec::new();
+pub fn remainders<'v>(
+    value: &'v [u8],
+    binary: bool,
+    key_type: KeyType,
+    shards: usize,
+) -> Option<Vec<(usize, Cow<'v, [u8]>)>> {
     let elements = elements(value, binary, ELEMENTS_MAX)?;
     // With array_nulls = off it is a text like any other.
     if !binary && matches!(key_type, KeyType::Text | KeyType::Name) && elements.iter().any(Option::is_none) {
         return None;
     }
     // NULL equals no key.
-    for element in elements.into_iter().flatten() {
+    let place = |element: Cow<'v, [u8]>| {
         let hashed = if binary { key_type.hash_binary(&element) } else { key_type.hash_text(&element) };
         let Hashed::Value(hash) = hashed else { return None };
-        let at = remainder(hash, shards as u32) as usize;
-        if !found.contains(&at) {
-            found.push(at);
-        }
-    }
-    Some(found)
+        Some((remainder(hash, shards as u32) as usize, element))
+    };
+    elements.into_iter().flatten().map(place).collect()
 }

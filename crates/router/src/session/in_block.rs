@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use pgherd_backend::lane::statement_name;
+use pgherd_catalog::COORDINATOR_GROUP;
 use pgherd_planner::Tier;
 use pgherd_wire::backend;
 use pgherd_wire::frame::next_frontend_frame;
@@ -80,11 +81,28 @@ impl Session {
             if !is_known || self.txn.now.is_none() && self.fix_now().await.is_err() {
                 return None;
             }
+        } else if self.txn.now.is_none() && self.is_known_in_time() && self.fix_now().await.is_err() {
+            return None;
         }
         match self.txn.now {
             Some(_) => self.bound_group(0, None, Clock::Transactions).ok(),
             None => None,
         }
+    }
+
+    /// The execution at the front of the client's buffer is of a statement that goes with the transaction's time only.
+    fn is_known_in_time(&mut self) -> bool {
+        if !self.coordinator_takes_part() && !self.catalog().time_is_read_inside {
+            return false;
+        }
+        let Ok(execution) = self.execution(0) else { return false };
+        let Some(name) = self.client.read.get(execution.name).and_then(|name| std::str::from_utf8(name).ok()) else {
+            return false;
+        };
+        let Some(prepared) = self.statements.get(name).map(|named| named.prepared.clone()) else { return false };
+        prepared.compiled().is_none()
+            && prepared.compiled_timed().is_some_and(|compiled| self.is_current(&compiled))
+            && self.clock_of(COORDINATOR_GROUP) == COORDINATOR_GROUP
     }
 
     /// What is in the client's buffer leaves for a lane.

@@ -3,16 +3,17 @@
 //! which clients may share (`group.rs`). Counts over all shards go to each server by the table's own name, and are
 //! added up here.
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 use bytes::{Buf, BufMut, BytesMut};
 use pgherd_backend::lane::{Again, LaneStatement, Outcome, Rider};
-use pgherd_catalog::{GroupId, Snapshot};
-use pgherd_planner::{Combine, OrderKey, Ordered, Plan, Scatter, Tier};
+use pgherd_catalog::{GroupId, Oid, Snapshot};
+use pgherd_planner::{Combine, KeyValue, OrderKey, Ordered, Plan, Scatter, Tier};
 use pgherd_sql::ast::Tree;
-use pgherd_sql::{Statement, StatementKind};
+use pgherd_sql::{Splice, Statement, StatementKind};
 use pgherd_wire::backend::{self, DataRow, FieldDescription};
 
 use super::ride::{Compiled, CompiledKey, Values, is_plain_table};
@@ -23,6 +24,9 @@ use crate::run::shard_key::remainders;
 
 /// More keys than this go the long way.
 const KEYS_MAX: usize = 32;
+/// Of an array any shards may be wanted: more than this on one server are read by the tables' own names, in a text for
+/// all of them.
+const BY_NAME_MAX: usize = 2;
 /// Texts that are kept of a statement, one for each set of shards on a server.
 const TEXTS_MAX: usize = 256;
 /// Bytes of them.
@@ -47,7 +51,7 @@ pub(super) fn may_ride(plan: &Plan, scatter: &Scatter, statement: &Statement, ca
     };
     let is_merged = matches!(scatter.combine, Combine::Merge(_)) && matches!(statement.kind, StatementKind::Select);
     let is_listed = match &scatter.keys {
-        Some(keys) => (is_merged || matches!(scatter.combine, Combine::Concatenate)) && keys.len() <= KEYS_MAX,
+        Some(keys) => (is_merged || matches!(scatter.combine, Combine::Concatenate)) && keys.values.len() <= KEYS_MAX,
         None => is_merged,
     };
     fits && is_listed && !plan.parent_only && !plan.uses_now && plan.tables.iter().all(is_plain_table)
@@ -84,8 +88,85 @@ impl Gathers {
     }
 }
 
-/// What each server is to run: shards by group.
-type Places = BTreeMap<GroupId, Vec<usize>>;
+/// What each server is to run, by group.
+type Places = BTreeMap<GroupId, Place>;
+
+#[derive(Default)]
+struct Place {
+    shards: Vec<usize>,
+    /// The keys that are there, as the elements of an array's text.
+    keys: Vec<u8>,
+}
+
+impl Place {
+    fn keys(self) -> Vec<u8> {
+        [b"{", self.keys.as_slice(), b"}"].concat()
+    }
+}
+
+/// The statement with an array of keys where it lists them, for each server its own: PostgreSQL puts a list together
+/// with parameters in it once for each row that it looks at, and a server needs to look for its own keys only.
+pub(super) struct Narrowed {
+    sql: Splice,
+    array_oid: Oid,
+    is_text: bool,
+    /// The values, for those of the keys that are literals.
+    literals: Vec<Option<Vec<u8>>>,
+}
+
+impl Narrowed {
+    pub fn of(plan: &Plan, param_types: &[Oid]) -> Option<Narrowed> {
+        let Tier::Scatter(Scatter { keys: Some(keys), sql, .. }) = &plan.tier else { return None };
+        let listed = keys.listed.as_ref()?;
+        let (array_oid, is_text) = array_of(listed.type_oid)?;
+        let sql = sql.replaced(listed.span, &format!(" = ANY (${})", param_types.len() + 1))?;
+        let literals = keys.values.iter().map(|key| match key {
+            KeyValue::Literal(text) => Some(text.clone().into_bytes()),
+            _ => None,
+        });
+        Some(Narrowed { sql, array_oid, is_text, literals: literals.collect() })
+    }
+
+    fn add(&self, value: &[u8], binary: bool, keys: &mut Vec<u8>) -> Option<()> {
+        if !keys.is_empty() {
+            keys.push(b',');
+        }
+        if self.is_text {
+            keys.push(b'"');
+            for byte in value {
+                if matches!(byte, b'"' | b'\\') {
+                    keys.push(b'\\');
+                }
+                keys.push(*byte);
+            }
+            keys.push(b'"');
+            return Some(());
+        }
+        match (binary, value.len()) {
+            (false, _) => keys.extend_from_slice(value.trim_ascii()),
+            (true, 2 | 4 | 8) => {
+                let sign = if value[0] & 0x80 == 0 { 0 } else { 0xff };
+                let mut whole = [sign; 8];
+                whole[8 - value.len()..].copy_from_slice(value);
+                keys.extend_from_slice(i64::from_be_bytes(whole).to_string().as_bytes());
+            }
+            (true, 16) => value.iter().for_each(|byte| keys.extend_from_slice(format!("{byte:02x}").as_bytes())),
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+/// The type of an array whose elements are compared with a column of this type as with another column of it. Integers
+/// of any width are compared with one as `bigint`.
+fn array_of(type_oid: Oid) -> Option<(Oid, bool)> {
+    match type_oid {
+        20 | 21 | 23 => Some((1016, false)),
+        2950 => Some((2951, false)),
+        25 | 1043 => Some((1009, true)),
+        _ => None,
+    }
+}
 
 impl Compiled {
     /// Where the keys are. None: only a server can tell, or a table has no shard there.
@@ -95,28 +176,46 @@ impl Compiled {
         }
         let shards = scatter.table.shards();
         let mut places = Places::new();
-        let mut add = |at: usize| {
+        let mut add = |at: usize, value: Option<(&[u8], bool)>| {
             let found = places.entry(shards.get(at)?.group).or_default();
-            if !found.contains(&at) {
-                found.push(at);
+            if !found.shards.contains(&at) {
+                found.shards.push(at);
             }
-            Some(())
+            match (&self.narrowed, value) {
+                (Some(narrowed), Some((value, binary))) => narrowed.add(value, binary, &mut found.keys),
+                // NULL equals no key.
+                _ => Some(()),
+            }
         };
-        for key in keys {
+        for (number, key) in keys.iter().enumerate() {
             match key {
                 CompiledKey::Each { index, key_type } => {
                     let Some((array, binary)) = values.get(*index)? else { continue };
-                    remainders(array, binary, *key_type, shards.len())?.into_iter().try_for_each(&mut add)?;
+                    for (at, value) in remainders(array, binary, *key_type, shards.len())? {
+                        add(at, Some((value.as_ref(), binary)))?;
+                    }
                 }
-                _ => add(key.remainder(values, shards.len())?)?,
+                CompiledKey::Param { index, .. } => add(key.remainder(values, shards.len())?, values.get(*index)?)?,
+                _ => {
+                    let literal = self.narrowed.as_ref().and_then(|narrowed| narrowed.literals.get(number)?.as_deref());
+                    add(key.remainder(values, shards.len())?, literal.map(|value| (value, false)))?;
+                }
             }
         }
         // Whoever finds nothing still says so.
         if places.is_empty() {
             return None;
         }
-        places.values_mut().for_each(|list| list.sort_unstable());
+        places.values_mut().for_each(|place| place.shards.sort_unstable());
         Some(places)
+    }
+
+    /// What a server gets behind the client's values.
+    fn values_there<'a>(&self, view: &Values<'_>, values: &'a [u8], place: Place) -> Option<Cow<'a, [u8]>> {
+        match &self.narrowed {
+            Some(_) => view.extended(&[Some(place.keys())]).map(Cow::Owned),
+            None => Some(Cow::Borrowed(values)),
+        }
     }
 
     /// Of one server: its shards together for rows, one by one for writes; all that it has where none are named.
@@ -126,18 +225,18 @@ impl Compiled {
             CompiledKey::List(keys) => keys.iter().any(|key| matches!(key, CompiledKey::Each { .. })),
             _ => false,
         };
-        // Of an array any shards may be wanted: one text by the tables' own names is for all of them.
-        let is_by_parent = shards.len() > 1 && !self.writes && self.fence.is_some() && has_array();
+        let is_by_parent = shards.len() > BY_NAME_MAX && !self.writes && self.fence.is_some() && has_array();
         let shards = if is_by_parent { &[] } else { shards };
         if let Some(known) = texts.known.borrow().get(shards) {
             return Some(known.clone());
         }
-        let text_of = |at: usize| Some(self.text_at(&scatter.table, &scatter.sql, at)?.1);
+        let written = self.narrowed.as_ref().map_or(&scatter.sql, |narrowed| &narrowed.sql);
+        let text_of = |at: usize| Some(self.text_at(&scatter.table, written, at)?.1);
         let sql = match (shards, &self.fence) {
             // What an uncorrelated subquery gives is known before the first row.
             ([], Some(fence)) => format!(
                 "SELECT * FROM ({}\n) AS pgherd_s WHERE (SELECT {fence}::pg_catalog.text) IS NOT NULL",
-                scatter.sql.as_written()
+                written.as_written()
             ),
             ([at], _) => text_of(*at)?,
             _ => {
@@ -151,7 +250,10 @@ impl Compiled {
             return None;
         }
         texts.bytes.set(bytes);
-        let statement = self.statement(next_id() * 65_536, sql);
+        let mut statement = self.statement(next_id() * 65_536, sql);
+        if let (Some(narrowed), Some(statement)) = (&self.narrowed, Rc::get_mut(&mut statement)) {
+            statement.param_types.push(narrowed.array_oid);
+        }
         known.insert(shards.into(), statement.clone());
         Some(statement)
     }
@@ -183,7 +285,7 @@ impl Session {
         }
         let places = match &compiled.key {
             CompiledKey::List(keys) => compiled.places(scatter, keys, &view),
-            CompiledKey::All(groups) if !view.may_move => Some(groups.iter().map(|g| (*g, Vec::new())).collect()),
+            CompiledKey::All(groups) if !view.may_move => Some(groups.iter().map(|g| (*g, Place::default())).collect()),
             _ => None,
         };
         let Some(places) = places else { return Attempt::No };
@@ -199,17 +301,20 @@ impl Session {
             }
         };
         if compiled.writes {
-            let Some(write) = self.write_of(compiled, scatter, &places, values) else { return Attempt::No };
+            let Some(write) = self.write_of(compiled, scatter, places, &view, values) else { return Attempt::No };
             let Some((_, context)) = &self.context else { return Attempt::No };
             let context = context.clone();
             begin(&link);
             context.group_writer(&self.thread).push(write);
         } else {
             let mut rides = Vec::with_capacity(places.len());
-            for (group, shards) in &places {
-                let lanes = self.lanes_of(*group, compiled.version());
-                let Some(ride) = lanes.zip(compiled.part(scatter, shards)) else { return Attempt::No };
-                rides.push(ride);
+            for (group, place) in places {
+                let lanes = self.lanes_of(group, compiled.version());
+                let Some((lanes, statement)) = lanes.zip(compiled.part(scatter, &place.shards)) else {
+                    return Attempt::No;
+                };
+                let Some(values) = compiled.values_there(&view, values, place) else { return Attempt::No };
+                rides.push((lanes, statement, values));
             }
             begin(&link);
             let formats = (0..columns).map(|column| match formats.len() / 2 {
@@ -225,9 +330,9 @@ impl Session {
                 }
             };
             let gather = Rc::new(Gather::new(link, rides.len(), kept));
-            for (lanes, statement) in rides {
+            for (lanes, statement, values) in rides {
                 // Where one is not taken, all go the long way once the others are back.
-                if !lanes.ride(Rc::new(PartOf(gather.clone())), &statement, values) {
+                if !lanes.ride(Rc::new(PartOf(gather.clone())), &statement, &values) {
                     gather.arrive(Outcome::Again(Again::NotSent));
                 }
             }
@@ -238,20 +343,29 @@ impl Session {
         Attempt::Away
     }
 
-    fn write_of(&self, compiled: &Compiled, scatter: &Scatter, places: &Places, values: &[u8]) -> Option<SharedWrite> {
+    fn write_of(
+        &self,
+        compiled: &Compiled,
+        scatter: &Scatter,
+        places: Places,
+        view: &Values<'_>,
+        values: &[u8],
+    ) -> Option<SharedWrite> {
         let timeouts = ["lock_timeout", "statement_timeout", "transaction_timeout"];
         if timeouts.iter().any(|name| self.settings.contains_key(*name)) {
             return None;
         }
         let (_, context) = self.context.as_ref()?;
+        let targets = self.targets_of(context, compiled.version(), places.keys().copied())?;
         let mut parts = Vec::new();
-        for (group, shards) in places {
+        for (group, mut place) in places {
+            let shards = std::mem::take(&mut place.shards);
+            let values = compiled.values_there(view, values, place)?;
             for at in shards {
-                let statement = compiled.part(scatter, std::slice::from_ref(at))?;
-                parts.push(Part { group: *group, statement, values: values.to_vec() });
+                let statement = compiled.part(scatter, &[at])?;
+                parts.push(Part { group, statement, values: values.to_vec() });
             }
         }
-        let targets = self.targets_of(context, compiled.version(), places.keys().copied())?;
         Some(SharedWrite {
             rider: self.client.link.clone(),
             parts,

@@ -15,7 +15,7 @@ use super::ride::Compiled;
 use super::rows::CompiledRows;
 use crate::describe::Described;
 use crate::error::Result;
-use crate::transaction::{Block, LogItem};
+use crate::transaction::{Block, CLOCK, LogItem};
 
 /// Numbers for server-side statements: unique in this process, so that a name on a server connection means one text.
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
@@ -358,6 +358,7 @@ impl Session {
     pub(super) async fn fix_now(&mut self) -> Result<()> {
         let takes_part = self.coordinator_takes_part().then_some(COORDINATOR_GROUP);
         let now = match self.txn.clock.or(takes_part) {
+            Some(COORDINATOR_GROUP) if takes_part.is_none() => self.ask_clock().await?.text(0, 0).map(str::to_owned),
             Some(group) => {
                 self.join(group).await?;
                 let result = self.collect_on(group, CLOCK).await?;
@@ -588,10 +589,6 @@ fn is_timed(plan: &Plan) -> bool {
 fn one_server(plan: &Plan) -> bool {
     matches!(plan.tier, Tier::Route(_) | Tier::Coordinator { .. })
 }
-
-/// The transaction's time, whatever the session's settings are.
-const CLOCK: &str =
-    "SELECT pg_catalog.to_char(pg_catalog.timezone('UTC', pg_catalog.now()), 'YYYY-MM-DD HH24:MI:SS.US') || '+00'";
 
 /// A moment as timestamptz reads it, in microseconds as PostgreSQL's clock has them.
 pub fn time_text(time: SystemTime) -> String {

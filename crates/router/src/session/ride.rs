@@ -63,7 +63,8 @@ pub struct Compiled {
     /// Values of the router behind the client's.
     given: Vec<RideGiven>,
     /// Of a statement over a list of keys.
-    pub(super) texts: super::lists::Texts,
+    pub(super) texts: lists::Texts,
+    pub(super) narrowed: Option<lists::Narrowed>,
     /// What the rows of several servers are put together by.
     pub(super) gathers: lists::Gathers,
     /// What keeps shards from moving while such a statement goes by the tables' own names.
@@ -473,7 +474,7 @@ impl Session {
     }
 
     /// Where Bind, perhaps Describe, Execute and Sync of the unnamed portal lie in the client's buffer.
-    fn execution(&self, at: usize) -> std::result::Result<Execution, Attempt> {
+    pub(super) fn execution(&self, at: usize) -> std::result::Result<Execution, Attempt> {
         let buf: &[u8] = &self.client.read;
         let next_message = |at: usize| message(buf, at).ok_or_else(|| incomplete(buf, at));
         let bind = next_message(at)?;
@@ -597,7 +598,7 @@ impl Session {
     }
 
     /// What was worked out for a statement holds: same catalog, and names mean the same to this session.
-    fn is_current(&self, compiled: &Compiled) -> bool {
+    pub(super) fn is_current(&self, compiled: &Compiled) -> bool {
         !compiled.ridden.never.get() && compiled.version == self.db.version() && self.means_same(&compiled.names)
     }
 
@@ -678,13 +679,14 @@ impl Session {
                 let epoch = catalog.placement_epoch(scatter.table.colocation);
                 fence = epoch.map(|epoch| format!("pgherd.fence({}, {epoch})", scatter.table.colocation));
                 match &scatter.keys {
-                    Some(keys) => keys.iter().map(of).collect::<Option<Vec<_>>>().map(CompiledKey::List),
+                    Some(keys) => keys.values.iter().map(of).collect::<Option<Vec<_>>>().map(CompiledKey::List),
                     None => fence.as_ref().map(|_| CompiledKey::All(catalog.groups_of(&scatter.table))),
                 }
             }
             _ => None,
         };
         let Some(key) = key else { return };
+        let narrowed = lists::Narrowed::of(plan, &param_types);
         let mut text_columns = BytesMut::new();
         write_columns(&described, |_| 0, &mut text_columns);
         let locks = may_lock(&statement.text);
@@ -707,7 +709,8 @@ impl Session {
             binary_columns: OnceCell::new(),
             ridden: Rc::default(),
             given,
-            texts: super::lists::Texts::default(),
+            texts: lists::Texts::default(),
+            narrowed,
             gathers,
             fence,
             verb: match &statement.kind {
@@ -954,9 +957,9 @@ fn write_values(sql: &str, literals: &[Literal], chosen: impl Fn(usize) -> bool,
 }
 
 /// Ranges of the client's buffer.
-struct Execution {
+pub(super) struct Execution {
     /// The statement's name.
-    name: Range<usize>,
+    pub name: Range<usize>,
     /// What Bind says behind it.
     values: Range<usize>,
     describes: bool,
@@ -1047,7 +1050,7 @@ impl<'a> Values<'a> {
     }
 
     /// The same with more values behind the others, as text.
-    fn extended(&self, more: &[Option<String>]) -> Option<Vec<u8>> {
+    pub(super) fn extended(&self, more: &[Option<impl AsRef<[u8]>>]) -> Option<Vec<u8>> {
         let count = u16::try_from(self.count + more.len()).ok()?;
         let mut out = Vec::with_capacity(16 + self.params.len() + more.len() * 32);
         match self.param_formats.len() / 2 {
@@ -1070,8 +1073,8 @@ impl<'a> Values<'a> {
         for value in more {
             match value {
                 Some(value) => {
-                    out.put_u32(u32::try_from(value.len()).ok()?);
-                    out.put_slice(value.as_bytes());
+                    out.put_u32(u32::try_from(value.as_ref().len()).ok()?);
+                    out.put_slice(value.as_ref());
                 }
                 None => out.put_i32(-1),
             }
