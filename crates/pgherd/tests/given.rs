@@ -841,6 +841,153 @@ fn keys_come_as_arrays() {
     compare("arrays", &said[0], &said[1]);
 }
 
+/// Keys that a statement lists: each shard gets its own, whatever their type and form.
+#[test]
+fn lists_of_keys_of_every_type() {
+    // A type of keys, a table's rows, literals, and parameters: their type, as text and as binary.
+    let binary = |value: i64, width: usize| value.to_be_bytes()[8 - width..].to_vec();
+    let integers = |type_oid: u32, width: usize| {
+        let values = [7i64, 12, -3, 39, 7, 100];
+        (type_oid, values.map(|value| (value.to_string().into_bytes(), binary(value, width))).to_vec())
+    };
+    let texts = |type_oid: u32, values: &[&str]| {
+        (
+            type_oid,
+            values.iter().map(|value| (value.as_bytes().to_vec(), value.as_bytes().to_vec())).collect::<Vec<_>>(),
+        )
+    };
+    let uuid = |n: u8| {
+        let bytes: Vec<u8> = std::iter::repeat_n(n, 16).collect();
+        (
+            format!("{{{}}}", "0123456789abcdef".chars().map(|_| format!("{n:02x}")).collect::<String>()).into_bytes(),
+            bytes,
+        )
+    };
+    let names = ["v7", "a\"b", "c\\d", "{e,f}", "", "NULL", "é ü", "v7"];
+    let of_names = "SELECT v, g FROM unnest(ARRAY['v7', 'a\"b', E'c\\\\d', '{e,f}', '', 'NULL', 'é ü', 'x', 'y']) WITH ORDINALITY u(v, g)";
+    let numbers = |of: &str| format!("SELECT g::{of}, g FROM generate_series(-20, 60) g");
+    let kinds = [
+        ("int", numbers("int"), "3, 12, 5000000000, NULL", vec![integers(23, 4), integers(20, 8), integers(21, 2)]),
+        ("bigint", numbers("bigint"), "3, 12, '13', 13", vec![integers(20, 8), integers(23, 4)]),
+        ("smallint", numbers("smallint"), "3, 12, 70000", vec![integers(21, 2), integers(20, 8)]),
+        (
+            "text",
+            of_names.to_owned(),
+            "'x', 'c\\d', '{e,f}', ''",
+            vec![texts(25, &names), texts(1043, &names), texts(0, &names)],
+        ),
+        ("varchar(9)", of_names.to_owned(), "'x', 'nowhere and long'", vec![texts(1043, &names), texts(25, &names)]),
+        (
+            "uuid",
+            "SELECT repeat(lpad(to_hex(g), 2, '0'), 16)::uuid, g FROM generate_series(0, 60) g".to_owned(),
+            "'03030303-0303-0303-0303-030303030303', '{0C0C0C0C0C0C0C0C0C0C0C0C0C0C0C0C}'",
+            vec![(2950, [7, 12, 39, 7, 99, 1].map(uuid).to_vec())],
+        ),
+    ];
+    let (_plain, sides) = sides();
+    let said = sides.each_ref().map(|side| {
+        let mut client = begin(side, "given_lists");
+        let mut all = Vec::new();
+        for (number, (key, rows, literals, parameters)) in kinds.iter().enumerate() {
+            let table = format!("listed{number}");
+            client.run(&format!("CREATE TABLE {table} (k {key}, n bigint, m int DEFAULT 0)")).unwrap();
+            if side.is_cluster {
+                client.run(&format!("SELECT create_distributed_table('{table}', 'k')")).unwrap();
+            }
+            client.run(&format!("INSERT INTO {table} (k, n) {rows}")).unwrap();
+            let statements = [
+                format!("SELECT k, n FROM {table} WHERE k IN ($1, $2)"),
+                format!("SELECT k, n, m FROM {table} t WHERE n > -100 AND t.k IN ($1,$2,{literals})AND m >= 0"),
+                format!("SELECT n FROM {table} WHERE (k) IN ($1, $2)"),
+                format!("SELECT n FROM {table} WHERE (k IN ($1, $2)) AND n <> 0"),
+                format!("SELECT n FROM {table} WHERE k = ANY (ARRAY[$1, $2, {literals}])"),
+                format!("SELECT n FROM {table} WHERE k=ANY(ARRAY[$1,$2])"),
+                format!("SELECT n FROM {table} WHERE k = $1 OR k = $2"),
+                format!("SELECT n FROM {table} WHERE k NOT IN ($1, $2) AND n < 3"),
+                format!("SELECT n FROM {table} WHERE k IN ($1, $2) OR k IN ({literals})"),
+                format!("SELECT count(*), sum(n), min(n) FROM {table} WHERE k IN ($1, {literals}, $2)"),
+                format!("SELECT count(*) FROM {table} WHERE k IN ($1, $2)"),
+                format!("SELECT n FROM {table} WHERE k IN ($1, $2) AND k IN ($2, {literals})"),
+                format!("SELECT a.n, b.n FROM {table} a JOIN {table} b ON a.k = b.k WHERE b.k IN ($1, $2)"),
+                format!("SELECT n, k IN ($1, $2) FROM {table} WHERE k IN ($1, $2) ORDER BY n DESC LIMIT 3"),
+                format!("UPDATE {table} SET m = m + 1 WHERE k IN ($1, $2)"),
+                format!("UPDATE {table} SET m = m + 1 WHERE k IN ($1, {literals})AND $2 IS NOT NULL RETURNING n, m"),
+                format!("DELETE FROM {table} WHERE k IN ($1, $2) AND n > 38"),
+            ];
+            for (type_oid, values) in parameters {
+                for (at, statement) in statements.iter().enumerate() {
+                    let name = format!("l{number}_{type_oid}_{at}");
+                    let types = [*type_oid, *type_oid];
+                    if let Err(error) = client.prepare(&name, statement, &types) {
+                        all.push(format!("{statement} {type_oid}: {error}"));
+                        continue;
+                    }
+                    for pair in values.windows(2) {
+                        for formats in [[0, 0], [1, 1], [0, 1]] {
+                            let value = |of: usize| match formats[of] {
+                                1 => Some(pair[of].1.clone()),
+                                _ => Some(pair[of].0.clone()),
+                            };
+                            let reply = client.execute_in(&name, &formats, &[value(0), value(1)]).unwrap();
+                            all.push(format!("{statement} {type_oid} {formats:?}: {}", WAYS.told(&reply)));
+                        }
+                    }
+                    let reply = client.execute_in(&name, &[], &[None, Some(values[0].0.clone())]).unwrap();
+                    all.push(format!("{statement} {type_oid} NULL: {}", WAYS.told(&reply)));
+                }
+            }
+            let rest = client.simple(&format!("SELECT k, n, m FROM {table} ORDER BY n"), None).unwrap();
+            all.push(WAYS.told(&rest));
+        }
+        all
+    });
+    compare("lists", &said[0], &said[1]);
+}
+
+/// Limits of one block's statements hold for reads that ride beside it, and for nothing after it.
+#[test]
+fn limits_of_a_block_hold() {
+    let (_plain, sides) = sides();
+    let said = sides.each_ref().map(|side| {
+        let mut client = begin(side, "given_limits");
+        client.run("CREATE FUNCTION slow(k int, s float) RETURNS int LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(s); RETURN k; END $$").unwrap();
+        client.prepare("read", "SELECT v FROM spread WHERE k = $1", &[23]).unwrap();
+        client.prepare("slow", "SELECT v, pg_sleep(0.6) IS NULL FROM spread WHERE k = $1", &[23]).unwrap();
+        client.prepare("write", "UPDATE spread SET n = n + 1 WHERE k = $1", &[23]).unwrap();
+        let mut all = Vec::new();
+        for round in 0..4 {
+            for limits in [
+                &["SET LOCAL statement_timeout = '5s'"][..],
+                &["SET LOCAL statement_timeout = 300", "SAVEPOINT s"],
+                &["SET statement_timeout = '4s'"],
+                &["SET LOCAL lock_timeout = '2min'", "SET LOCAL statement_timeout = 0"],
+                &["SET LOCAL statement_timeout = '5s'", "SET LOCAL work_mem = '1MB'"],
+                &["SET LOCAL statement_timeout = '5s'", "SET LOCAL search_path = nowhere, public"],
+                &["SAVEPOINT s", "SET LOCAL statement_timeout = '5s'", "ROLLBACK TO s"],
+            ] {
+                client.run("BEGIN").unwrap();
+                for limit in limits {
+                    all.push(format!("{limit}: {}", WAYS.told(&client.simple(limit, None).unwrap())));
+                }
+                for name in ["read", "slow", "read", "write", "read"] {
+                    let value = [Some((round + 2).to_string().into_bytes())];
+                    all.push(format!("{limits:?} {name}: {}", WAYS.told(&client.execute(name, &value, 0, None).unwrap())));
+                }
+                for asked in ["SHOW statement_timeout", "SHOW lock_timeout"] {
+                    all.push(WAYS.told(&client.simple(asked, None).unwrap()));
+                }
+                let ends = if round % 2 == 0 { "COMMIT" } else { "ROLLBACK" };
+                all.push(WAYS.told(&client.simple(ends, None).unwrap()));
+                for asked in ["SHOW statement_timeout", "SHOW lock_timeout", "SELECT sum(n) FROM spread", "RESET statement_timeout"] {
+                    all.push(WAYS.told(&client.simple(asked, None).unwrap()));
+                }
+            }
+        }
+        all
+    });
+    compare("limits", &said[0], &said[1]);
+}
+
 /// What asks inside the coordinator what was drawn hears of it.
 #[test]
 fn bodies_know_what_was_drawn() {

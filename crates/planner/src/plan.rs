@@ -143,6 +143,8 @@ pub struct Keys {
 pub struct Listed {
     /// From behind the column to its end.
     pub span: Span,
+    /// What stands there.
+    pub written: String,
     /// The column's type.
     pub type_oid: Oid,
 }

@@ -234,12 +234,7 @@ impl Context<'_> {
     }
 
     /// `key IN (…)`: the only keys whose workers need to be asked.
-    pub fn keys_of(
-        &self,
-        anchors: &[crate::analysis::ColumnId],
-        level: usize,
-        filter: Option<&Expr>,
-    ) -> Option<Keys> {
+    pub fn keys_of(&self, anchors: &[crate::analysis::ColumnId], level: usize, filter: Option<&Expr>) -> Option<Keys> {
         let this = &self.analysis.levels[level];
         let facts = self.analysis.facts(this.env);
         for conjunct in filter?.conjuncts() {
@@ -274,7 +269,7 @@ impl Context<'_> {
         let text = span.of(self.text());
         let count = |bracket| text.matches(bracket).count();
         let is_whole = text.starts_with(|c: char| c.is_whitespace() || c == '=') && text.ends_with(')');
-        (is_whole && count('(') == count(')')).then_some(Listed { span, type_oid })
+        (is_whole && count('(') == count(')')).then(|| Listed { span, written: text.to_owned(), type_oid })
     }
 
     fn key_list(

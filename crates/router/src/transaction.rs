@@ -1523,11 +1523,21 @@ impl LogItem {
         matches!(self, LogItem::Set { .. } | LogItem::Modes(_) | LogItem::Raw(_))
     }
 
+    /// A limit of time that lanes stay below by theirs: what reaches those runs again, under this one.
+    pub fn is_long_limit(&self) -> bool {
+        let LogItem::Set { name, value, .. } = self else { return false };
+        matches!(name.as_str(), "statement_timeout" | "lock_timeout")
+            && settings::time(value.trim_matches('\'')).is_some_and(|time| time.is_zero() || time >= LONG_LIMIT)
+    }
+
     /// The same, but for limits and costs: how a statement is run, not what it is.
     pub fn changes_meaning(&self) -> bool {
         self.is_setting() && !matches!(self, LogItem::Set { name, .. } if settings::is_quiet(name))
     }
 }
+
+/// Much longer than any limit of a lane's own.
+const LONG_LIMIT: Duration = Duration::from_secs(1);
 
 /// For servers that have not heard yet that a transaction is rolled back.
 pub const ROLLBACK_WAIT: Duration = Duration::from_secs(1);

@@ -57,7 +57,7 @@ impl Splice {
 
     /// The same with another text for a range of what the user wrote; none: it does not stand there once, as it was
     /// written.
-    pub fn replaced(&self, span: Span, new: &str) -> Option<Splice> {
+    pub fn replaced(&self, span: Span, written: &str, new: &str) -> Option<Splice> {
         let holds = |part: &Part| match part {
             Part::Text { text, origin: Some(origin) } => {
                 Span::new(*origin, origin + text.len()).contains(span).then_some(*origin)
@@ -70,6 +70,9 @@ impl Splice {
             return None;
         }
         let Part::Text { text, .. } = &self.parts[at] else { return None };
+        if text.get(span.start - origin..span.end - origin) != Some(written) {
+            return None;
+        }
         let mut splice = Splice { parts: self.parts[..at].to_vec() };
         splice.push_text(text.get(..span.start - origin)?, Some(origin));
         splice.push_text(new, None);
@@ -401,13 +404,14 @@ mod tests {
         let mut edits = Edits::new();
         edits.table(span("t"), 1, "t").replace(span("a"), "c");
         let splice = edits.apply(TEXT).unwrap();
-        assert_eq!(splice.replaced(span(", b"), "").unwrap().as_written(), "select f(c) from t");
+        assert_eq!(splice.replaced(span(", b"), ", b", "").unwrap().as_written(), "select f(c) from t");
         for other in ["a", "f(a)", "from t"] {
-            assert_eq!(splice.replaced(span(other), "x"), None, "{other}");
+            assert_eq!(splice.replaced(span(other), other, "x"), None, "{other}");
         }
+        assert_eq!(splice.replaced(span(", b"), ", c", ""), None);
         let mut twice = splice.clone();
         twice.append(splice);
-        assert_eq!(twice.replaced(span(", b"), ""), None);
+        assert_eq!(twice.replaced(span(", b"), ", b", ""), None);
     }
 
     #[test]

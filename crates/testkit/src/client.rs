@@ -313,6 +313,13 @@ impl Client {
         self.finish(packet, copy_in)
     }
 
+    /// The same with parameters in these formats, and columns as text.
+    pub fn execute_in(&mut self, name: &str, formats: &[i16], parameters: &[Option<Vec<u8>>]) -> Result<Reply> {
+        let mut packet = bind("", name, formats, parameters, &[0]);
+        packet.extend(execute("", 0));
+        self.finish(packet, None)
+    }
+
     pub fn close_statement(&mut self, name: &str) -> Result<Reply> {
         let mut packet = close(b'S', name);
         packet.extend(sync());

@@ -13,6 +13,7 @@ use super::{Prepared, Session};
 use crate::group::GroupWriter;
 use crate::settings::Settings;
 use crate::shared::Thread;
+use crate::transaction::LogItem;
 
 /// Contexts that one thread keeps; beyond that statements go the long way.
 const CONTEXTS_MAX: usize = 64;
@@ -143,25 +144,36 @@ impl Session {
     /// Finds out whom this session shares lanes with, unless it is known. False: with nobody.
     pub(super) fn has_context(&mut self) -> bool {
         let generation = self.thread.shared.generation();
+        let shared = self.shared_settings().clone();
         if let Some((settings, context)) = &self.context
-            && settings.is_same(&self.settings)
+            && settings.is_same(&shared)
             && context.generation == generation
         {
             return true;
         }
-        let context = self.find_context(generation);
+        let context = self.find_context(generation, &shared);
         let found = context.is_some();
-        self.context = context.map(|context| (self.settings.clone(), context));
+        self.context = context.map(|context| (shared, context));
         found
     }
 
-    fn find_context(&self, generation: u64) -> Option<Rc<LaneContext>> {
+    /// The session's settings as lanes need to have them.
+    fn shared_settings(&self) -> &Settings {
+        let log = &self.txn.log;
+        let only_limits = || log.iter().all(|item| !item.is_setting() || item.is_long_limit());
+        match &self.txn.settings_before {
+            Some(before) if log.iter().any(LogItem::is_long_limit) && only_limits() => before,
+            _ => &self.settings,
+        }
+    }
+
+    fn find_context(&self, generation: u64, shared: &Settings) -> Option<Rc<LaneContext>> {
         // Literals are lifted as the setting's default has them.
         if self.plain_strings_escape() {
             return None;
         }
         let wanted: Settings =
-            self.settings.iter().filter(|(name, _)| !is_aside(name)).map(|(n, v)| (n.clone(), v.clone())).collect();
+            shared.iter().filter(|(name, _)| !is_aside(name)).map(|(n, v)| (n.clone(), v.clone())).collect();
         let mut contexts = self.thread.contexts.borrow_mut();
         if contexts.len() >= CONTEXTS_MAX || contexts.iter().any(|c| c.generation != generation) {
             LaneContext::tend(&mut contexts, generation);

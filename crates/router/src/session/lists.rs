@@ -11,7 +11,7 @@ use std::rc::Rc;
 use bytes::{Buf, BufMut, BytesMut};
 use pgherd_backend::lane::{Again, LaneStatement, Outcome, Rider};
 use pgherd_catalog::{GroupId, Oid, Snapshot};
-use pgherd_planner::{Combine, KeyValue, OrderKey, Ordered, Plan, Scatter, Tier};
+use pgherd_planner::{Combine, KeyValue, Listed, OrderKey, Ordered, Plan, Scatter, Tier};
 use pgherd_sql::ast::Tree;
 use pgherd_sql::{Splice, Statement, StatementKind};
 use pgherd_wire::backend::{self, DataRow, FieldDescription};
@@ -94,20 +94,33 @@ type Places = BTreeMap<GroupId, Place>;
 #[derive(Default)]
 struct Place {
     shards: Vec<usize>,
-    /// The keys that are there, as the elements of an array's text.
-    keys: Vec<u8>,
+    /// The keys that are in each of them, as the elements of an array's text.
+    keys: Vec<Vec<u8>>,
 }
 
 impl Place {
-    fn keys(self) -> Vec<u8> {
-        [b"{", self.keys.as_slice(), b"}"].concat()
+    /// The keys of a shard.
+    fn keys_in(&mut self, at: usize) -> &mut Vec<u8> {
+        let index = match self.shards.binary_search(&at) {
+            Ok(index) => index,
+            Err(index) => {
+                self.shards.insert(index, at);
+                self.keys.insert(index, Vec::new());
+                index
+            }
+        };
+        &mut self.keys[index]
     }
 }
 
-/// The statement with an array of keys where it lists them, for each server its own: PostgreSQL puts a list together
-/// with parameters in it once for each row that it looks at, and a server needs to look for its own keys only.
+fn array(elements: &[u8]) -> Option<Vec<u8>> {
+    Some([b"{", elements, b"}"].concat())
+}
+
+/// The statement with an array of keys where it lists them, for each shard its own: PostgreSQL puts a list together
+/// with parameters in it once for each row that it looks at, and a shard needs to be searched for its own keys only.
 pub(super) struct Narrowed {
-    sql: Splice,
+    listed: Listed,
     array_oid: Oid,
     is_text: bool,
     /// The values, for those of the keys that are literals.
@@ -115,16 +128,16 @@ pub(super) struct Narrowed {
 }
 
 impl Narrowed {
-    pub fn of(plan: &Plan, param_types: &[Oid]) -> Option<Narrowed> {
+    pub fn of(plan: &Plan) -> Option<Narrowed> {
         let Tier::Scatter(Scatter { keys: Some(keys), sql, .. }) = &plan.tier else { return None };
         let listed = keys.listed.as_ref()?;
         let (array_oid, is_text) = array_of(listed.type_oid)?;
-        let sql = sql.replaced(listed.span, &format!(" = ANY (${})", param_types.len() + 1))?;
+        sql.replaced(listed.span, &listed.written, "")?;
         let literals = keys.values.iter().map(|key| match key {
             KeyValue::Literal(text) => Some(text.clone().into_bytes()),
             _ => None,
         });
-        Some(Narrowed { sql, array_oid, is_text, literals: literals.collect() })
+        Some(Narrowed { listed: listed.clone(), array_oid, is_text, literals: literals.collect() })
     }
 
     fn add(&self, value: &[u8], binary: bool, keys: &mut Vec<u8>) -> Option<()> {
@@ -177,12 +190,9 @@ impl Compiled {
         let shards = scatter.table.shards();
         let mut places = Places::new();
         let mut add = |at: usize, value: Option<(&[u8], bool)>| {
-            let found = places.entry(shards.get(at)?.group).or_default();
-            if !found.shards.contains(&at) {
-                found.shards.push(at);
-            }
+            let keys = places.entry(shards.get(at)?.group).or_default().keys_in(at);
             match (&self.narrowed, value) {
-                (Some(narrowed), Some((value, binary))) => narrowed.add(value, binary, &mut found.keys),
+                (Some(narrowed), Some((value, binary))) => narrowed.add(value, binary, keys),
                 // NULL equals no key.
                 _ => Some(()),
             }
@@ -203,44 +213,63 @@ impl Compiled {
             }
         }
         // Whoever finds nothing still says so.
-        if places.is_empty() {
-            return None;
-        }
-        places.values_mut().for_each(|place| place.shards.sort_unstable());
-        Some(places)
+        (!places.is_empty()).then_some(places)
     }
 
-    /// What a server gets behind the client's values.
-    fn values_there<'a>(&self, view: &Values<'_>, values: &'a [u8], place: Place) -> Option<Cow<'a, [u8]>> {
+    /// What a server gets for some of its shards, behind the client's values.
+    fn values_there<'a>(&self, view: &Values<'_>, values: &'a [u8], keys: &[Vec<u8>]) -> Option<Cow<'a, [u8]>> {
+        if self.narrowed.is_none() {
+            return Some(Cow::Borrowed(values));
+        }
+        let arrays: Vec<_> = match self.is_by_parent(keys.len()) {
+            true => {
+                let all: Vec<&[u8]> = keys.iter().filter(|keys| !keys.is_empty()).map(Vec::as_slice).collect();
+                vec![array(&all.join(&b","[..]))]
+            }
+            false => keys.iter().map(|keys| array(keys)).collect(),
+        };
+        view.extended(&arrays).map(Cow::Owned)
+    }
+
+    /// So many shards of one server are read by the tables' own names, since of an array any may be wanted: one text is
+    /// for all of them.
+    fn is_by_parent(&self, shards: usize) -> bool {
+        let has_array = || match &self.key {
+            CompiledKey::List(keys) => keys.iter().any(|key| matches!(key, CompiledKey::Each { .. })),
+            _ => false,
+        };
+        shards > BY_NAME_MAX && !self.writes && self.fence.is_some() && has_array()
+    }
+
+    /// The text with the keys of its place among several.
+    fn written<'a>(&self, scatter: &'a Scatter, place: usize) -> Option<Cow<'a, Splice>> {
         match &self.narrowed {
-            Some(_) => view.extended(&[Some(place.keys())]).map(Cow::Owned),
-            None => Some(Cow::Borrowed(values)),
+            None => Some(Cow::Borrowed(&scatter.sql)),
+            Some(narrowed) => {
+                let array = format!(" = ANY (${})", self.param_types.len() + place + 1);
+                scatter.sql.replaced(narrowed.listed.span, &narrowed.listed.written, &array).map(Cow::Owned)
+            }
         }
     }
 
     /// Of one server: its shards together for rows, one by one for writes; all that it has where none are named.
     fn part(&self, scatter: &Scatter, shards: &[usize]) -> Option<Rc<LaneStatement>> {
         let texts = &self.texts;
-        let has_array = || match &self.key {
-            CompiledKey::List(keys) => keys.iter().any(|key| matches!(key, CompiledKey::Each { .. })),
-            _ => false,
-        };
-        let is_by_parent = shards.len() > BY_NAME_MAX && !self.writes && self.fence.is_some() && has_array();
-        let shards = if is_by_parent { &[] } else { shards };
+        let shards = if self.is_by_parent(shards.len()) { &[] } else { shards };
         if let Some(known) = texts.known.borrow().get(shards) {
             return Some(known.clone());
         }
-        let written = self.narrowed.as_ref().map_or(&scatter.sql, |narrowed| &narrowed.sql);
-        let text_of = |at: usize| Some(self.text_at(&scatter.table, written, at)?.1);
+        let text_of =
+            |place: usize, at: usize| Some(self.text_at(&scatter.table, self.written(scatter, place)?.as_ref(), at)?.1);
         let sql = match (shards, &self.fence) {
             // What an uncorrelated subquery gives is known before the first row.
             ([], Some(fence)) => format!(
                 "SELECT * FROM ({}\n) AS pgherd_s WHERE (SELECT {fence}::pg_catalog.text) IS NOT NULL",
-                written.as_written()
+                self.written(scatter, 0)?.as_written()
             ),
-            ([at], _) => text_of(*at)?,
+            ([at], _) => text_of(0, *at)?,
             _ => {
-                let parts = shards.iter().map(|at| Some(format!("({})", text_of(*at)?)));
+                let parts = shards.iter().enumerate().map(|(place, at)| Some(format!("({})", text_of(place, *at)?)));
                 parts.collect::<Option<Vec<_>>>()?.join(" UNION ALL ")
             }
         };
@@ -252,7 +281,7 @@ impl Compiled {
         texts.bytes.set(bytes);
         let mut statement = self.statement(next_id() * 65_536, sql);
         if let (Some(narrowed), Some(statement)) = (&self.narrowed, Rc::get_mut(&mut statement)) {
-            statement.param_types.push(narrowed.array_oid);
+            statement.param_types.extend(std::iter::repeat_n(narrowed.array_oid, shards.len().max(1)));
         }
         known.insert(shards.into(), statement.clone());
         Some(statement)
@@ -313,7 +342,7 @@ impl Session {
                 let Some((lanes, statement)) = lanes.zip(compiled.part(scatter, &place.shards)) else {
                     return Attempt::No;
                 };
-                let Some(values) = compiled.values_there(&view, values, place) else { return Attempt::No };
+                let Some(values) = compiled.values_there(&view, values, &place.keys) else { return Attempt::No };
                 rides.push((lanes, statement, values));
             }
             begin(&link);
@@ -358,12 +387,11 @@ impl Session {
         let (_, context) = self.context.as_ref()?;
         let targets = self.targets_of(context, compiled.version(), places.keys().copied())?;
         let mut parts = Vec::new();
-        for (group, mut place) in places {
-            let shards = std::mem::take(&mut place.shards);
-            let values = compiled.values_there(view, values, place)?;
-            for at in shards {
-                let statement = compiled.part(scatter, &[at])?;
-                parts.push(Part { group, statement, values: values.to_vec() });
+        for (group, place) in places {
+            for (at, keys) in place.shards.iter().zip(&place.keys) {
+                let statement = compiled.part(scatter, std::slice::from_ref(at))?;
+                let values = compiled.values_there(view, values, std::slice::from_ref(keys))?;
+                parts.push(Part { group, statement, values: values.into_owned() });
             }
         }
         Some(SharedWrite {

@@ -215,7 +215,10 @@ impl Session {
         self.txn.catalog.is_none()
             && !self.txn.changed_catalog
             && self.txn.own.is_none()
-            && !self.txn.log.iter().any(|item| item.is_setting() || matches!(item, LogItem::Snapshots(_)))
+            && !self.txn.log.iter().any(|item| match item {
+                LogItem::Snapshots(_) => true,
+                item => item.is_setting() && !item.is_long_limit(),
+            })
             && !self.keeps_one_snapshot()
             && limits.iter().all(|name| self.in_force(name).is_none_or(|limit| limit == "0"))
             && !self.has_ended()
@@ -686,7 +689,7 @@ impl Session {
             _ => None,
         };
         let Some(key) = key else { return };
-        let narrowed = lists::Narrowed::of(plan, &param_types);
+        let narrowed = lists::Narrowed::of(plan);
         let mut text_columns = BytesMut::new();
         write_columns(&described, |_| 0, &mut text_columns);
         let locks = may_lock(&statement.text);
