@@ -181,7 +181,7 @@ impl Setup {
     fn scattered(&mut self, scatter: &Scatter, columns: &[Option<String>], plan: &Plan) -> Result<Answer, String> {
         let workers: Vec<usize> = match &scatter.keys {
             Some(keys) => {
-                let set: HashSet<usize> = keys.iter().map(|k| self.worker_of(k)).collect();
+                let set: HashSet<usize> = keys.values.iter().map(|k| self.worker_of(k)).collect();
                 (0..WORKERS).filter(|w| set.contains(w)).collect()
             }
             None => (0..WORKERS).collect(),

@@ -405,7 +405,7 @@ mod tests {
         edits.table(span("t"), 1, "t").replace(span("a"), "c");
         let splice = edits.apply(TEXT).unwrap();
         assert_eq!(splice.replaced(span(", b"), ", b", "").unwrap().as_written(), "select f(c) from t");
-        for other in ["a", "f(a)", "from t"] {
+        for other in ["a", "f(a)", "select"] {
             assert_eq!(splice.replaced(span(other), other, "x"), None, "{other}");
         }
         assert_eq!(splice.replaced(span(", b"), ", c", ""), None);
