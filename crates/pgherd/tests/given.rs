@@ -847,7 +847,8 @@ fn lists_of_keys_of_every_type() {
     // A type of keys, a table's rows, literals, and parameters: their type, as text and as binary.
     let binary = |value: i64, width: usize| value.to_be_bytes()[8 - width..].to_vec();
     let integers = |type_oid: u32, width: usize| {
-        let values = [7i64, 12, -3, 39, 7, 100];
+        let wider = if width == 8 { 5_000_000_000 } else { 70_000 % (1 << (width * 8 - 2)) };
+        let values = [7i64, 12, -3, 39, 7, wider, 100];
         (type_oid, values.map(|value| (value.to_string().into_bytes(), binary(value, width))).to_vec())
     };
     let texts = |type_oid: u32, values: &[&str]| {
@@ -914,6 +915,16 @@ fn lists_of_keys_of_every_type() {
                 format!("UPDATE {table} SET m = m + 1 WHERE k IN ($1, {literals})AND $2 IS NOT NULL RETURNING n, m"),
                 format!("DELETE FROM {table} WHERE k IN ($1, $2) AND n > 38"),
             ];
+            // A cast may fail.
+            let cast = [
+                format!("SELECT n FROM {table} WHERE k IN ($1::smallint, $2, 3)"),
+                format!("SELECT n FROM {table} WHERE k IN ($1, $2::int::bigint)"),
+                format!("SELECT n FROM {table} WHERE k = ANY (ARRAY[$1, $2]::int[])"),
+                format!("SELECT n FROM {table} WHERE k = ANY (ARRAY[$1, $2, 3]::bigint[])"),
+                format!("UPDATE {table} SET m = m + 1 WHERE k IN ($1::smallint, $2, 3)"),
+            ];
+            let is_number = key.ends_with("int");
+            let statements: Vec<&String> = statements.iter().chain(cast.iter().filter(|_| is_number)).collect();
             for (type_oid, values) in parameters {
                 for (at, statement) in statements.iter().enumerate() {
                     let name = format!("l{number}_{type_oid}_{at}");
@@ -942,6 +953,32 @@ fn lists_of_keys_of_every_type() {
         all
     });
     compare("lists", &said[0], &said[1]);
+}
+
+/// A coordinator that only tells the time of a block has more to tell at its end.
+#[test]
+fn a_block_in_time_hears_of_notifications() {
+    let (_plain, sides) = sides();
+    let said = sides.each_ref().map(|side| {
+        let mut client = begin(side, "given_heard");
+        let mut other = side.connect("given_heard").unwrap();
+        client
+            .run("CREATE FUNCTION reads_time() RETURNS timestamptz STABLE AS 'SELECT now()' LANGUAGE sql; LISTEN told")
+            .unwrap();
+        client.prepare("write", "UPDATE orders SET v = now()::text WHERE k = $1", &[23]).unwrap();
+        let mut all = Vec::new();
+        for round in 0..4 {
+            client.run("BEGIN").unwrap();
+            let value = [Some(round.to_string().into_bytes())];
+            all.push(WAYS.told(&client.execute("write", &value, 0, None).unwrap()));
+            other.run("NOTIFY told").unwrap();
+            all.push(WAYS.told(&client.simple("COMMIT", None).unwrap()));
+            all.push(client.notified.to_string());
+        }
+        all
+    });
+    compare("heard", &said[0], &said[1]);
+    assert_eq!(said[0].last().map(String::as_str), Some("4"));
 }
 
 /// Limits of one block's statements hold for reads that ride beside it, and for nothing after it.

@@ -128,6 +128,10 @@ pub fn moving_parameter(value: &[u8], type_oid: Oid, now: Now<'_>) -> Option<Str
     crate::safety::moving_value(word, time_type(type_oid)?, &[], now)
 }
 
+pub(crate) fn is_array_of(to: &TypeName, element: Oid, snapshot: &Snapshot) -> bool {
+    to.is_array && plain_type(&TypeName { is_array: false, ..to.clone() }, snapshot) == Some(element)
+}
+
 /// An array with which the column is compared, without casts that leave its elements as they are.
 fn bare_array<'e>(array: &'e Expr, column: &Column, snapshot: &Snapshot) -> Option<&'e Expr> {
     match &array.kind {

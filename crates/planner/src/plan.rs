@@ -147,6 +147,8 @@ pub struct Listed {
     pub written: String,
     /// The column's type.
     pub type_oid: Oid,
+    /// All of it is cast to an array of that type.
+    pub is_cast: bool,
 }
 
 /// One statement per worker.

@@ -261,15 +261,30 @@ impl Context<'_> {
         if !matches!(op.kind, OpKind::In | OpKind::Any) {
             return None;
         }
-        let left = op.left.as_ref()?;
+        let (left, right) = (op.left.as_ref()?, op.right.as_ref()?);
         let crate::analysis::Found::Column(id, true) = self.analysis.resolve_expr(left, scope) else { return None };
         let type_oid = self.analysis.column(id)?.type_oid;
+        // A cast may fail, or change the value.
+        let (array, is_cast) = match &right.kind {
+            ExprKind::Cast { expr, to } => {
+                (expr.as_ref(), literal::is_array_of(to, type_oid, self.snapshot).then_some(true)?)
+            }
+            _ => (right, false),
+        };
+        let is_bare = |e: &Expr| matches!(e.kind, ExprKind::Const(_) | ExprKind::Param(_));
+        let all_bare = match &array.kind {
+            ExprKind::List(list) | ExprKind::Array(list) => list.iter().all(is_bare),
+            _ => is_bare(array),
+        };
+        if !all_bare {
+            return None;
+        }
         let span = Span::new(left.span.end, condition.span.end);
         // The column may stand in brackets of its own.
         let text = span.of(self.text());
         let count = |bracket| text.matches(bracket).count();
         let is_whole = text.starts_with(|c: char| c.is_whitespace() || c == '=') && text.ends_with(')');
-        (is_whole && count('(') == count(')')).then(|| Listed { span, written: text.to_owned(), type_oid })
+        (is_whole && count('(') == count(')')).then(|| Listed { span, written: text.to_owned(), type_oid, is_cast })
     }
 
     fn key_list(

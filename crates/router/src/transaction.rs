@@ -1139,20 +1139,18 @@ impl Session {
 
     /// The answer of a coordinator that has only told the time.
     async fn await_clock(&mut self) {
-        let awaited = self.awaited(COORDINATOR_GROUP);
-        let Some(participant) = self.txn.participants.get_mut(&COORDINATOR_GROUP).filter(|p| p.only_clock) else {
-            return;
-        };
-        if participant.lease.is_broken() || participant.lease.in_flight == 0 {
+        let is_awaited = |p: &Participant| p.only_clock && !p.lease.is_broken() && p.lease.in_flight > 0;
+        if !self.txn.participants.get(&COORDINATOR_GROUP).is_some_and(is_awaited) {
             return;
         }
-        let ended = participant.lease.collect();
+        let awaited = self.awaited(COORDINATOR_GROUP);
+        let ended = self.collect_started(COORDINATOR_GROUP);
         let ended = match awaited {
             Some(awaited) => awaited.answer(ended).await,
             None => Some(ended.await),
         };
-        if !matches!(ended, Some(Ok(_))) {
-            participant.lease.poison();
+        if ended.is_none() {
+            self.lose(COORDINATOR_GROUP);
         }
     }
 

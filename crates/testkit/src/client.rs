@@ -99,6 +99,8 @@ pub struct Client {
     start: usize,
     /// What ParameterStatus said last, by name.
     pub settings: BTreeMap<String, String>,
+    /// How many notifications came with replies.
+    pub notified: u32,
     pub process_id: u32,
     pub secret: Vec<u8>,
     target: Target,
@@ -141,6 +143,7 @@ impl Client {
         Ok(Client {
             stream,
             received: Vec::new(),
+            notified: 0,
             start: 0,
             settings: BTreeMap::new(),
             process_id: 0,
@@ -403,9 +406,9 @@ impl Client {
                     }
                     return Ok(reply);
                 }
-                // ParseComplete, BindComplete, CloseComplete, NoData, CopyOut, CopyDone, ParameterStatus,
-                // notifications.
-                b'1' | b'2' | b'3' | b'n' | b'H' | b'W' | b'c' | b'S' | b'A' => {}
+                b'A' => self.notified += 1,
+                // ParseComplete, BindComplete, CloseComplete, NoData, CopyOut, CopyDone, ParameterStatus.
+                b'1' | b'2' | b'3' | b'n' | b'H' | b'W' | b'c' | b'S' => {}
                 other => return Err(format!("message {:?} out of place", other as char).into()),
             }
             if ended {

@@ -41,7 +41,20 @@ impl Session {
         if !fit {
             return Ok(false);
         }
-        let Some(mut group) = self.group_in_time().await else { return Ok(false) };
+        let mut group = match self.group_in_time().await {
+            Ok(Some(group)) => group,
+            Ok(None) => return Ok(false),
+            Err(Failure::Statement(fields)) => {
+                if let Ok(execution) = self.execution(0) {
+                    drop(self.client.read.split_to(execution.end));
+                }
+                backend::write_error(&mut self.client.out, &fields);
+                self.fail_block().await;
+                self.ready().await?;
+                return Ok(true);
+            }
+            Err(other) => return Err(other),
+        };
         let lacks_copy = match (&group.compiled.plan.copy, &group.compiled.plan.tier) {
             (Some(copy), Tier::Route(route)) => !self.has_copy(copy, &route.table, group.shard.remainder),
             _ => false,
@@ -68,26 +81,28 @@ impl Session {
 
     /// The execution at the front of the client's buffer, with the transaction's time where it reads one that is not
     /// its server's.
-    async fn group_in_time(&mut self) -> Option<BoundGroup> {
+    async fn group_in_time(&mut self) -> Result<Option<BoundGroup>> {
         if let Ok(group) = self.bound_group(0, None, Clock::Servers) {
             let server = group.shard.group;
             let is_its_own = |session: &mut Session| session.txn.now.is_none() && session.clock_of(server) == server;
             if !group.compiled.plan.reads_time() || is_its_own(self) {
-                return Some(group);
+                return Ok(Some(group));
             }
             let is_known = group.prepared.compiled_timed().is_some();
             group.give_back();
-            // Whatever is wrong is told on the long way.
-            if !is_known || self.txn.now.is_none() && self.fix_now().await.is_err() {
-                return None;
+            if !is_known {
+                return Ok(None);
             }
-        } else if self.txn.now.is_none() && self.is_known_in_time() && self.fix_now().await.is_err() {
-            return None;
+            if self.txn.now.is_none() {
+                self.fix_now().await?;
+            }
+        } else if self.txn.now.is_none() && self.is_known_in_time() {
+            self.fix_now().await?;
         }
-        match self.txn.now {
+        Ok(match self.txn.now {
             Some(_) => self.bound_group(0, None, Clock::Transactions).ok(),
             None => None,
-        }
+        })
     }
 
     /// The execution at the front of the client's buffer is of a statement that goes with the transaction's time only.

@@ -20,7 +20,7 @@ use super::ride::{Compiled, CompiledKey, Values, is_plain_table};
 use super::{Attempt, Session, next_id};
 use crate::client::Link;
 use crate::group::{Part, SharedWrite};
-use crate::run::shard_key::remainders;
+use crate::run::shard_key::{element_type, remainders};
 
 /// More keys than this go the long way.
 const KEYS_MAX: usize = 32;
@@ -122,40 +122,58 @@ fn array(elements: &[u8]) -> Option<Vec<u8>> {
 pub(super) struct Narrowed {
     listed: Listed,
     array_oid: Oid,
+    /// Elements are quoted.
     is_text: bool,
     /// The values, for those of the keys that are literals.
     literals: Vec<Option<Vec<u8>>>,
 }
 
 impl Narrowed {
-    pub fn of(plan: &Plan) -> Option<Narrowed> {
+    pub fn of(plan: &Plan, param_types: &[Oid]) -> Option<Narrowed> {
         let Tier::Scatter(Scatter { keys: Some(keys), sql, .. }) = &plan.tier else { return None };
         let listed = keys.listed.as_ref()?;
-        let (array_oid, is_text) = array_of(listed.type_oid)?;
+        let (array_oid, family) = array_of(listed.type_oid)?;
+        let fits = |type_oid: Oid| family.contains(&type_oid) && (!listed.is_cast || type_oid == listed.type_oid);
+        let type_of = |number: u16| param_types.get(usize::from(number).checked_sub(1)?).copied();
+        let is_read_alike = keys.values.iter().all(|key| match key {
+            KeyValue::Param(number) => type_of(*number).is_some_and(fits),
+            KeyValue::Each(number) => type_of(*number).and_then(element_type).is_some_and(fits),
+            KeyValue::Literal(_) | KeyValue::Null => true,
+        });
+        if !is_read_alike {
+            return None;
+        }
         sql.replaced(listed.span, &listed.written, "")?;
         let literals = keys.values.iter().map(|key| match key {
             KeyValue::Literal(text) => Some(text.clone().into_bytes()),
             _ => None,
         });
-        Some(Narrowed { listed: listed.clone(), array_oid, is_text, literals: literals.collect() })
+        Some(Narrowed {
+            listed: listed.clone(),
+            array_oid,
+            is_text: !family.contains(&INT8),
+            literals: literals.collect(),
+        })
     }
 
     fn add(&self, value: &[u8], binary: bool, keys: &mut Vec<u8>) -> Option<()> {
         if !keys.is_empty() {
             keys.push(b',');
         }
-        if self.is_text {
-            keys.push(b'"');
-            for byte in value {
-                if matches!(byte, b'"' | b'\\') {
-                    keys.push(b'\\');
-                }
-                keys.push(*byte);
-            }
-            keys.push(b'"');
-            return Some(());
-        }
         match (binary, value.len()) {
+            (true, 16) if self.array_oid == UUID_ARRAY => {
+                value.iter().for_each(|byte| keys.extend_from_slice(format!("{byte:02x}").as_bytes()));
+            }
+            _ if self.is_text => {
+                keys.push(b'"');
+                for byte in value {
+                    if matches!(byte, b'"' | b'\\') {
+                        keys.push(b'\\');
+                    }
+                    keys.push(*byte);
+                }
+                keys.push(b'"');
+            }
             (false, _) => keys.extend_from_slice(value.trim_ascii()),
             (true, 2 | 4 | 8) => {
                 let sign = if value[0] & 0x80 == 0 { 0 } else { 0xff };
@@ -163,20 +181,22 @@ impl Narrowed {
                 whole[8 - value.len()..].copy_from_slice(value);
                 keys.extend_from_slice(i64::from_be_bytes(whole).to_string().as_bytes());
             }
-            (true, 16) => value.iter().for_each(|byte| keys.extend_from_slice(format!("{byte:02x}").as_bytes())),
             _ => return None,
         }
         Some(())
     }
 }
 
-/// The type of an array whose elements are compared with a column of this type as with another column of it. Integers
-/// of any width are compared with one as `bigint`.
-fn array_of(type_oid: Oid) -> Option<(Oid, bool)> {
+const INT8: Oid = 20;
+const UUID_ARRAY: Oid = 2951;
+
+/// The type of an array whose elements are compared with a column of this type as those of a list are, and the types that
+/// these may have. Integers of any width are compared with one as `bigint`.
+fn array_of(type_oid: Oid) -> Option<(Oid, &'static [Oid])> {
     match type_oid {
-        20 | 21 | 23 => Some((1016, false)),
-        2950 => Some((2951, false)),
-        25 | 1043 => Some((1009, true)),
+        INT8 | 21 | 23 => Some((1016, &[INT8, 21, 23])),
+        2950 => Some((UUID_ARRAY, &[2950])),
+        25 | 1043 => Some((1009, &[25, 1043])),
         _ => None,
     }
 }
@@ -217,11 +237,17 @@ impl Compiled {
     }
 
     /// What a server gets for some of its shards, behind the client's values.
-    fn values_there<'a>(&self, view: &Values<'_>, values: &'a [u8], keys: &[Vec<u8>]) -> Option<Cow<'a, [u8]>> {
+    fn values_there<'a>(
+        &self,
+        view: &Values<'_>,
+        values: &'a [u8],
+        keys: &[Vec<u8>],
+        is_by_parent: bool,
+    ) -> Option<Cow<'a, [u8]>> {
         if self.narrowed.is_none() {
             return Some(Cow::Borrowed(values));
         }
-        let arrays: Vec<_> = match self.is_by_parent(keys.len()) {
+        let arrays: Vec<_> = match is_by_parent {
             true => {
                 let all: Vec<&[u8]> = keys.iter().filter(|keys| !keys.is_empty()).map(Vec::as_slice).collect();
                 vec![array(&all.join(&b","[..]))]
@@ -238,7 +264,11 @@ impl Compiled {
             CompiledKey::List(keys) => keys.iter().any(|key| matches!(key, CompiledKey::Each { .. })),
             _ => false,
         };
-        shards > BY_NAME_MAX && !self.writes && self.fence.is_some() && has_array()
+        shards > BY_NAME_MAX && self.may_be_by_parent(shards) && has_array()
+    }
+
+    fn may_be_by_parent(&self, shards: usize) -> bool {
+        shards > 1 && !self.writes && self.fence.is_some()
     }
 
     /// The text with the keys of its place among several.
@@ -252,12 +282,23 @@ impl Compiled {
         }
     }
 
-    /// Of one server: its shards together for rows, one by one for writes; all that it has where none are named.
-    fn part(&self, scatter: &Scatter, shards: &[usize]) -> Option<Rc<LaneStatement>> {
+    /// Of one server: its shards together for rows, one by one for writes; all that it has where none are named. And
+    /// whether the text is by the tables' own names.
+    fn part(&self, scatter: &Scatter, shards: &[usize]) -> Option<(Rc<LaneStatement>, bool)> {
         let texts = &self.texts;
-        let shards = if self.is_by_parent(shards.len()) { &[] } else { shards };
-        if let Some(known) = texts.known.borrow().get(shards) {
-            return Some(known.clone());
+        let found = |shards: &[usize]| texts.known.borrow().get(shards).map(|known| (known.clone(), shards.is_empty()));
+        let is_full = || texts.known.borrow().len() >= TEXTS_MAX || texts.bytes.get() >= TEXT_BYTES_MAX;
+        let shards = match self.is_by_parent(shards.len()) {
+            true => &[],
+            false => match found(shards) {
+                Some(known) => return Some(known),
+                None if !is_full() => shards,
+                None if self.may_be_by_parent(shards.len()) => &[],
+                None => return None,
+            },
+        };
+        if let Some(known) = found(shards) {
+            return Some(known);
         }
         let text_of =
             |place: usize, at: usize| Some(self.text_at(&scatter.table, self.written(scatter, place)?.as_ref(), at)?.1);
@@ -273,18 +314,13 @@ impl Compiled {
                 parts.collect::<Option<Vec<_>>>()?.join(" UNION ALL ")
             }
         };
-        let bytes = texts.bytes.get() + sql.len();
-        let mut known = texts.known.borrow_mut();
-        if known.len() >= TEXTS_MAX || bytes > TEXT_BYTES_MAX {
-            return None;
-        }
-        texts.bytes.set(bytes);
+        texts.bytes.set(texts.bytes.get() + sql.len());
         let mut statement = self.statement(next_id() * 65_536, sql);
         if let (Some(narrowed), Some(statement)) = (&self.narrowed, Rc::get_mut(&mut statement)) {
             statement.param_types.extend(std::iter::repeat_n(narrowed.array_oid, shards.len().max(1)));
         }
-        known.insert(shards.into(), statement.clone());
-        Some(statement)
+        texts.known.borrow_mut().insert(shards.into(), statement.clone());
+        Some((statement, shards.is_empty()))
     }
 }
 
@@ -339,10 +375,12 @@ impl Session {
             let mut rides = Vec::with_capacity(places.len());
             for (group, place) in places {
                 let lanes = self.lanes_of(group, compiled.version());
-                let Some((lanes, statement)) = lanes.zip(compiled.part(scatter, &place.shards)) else {
+                let Some((lanes, (statement, by_parent))) = lanes.zip(compiled.part(scatter, &place.shards)) else {
                     return Attempt::No;
                 };
-                let Some(values) = compiled.values_there(&view, values, &place.keys) else { return Attempt::No };
+                let Some(values) = compiled.values_there(&view, values, &place.keys, by_parent) else {
+                    return Attempt::No;
+                };
                 rides.push((lanes, statement, values));
             }
             begin(&link);
@@ -389,8 +427,8 @@ impl Session {
         let mut parts = Vec::new();
         for (group, place) in places {
             for (at, keys) in place.shards.iter().zip(&place.keys) {
-                let statement = compiled.part(scatter, std::slice::from_ref(at))?;
-                let values = compiled.values_there(view, values, std::slice::from_ref(keys))?;
+                let (statement, _) = compiled.part(scatter, std::slice::from_ref(at))?;
+                let values = compiled.values_there(view, values, std::slice::from_ref(keys), false)?;
                 parts.push(Part { group, statement, values: values.into_owned() });
             }
         }

@@ -689,7 +689,7 @@ impl Session {
             _ => None,
         };
         let Some(key) = key else { return };
-        let narrowed = lists::Narrowed::of(plan);
+        let narrowed = lists::Narrowed::of(plan, &param_types);
         let mut text_columns = BytesMut::new();
         write_columns(&described, |_| 0, &mut text_columns);
         let locks = may_lock(&statement.text);
@@ -969,7 +969,7 @@ pub(super) struct Execution {
     /// Not all of the rows are wanted at once.
     is_limited: bool,
     /// Behind the Sync.
-    end: usize,
+    pub end: usize,
 }
 
 struct Message<'a> {
