@@ -190,8 +190,8 @@ impl Narrowed {
 const INT8: Oid = 20;
 const UUID_ARRAY: Oid = 2951;
 
-/// The type of an array whose elements are compared with a column of this type as those of a list are, and the types that
-/// these may have. Integers of any width are compared with one as `bigint`.
+/// The type of an array whose elements are compared with a column of this type as those of a list are, and the types
+/// that these may have. Integers of any width are compared with one as `bigint`.
 fn array_of(type_oid: Oid) -> Option<(Oid, &'static [Oid])> {
     match type_oid {
         INT8 | 21 | 23 => Some((1016, &[INT8, 21, 23])),
